@@ -1,0 +1,90 @@
+# One product, two commands: `make run` and `make test`. `make help` lists the rest.
+#
+# PORT HOST DATA_DIR DATABASE_URL REDIS_URL BASE_URL LICENSE_SESSIONS (and every other setting of docs/reference/settings.md)
+# may be given in the environment or here: `make run PORT=9000`. Make hands both on to what it starts, so nothing below
+# repeats them.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON := $(BIN)/python
+MANAGE := $(PYTHON) manage.py
+
+# The interpreter that makes the virtual environment: the first that is new enough. Override with `make setup BASE_PYTHON=…`.
+BASE_PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$candidate"; break; }; done)
+
+# Stamps say what is installed; a later run compares two file times and is done. A stamp holds nothing: its time counts.
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
+
+# Test processes: one for each core. ARGS goes to pytest, story, bench or fuzz: `make test ARGS="-k licence"`.
+TEST_PROCESSES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+ARGS ?=
+
+# Client libraries in other languages that tests drive; without npm those tests skip (with CI=true they fail).
+CLIENTS := $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard tests/clients/*/package-lock.json))
+
+.PHONY: help setup run test story lint types bench fuzz docs pictures clients
+
+help: ## What there is to do
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  Settings by variable: make run PORT=9000 LICENSE_SESSIONS=5   (docs/reference/settings.md lists all)"
+
+setup: $(INSTALLED) ## Create .venv, install what the product needs, generate keys
+	@$(MANAGE) serve --keys-only
+
+run: $(INSTALLED) ## The whole instance with demo data: web server and worker; Ctrl-C stops it
+	@DEMO=$${DEMO:-1} exec $(MANAGE) serve
+
+test: setup $(INSTALLED_DEV) clients ## The whole test suite
+	@$(PYTHON) -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS)
+
+clients: $(CLIENTS) ## Client libraries of other languages for the tests, where npm is installed
+
+%/node_modules/.installed: %/package-lock.json
+	@if command -v npm >/dev/null; then echo "Installing the clients in $* ..." && \
+		cd $* && npm ci --ignore-scripts --no-audit --no-fund --silent && touch node_modules/.installed; fi
+
+story: setup ## The main story, step by step, against BASE_URL or an instance of its own
+	@$(PYTHON) -m tests.story $(ARGS)
+
+lint: $(INSTALLED_DEV) ## ruff, and the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports --no-cache
+
+types: $(INSTALLED_DEV) ## mypy --strict
+	@$(BIN)/mypy
+
+bench: setup ## Requests per second against a floor measured in the same run
+	@$(PYTHON) -m bench $(ARGS)
+
+fuzz: $(INSTALLED_DEV) ## Random input against every parser and the API
+	@$(PYTHON) -m pytest -n $(TEST_PROCESSES) -m "fuzz or hypothesis" --hypothesis-profile=fuzz $(ARGS)
+
+docs: setup $(INSTALLED_DEV) ## The documentation as a site in ./site; warnings are errors
+	@$(MANAGE) generate_docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+pictures: setup $(INSTALLED_DEV) ## The pictures of the documentation anew; ARGS=DIRECTORY leaves every page there
+	@$(PYTHON) -m tests.pages.pictures $(ARGS)
+
+$(PYTHON):
+	@test -n "$(BASE_PYTHON)" || { echo "Python 3.11 or newer is needed and none is on the PATH." >&2; exit 1; }
+	@$(BASE_PYTHON) -m venv $(VENV) || { \
+		echo "The virtual environment could not be made; on Debian and Ubuntu: apt-get install python3-venv." >&2; exit 1; }
+
+$(INSTALLED): requirements.txt | $(PYTHON)
+	@echo "Installing what the platform needs into $(VENV) ..."
+	@$(PIP) install -r requirements.txt
+	@touch $@
+
+$(INSTALLED_DEV): requirements-dev.txt $(INSTALLED)
+	@echo "Installing what tests, lint, types and docs need into $(VENV) ..."
+	@$(PIP) install -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,1 @@
+"""Measurements: ratios against floors of the same run, never absolute limits."""

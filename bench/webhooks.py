@@ -1,0 +1,286 @@
+"""What webhooks cost and carry: `.venv/bin/python bench/webhooks.py [cost|latency|throughput|backlog] [--count N]`.
+
+Goals (spec 06, 6.2): a commit with a webhook costs at most 15 % more than without; on an idle instance the receiver has
+the first byte 250 ms after the commit (p50); 300 deliveries a second and more
+with two worker processes to a local receiver on two cores; a backlog of 100,000 drains at constant memory.
+
+Needs nothing that runs already: a data directory of its own, a receiver in a process of its own, a real qcluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+TURNS = 30
+COMMITS_A_TURN = 15
+
+_RECEIVER = """
+import asyncio, sys
+count = 0
+class Receiver(asyncio.Protocol):
+    def connection_made(self, transport): self.transport, self.data = transport, b""
+    def data_received(self, data):
+        global count
+        self.data += data
+        head, separator, body = self.data.partition(b"\\r\\n\\r\\n")
+        if not separator: return
+        if head.startswith(b"GET"):
+            text = str(count).encode()
+            self.transport.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%b" % (len(text), text))
+            self.data = b""
+            return
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\\r\\n")[0])
+        if len(body) >= length:
+            count += 1
+            self.data = b""
+            self.transport.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n")
+async def main():
+    server = await asyncio.get_running_loop().create_server(Receiver, "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=("cost", "latency", "throughput", "backlog"))
+    parser.add_argument("--count", type=int, default=3000)
+    parser.add_argument("--workers", type=int, default=2, help="worker processes of throughput and backlog")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-webhooks-") as directory:
+        os.environ.update(
+            DATA_DIR=directory, DJANGO_SETTINGS_MODULE="platform_site.settings", EGRESS_ALLOW="127.0.0.0/8"
+        )
+        for database in ("default", *(() if os.environ.get("REDIS_URL") else ("broker",))):
+            manage("migrate", "--database", database, "-v0")
+        import django
+
+        django.setup()
+        if options.what in (None, "cost"):
+            measure_cost()
+        if options.what in (None, "latency"):
+            measure_latency()
+        if options.what in (None, "throughput"):
+            measure_throughput(options.count, options.workers)
+        if options.what == "backlog":
+            measure_throughput(max(options.count, 100_000), options.workers)
+
+
+def manage(*arguments: str) -> None:
+    """Run a command of the instance."""
+    subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, check=True)
+
+
+# --- what a commit pays -------------------------------------------------------------------------------------------
+
+
+def measure_cost() -> None:
+    """Processor time of the committing thread with an active WEBHOOK rule and with an inactive one, in turns."""
+    from domain.dataset.dataset import Dataset
+    from tests.rules.cast import ORDERS, PRODUCTS, make_world, new_line, new_order, new_product, write_rule
+    from tests.webhooks.cast import new_web_hook
+
+    world = make_world()
+    numbers = iter(range(10**9))
+
+    def product() -> None:
+        dataset = Dataset(world.context)
+        new_product(dataset, world, f"N{next(numbers)}")
+        dataset.commit()
+
+    def order(lines: int) -> Callable[[], None]:
+        def commit() -> None:
+            dataset = Dataset(world.context)
+            created = new_order(dataset, world)
+            for _ in range(lines):
+                new_line(dataset, world, created)
+            dataset.commit()
+
+        return commit
+
+    from domain.entities.systems_bpm import UserBusinessRule
+    from foundation import stamps
+
+    body = '{"no": "{DocumentNo}", "on": "{DocumentDate}", "customer": "{Customer.Number}", "total": {ObjectVersion}}'
+    new_web_hook("http://127.0.0.1:9/{DocumentNo}", code="O", RepositoryName=ORDERS, Body=body)
+    new_web_hook("http://127.0.0.1:9/{PartNumber}", code="P", RepositoryName=PRODUCTS, Body='{"name": "{Name:EN}"}')
+    for repository, code in ((ORDERS, "O"), (PRODUCTS, "P")):
+        write_rule(world, repository, ["AGGREGATECLIENTCOMMIT"], actions=[("WEBHOOK", ("Constant", code))])
+
+    def switch(active: bool) -> None:
+        UserBusinessRule.objects.update(is_active=active)
+        stamps.bump("rules")
+        stamps.bump(_rules_stamp())
+        stamps.expire()
+
+    for name, commit in (("product", product), ("order with 2 lines", order(2)), ("order with 10 lines", order(10))):
+        caller: dict[bool, list[float]] = {True: [], False: []}
+        process = {True: 0.0, False: 0.0}
+        for turn in range(TURNS):
+            active = turn % 2 == 0
+            switch(active)
+            commit()
+            commit()
+            began_process = time.process_time()
+            for _ in range(COMMITS_A_TURN):
+                began = time.thread_time()
+                commit()
+                caller[active].append(time.thread_time() - began)
+            process[active] += time.process_time() - began_process
+        without, with_ = statistics.median(caller[False]) * 1000, statistics.median(caller[True]) * 1000
+        print(
+            f"commit of a {name:20} {without:6.2f} ms without, {with_:6.2f} ms with: {with_ / without - 1:+.1%} "
+            f"(the whole process, announcing included: {process[True] / process[False] - 1:+.1%})"
+        )
+
+
+def _rules_stamp() -> str:
+    from rules import index
+
+    return str(getattr(index, "STAMP", "rules"))
+
+
+# --- what the workers carry ---------------------------------------------------------------------------------------
+
+
+def measure_throughput(count: int, workers: int) -> None:
+    """Fill the outbox, start the worker processes, and look how fast the receiver counts and how large they grow."""
+    receiver = subprocess.Popen([sys.executable, "-c", _RECEIVER], stdout=subprocess.PIPE, text=True)
+    assert receiver.stdout is not None
+    port = int(receiver.stdout.readline())
+    fill(port, count)
+    cluster = start_cluster(workers)
+    try:
+        while received(port) == 0:
+            time.sleep(0.02)
+        began, first = time.perf_counter(), received(port)
+        sizes: list[float] = []
+        while (seen := received(port)) < count:
+            time.sleep(max(0.2, count / 20_000))
+            sizes.append(resident_mb(cluster.pid))
+        seconds = time.perf_counter() - began
+        quarter = max(1, len(sizes) // 4)
+        first_mb, last_mb = statistics.mean(sizes[:quarter] or [0]), statistics.mean(sizes[-quarter:] or [0])
+        print(
+            f"{seen} deliveries: {(seen - first) / seconds:.0f} a second with {workers} worker processes, "
+            f"{cpu_seconds(cluster.pid) / seen * 1000:.2f} ms of processor time each; "
+            f"the cluster's memory {first_mb:.0f} MB at first, {last_mb:.0f} MB at last"
+        )
+    finally:
+        os.killpg(cluster.pid, signal.SIGKILL)
+        receiver.kill()
+        cluster.wait()
+        receiver.wait()
+
+
+def start_cluster(workers: int = 2) -> subprocess.Popen[bytes]:
+    """So many worker processes, in a process group of their own."""
+    return subprocess.Popen(
+        [sys.executable, "manage.py", "qcluster"],
+        cwd=ROOT,
+        env={**os.environ, "WORKER_PROCESSES": str(workers)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def measure_latency(commits: int = 40) -> None:
+    """Commits one after another on an instance that has nothing else to do: from each commit to its request."""
+    from django.db import transaction
+
+    from tests.support.receiver import LoopbackReceiver
+    from tests.webhooks.cast import new_currency, new_web_hook
+    from webhooks.outbox import delivery_insert, delivery_prepare
+    from webhooks.templates import web_hook_get
+
+    with LoopbackReceiver().running() as receiver:
+        new_web_hook(f"{receiver.url}/{{CurrencySign}}", code="LATENCY", Body='{"name": "{Name}"}')
+        template = web_hook_get("LATENCY")
+        assert template is not None
+        record = new_currency("LAT")
+        cluster = start_cluster()
+        try:
+            waits: list[float] = []
+            for number in range(commits + 1):
+                with transaction.atomic():
+                    delivery_insert(delivery_prepare(template, record))
+                committed = time.monotonic()
+                request = receiver.wait_for(number + 1, 60)[number]
+                waits.append((request.at - committed) * 1000)
+                time.sleep(0.3)  # at rest again
+        finally:
+            os.killpg(cluster.pid, signal.SIGKILL)
+            cluster.wait()
+    waits = sorted(waits[1:])  # the first one waited for the cluster to start
+    print(
+        f"commit to request, {commits} times: p50 {statistics.median(waits):.0f} ms, "
+        f"p95 {waits[int(len(waits) * 0.95)]:.0f} ms, with the load of the machine at {os.getloadavg()[0]:.1f}"
+    )
+
+
+def fill(port: int, count: int) -> None:
+    """Deliveries of as many entities, as commits leave them; nobody is told of them."""
+    from django.db import transaction
+
+    from foundation.guids import new_guid
+    from tests.webhooks.cast import new_currency, new_web_hook
+    from webhooks.outbox import delivery_prepare, delivery_write
+    from webhooks.templates import web_hook_get
+
+    new_web_hook(f"http://127.0.0.1:{port}/in/{{CurrencySign}}", code="BENCH", Body='{"name": "{Name}"}')
+    record = new_currency("BNC")
+    template = web_hook_get("BENCH")
+    assert template is not None
+    for start in range(0, count, 5000):
+        with transaction.atomic():
+            for _ in range(min(5000, count - start)):
+                delivery_write(replace(delivery_prepare(template, record), entity_id=new_guid()))
+
+
+def received(port: int) -> int:
+    """What the receiver has counted."""
+    import urllib.request
+
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+        return int(answer.read())
+
+
+def resident_mb(group: int) -> float:
+    """Memory of every process of the cluster, shared pages counted for each."""
+    return sum(int(fields[21]) for fields in group_fields(group)) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def cpu_seconds(group: int) -> float:
+    """Processor time of every process of the cluster, its start included."""
+    return sum(int(fields[11]) + int(fields[12]) for fields in group_fields(group)) / os.sysconf("SC_CLK_TCK")
+
+
+def group_fields(group: int) -> list[list[str]]:
+    """proc(5) stat of each process of a group, from the state on."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group:
+                found.append(fields)
+    return found
+
+
+if __name__ == "__main__":
+    main()

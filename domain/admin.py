@@ -1,0 +1,509 @@
+"""The admin pages of every repository, generated from its declaration (spec 08, 8.1).
+
+Pages save through a dataset, so that rules, versions, webhooks and validations hold here as everywhere. A refusal comes
+back to the form it was made in: the page is rendered again with the message at the field it is about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
+from django.core.exceptions import FieldDoesNotExist
+from django.db import models
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import get_language, gettext_lazy
+
+from domain.admin_errors import show_error, show_row_errors
+from domain.dataset.dataset import Dataset
+from domain.dataset.record import Record
+from domain.model.attributes import Attribute, Child
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from domain.model.values import parse_input
+from domain.widgets import MultilanguageFormField
+from foundation.errors import PlatformError
+from foundation.fields import MultilanguageField
+from foundation.guids import new_guid
+from foundation.kinds import Kind
+from identity.context import AllPermissions, CallContext, Caller
+
+#: Columns of a list page besides the display text.
+_LIST_COLUMNS = 5
+_LIST_FILTERS = 4
+_FIRST_COLUMNS = ("state", "document_date")
+#: The collection that a document is about.
+_LINES = "Lines"
+#: References that say more about an entity than its own members.
+_TELLING = ("customer", "party", "product")
+_LISTED_KINDS = (Kind.ENUM, Kind.STATE, Kind.DATE, Kind.DATETIME, Kind.BOOL, Kind.STRING)
+#: Members of a form that is not worth folding.
+_SHORT_FORM = 14
+#: Likewise of an owned row; and how many of its members stand side by side.
+_SHORT_ROW, _BESIDE = 8, 3
+_SHOWN_FIRST = frozenset({"state", "user_status", "customer", "party", "product", "is_active", "active"})
+_EXTERNAL = frozenset({"external_id", "external_system"})
+#: Bookkeeping that no administrator looks for in a list.
+_INTERNAL = frozenset(
+    {"adjustment_number", "creation_user", "creation_time", "entity_name", "planning_only", "read_only"}
+)
+
+
+def admin_context(request: HttpRequest) -> CallContext:
+    """The administrator behind a page as a caller: all rights, no licensed session."""
+    user: Any = request.user
+    return CallContext(
+        user=Caller(
+            id=str(user.pk),
+            login=user.get_username(),
+            email=getattr(user, "email", "") or "",
+            user_type=user.user_type,
+            is_admin=True,
+        ),
+        permissions=AllPermissions(),
+        language=(get_language() or "en").partition("-")[0],
+        client_address=request.META.get("REMOTE_ADDR", ""),
+        request_id=getattr(request, "request_id", ""),
+        traceparent=getattr(request, "traceparent", ""),
+    )
+
+
+class EntityForm(forms.ModelForm[Any]):
+    """Nothing is required here: late defaults may fill it, and the dataset names all that is missing at once."""
+
+    entity_error: PlatformError | None = None
+    #: Collections whose errors are shown at rows of their own.
+    shown_collections: frozenset[str] = frozenset()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.required = False
+
+    def clean(self) -> dict[str, Any] | None:
+        """Carries the dataset's refusal of the same input into the form."""
+        cleaned = super().clean()
+        if self.entity_error is not None:
+            show_error(self, self.entity_error, self.shown_collections)
+        return cleaned
+
+
+class _EntityPage:
+    """What pages and inlines of entities share."""
+
+    form: Any = EntityForm
+    extra = 0
+    model: type[models.Model]
+    formfield_overrides: Any = {MultilanguageField: {"form_class": MultilanguageFormField}}
+
+    @property
+    def repository(self) -> Repository[Any]:
+        """The repository whose entities are shown."""
+        return repositories.for_model(self.model)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Beside a reference one changes what it refers to, or adds one: nobody deletes a group on a product's page."""
+        field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
+        if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
+            field.widget.can_delete_related = field.widget.can_view_related = False
+        return field
+
+    def editable(self) -> list[str]:
+        """Python names of what a form offers, in declared order."""
+        repository = self.repository
+        return [
+            attribute.python_name
+            for attribute in repository.attributes.values()
+            if attribute.field is not None
+            and not attribute.read_only
+            and not attribute.key_alias
+            and attribute.name != "Id"
+            and attribute.kind is not Kind.BINARY
+            and attribute.field.editable
+        ]
+
+    def shown_read_only(self) -> list[str]:
+        """Python names of what a form shows beside it."""
+        return [
+            attribute.python_name
+            for attribute in self.repository.attributes.values()
+            if attribute.field is not None
+            and (attribute.read_only or attribute.name == "Id")
+            and not attribute.key_alias
+            and not attribute.is_reference
+            and attribute.kind is not Kind.BINARY
+        ]
+
+
+class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
+    """Form fields are prefixed with the collection's name: references have no reverse accessor to name them by."""
+
+    collection = "children"
+    entity_error: PlatformError | None = None
+
+    def full_clean(self) -> None:
+        """Carries the dataset's refusal of these rows into them."""
+        super().full_clean()
+        if self.is_bound and self.entity_error is not None:
+            show_row_errors(self, self.collection, self.entity_error)
+
+    @classmethod
+    def get_default_prefix(cls) -> str:
+        """`Lines-0-quantity`."""
+        return cls.collection
+
+
+class ChildInline(_EntityPage, admin.StackedInline[Any, Any]):
+    """Owned entities on their parent's page."""
+
+    show_change_link = True
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """All editable members but the way back to the parent."""
+        owner = self.repository.owner
+        return [name for name in self.editable() if owner is None or name != owner.python_name]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """What every row needs, side by side; what few do is folded away."""
+        names = list(self.get_fields(request, obj))
+        own = self.repository.by_python_name
+        if any(name not in own for name in names) or len(names) <= _SHORT_ROW:
+            return super().get_fieldsets(request, obj)
+        first = [name for name in names if name in _SHOWN_FIRST or not own[name].nullable]
+        first.sort(key=lambda name: (own[name].kind is Kind.BOOL, name not in _SHOWN_FIRST))
+        more = [name for name in names if name not in first]
+        beside = [tuple(first[at : at + _BESIDE]) for at in range(0, len(first), _BESIDE)]
+        return [(None, {"fields": beside}), (gettext_lazy("More"), {"fields": more, "classes": ("collapse",)})]
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """The rows' class, with the refusal of the first attempt if this is the second."""
+        formset: Any = super().get_formset(request, obj, **kwargs)
+        formset.entity_error = getattr(request, "entity_error", None)
+        return formset
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Read-only repositories are written by the platform alone."""
+        return self.repository.access != "ReadOnly" and super().has_add_permission(request, obj)
+
+    has_change_permission = has_add_permission
+    has_delete_permission = has_add_permission
+
+
+class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
+    """The pages of one repository."""
+
+    list_per_page = 50
+    show_full_result_count = False
+    actions_on_bottom = True
+    save_on_top = True
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Editable members first, then what the platform fills in."""
+        return [*self.editable(), *self.shown_read_only()]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """What every entity needs first; what few do, and what the platform keeps, folded away below."""
+        own = self.repository.by_python_name
+        names = list(self.get_fields(request, obj))
+        kept = [name for name in names if name in set(self.shown_read_only()) and name not in _SHOWN_FIRST]
+        external = [name for name in names if name in _EXTERNAL]
+        rest = [name for name in names if name not in kept and name not in external]
+        first = [name for name in rest if name in _SHOWN_FIRST or name not in own or not own[name].nullable]
+        more = [name for name in rest if name not in first]
+        if len(rest) <= _SHORT_FORM:
+            first, more = rest, []
+        if len(rest) < len(kept):
+            # What the platform writes down, messages for example, is what the page is for.
+            first, kept = [*kept, *first], []
+        sections = [(None, first), (gettext_lazy("More"), more), (gettext_lazy("From another system"), external)]
+        folded = {"classes": ("collapse",)}
+        return [
+            (title, {"fields": fields, **(folded if title else {})})
+            for title, fields in (*sections, (gettext_lazy("Kept by the platform"), kept))
+            if fields
+        ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Everything on pages of read-only repositories."""
+        if self.repository.access == "ReadOnly":
+            return [*self.editable(), *self.shown_read_only()]
+        return self.shown_read_only()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Abstract and read-only repositories have no entities of their own to add."""
+        repository = self.repository
+        return repository.access != "ReadOnly" and not repository.abstract and super().has_add_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """As for adding."""
+        return self.repository.access != "ReadOnly" and super().has_delete_permission(request, obj)
+
+    # --- saving ---------------------------------------------------------------------------------------------------
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """As Django's; a refused commit renders the same input again with the refusal's message."""
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except PlatformError as error:
+            request.entity_error = error  # type: ignore[attr-defined]
+            return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """The form class, with the refusal of the first attempt if this is the second."""
+        form = super().get_form(request, obj, change, **kwargs)
+        error: PlatformError | None = getattr(request, "entity_error", None)
+        if error is None:
+            return form
+        inlines = self.get_inline_instances(request, obj)
+        shown = frozenset(getattr(inline.formset, "collection", "") for inline in inlines)
+        return type(form.__name__, (form,), {"entity_error": error, "shown_collections": shown})
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Change the dataset as the form says; `save_related` commits it."""
+        dataset = Dataset(admin_context(request))
+        request.entity_dataset = dataset  # type: ignore[attr-defined]
+        repository = self.repository
+        if change:
+            record = dataset.open(repository, str(obj.pk), "update")
+            names = form.changed_data
+        else:
+            # Django's inline formsets take a new parent's generated key away.
+            obj.pk = obj.pk or new_guid()
+            record = dataset.create(repository, id=str(obj.pk), by_client=True)
+            # What the form was first shown with counts as given too; empty fields are left to defaults.
+            names = [name for name in form.cleaned_data if form.cleaned_data[name] not in (None, "", {})]
+        fill_record(dataset, record, form.cleaned_data, names)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        """Children, into the same dataset."""
+        dataset: Dataset = request.entity_dataset  # type: ignore[attr-defined]
+        repository = repositories.for_model(formset.model)
+        parent = dataset.open(self.repository, str(form.instance.pk))
+        formset.save(commit=False)
+        for child in formset.deleted_objects:
+            dataset.delete(dataset.open(repository, str(child.pk), "delete"), by_client=True)
+        for inner in formset.forms:
+            if inner in formset.deleted_forms or not inner.has_changed():
+                continue
+            if inner.instance in formset.new_objects:
+                inner.instance.pk = inner.instance.pk or new_guid()
+                record = dataset.create(repository, id=str(inner.instance.pk), parent=parent, by_client=True)
+            else:
+                record = dataset.open(repository, str(inner.instance.pk), "update")
+            fill_record(dataset, record, inner.cleaned_data, inner.changed_data)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Children, then the commit of it all."""
+        for formset in formsets:
+            self.save_formset(request, form, formset, change=change)
+        commit(request, request.entity_dataset)  # type: ignore[attr-defined]
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete through a dataset."""
+        self._delete(request, [obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        """Delete the chosen ones, all or none."""
+        self._delete(request, list(queryset))
+
+    def _delete(self, request: HttpRequest, objects: list[Any]) -> None:
+        dataset = Dataset(admin_context(request))
+        for obj in objects:
+            dataset.delete(dataset.open(self.repository, str(obj.pk), "delete"), by_client=True)
+        commit(request, dataset)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """As Django's; a refusal is shown above the entity's page."""
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except PlatformError as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(
+                reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[object_id])
+            )
+
+    def response_action(self, request: HttpRequest, queryset: Any, *args: Any) -> HttpResponse | None:
+        """As Django's; a refusal is shown above the list."""
+        try:
+            return super().response_action(request, queryset, *args)
+        except PlatformError as error:
+            messages.error(request, error.message)
+            return None
+
+
+def fill_record(dataset: Dataset, record: Record, cleaned: dict[str, Any], names: list[str]) -> None:
+    """Set the named form values on a record, in declared order."""
+    for attribute in record.repository.attributes.values():
+        name = attribute.python_name
+        if name not in names or name not in cleaned or attribute.read_only or attribute.owner:
+            continue
+        dataset.set(record, attribute, form_value(attribute, cleaned[name]))
+
+
+def form_value(attribute: Attribute, value: Any) -> Any:
+    """Canonical form of a cleaned form value."""
+    if isinstance(value, models.Model):
+        return str(value.pk)
+    if value in ("", {}) and attribute.nullable:
+        return None
+    return parse_input(attribute, value)
+
+
+def commit(request: HttpRequest, dataset: Dataset) -> None:
+    """Commit, and show what rules warn of."""
+    dataset.commit()
+    for warning in dataset.warnings:
+        messages.warning(request, warning)
+
+
+# --- generating ---------------------------------------------------------------------------------------------------
+
+
+def list_columns(repository: Repository[Any]) -> list[str]:
+    """What tells entities apart: `__str__`, the state, whom and what they are about, then what always has a value."""
+    own = repository.by_python_name
+    named = repository.name_member.partition(".")[0]
+    names = ["__str__", *(name for name in (*_FIRST_COLUMNS, *_TELLING) if name in own and name != named)]
+    told = [attribute for attribute in repository.default_members if _tells_apart(repository, attribute)]
+    # Columns of ticks say little: only whether something is in use, and at the end.
+    told.sort(key=lambda attribute: attribute.kind is Kind.BOOL)
+    names.extend(attribute.python_name for attribute in told)
+    return list(dict.fromkeys(names))[: _LIST_COLUMNS + 1]
+
+
+def _tells_apart(repository: Repository[Any], attribute: Attribute) -> bool:
+    if attribute.system or attribute.nullable or attribute.kind not in _LISTED_KINDS:
+        return False
+    if attribute in (repository.code, repository.label) or attribute.python_name in _INTERNAL:
+        return False
+    long = attribute.kind is Kind.STRING and attribute.max_length is None
+    return not long and (attribute.kind is not Kind.BOOL or attribute.python_name in _SHOWN_FIRST)
+
+
+def list_joins(repository: Repository[Any], columns: list[str]) -> list[str]:
+    """What the columns' texts are read from besides the row itself, as lookups: no question for each row."""
+    paths = [repository.name_member]
+    for name in columns:
+        attribute = repository.by_python_name.get(name)
+        if attribute is not None and attribute.is_reference:
+            model: Any = repository.model._meta.get_field(name).related_model
+            paths.append(f"{name}.{repositories.for_model(model).name_member}")
+    joins = ["__".join(path.split(".")[:-1]) for path in paths]
+    return list(dict.fromkeys(join for join in joins if join))
+
+
+def list_filters(repository: Repository[Any]) -> list[str]:
+    """The state, enums and switches that always have a value; whether something is in use before other switches."""
+    found = [
+        attribute
+        for attribute in repository.default_members
+        if attribute.kind in (Kind.ENUM, Kind.BOOL)
+        and not attribute.system
+        and not attribute.nullable
+        and attribute.python_name not in _INTERNAL
+    ]
+    found.sort(key=lambda attribute: (attribute.python_name not in _SHOWN_FIRST, attribute.kind is Kind.BOOL))
+    names = ["state"] if "state" in repository.by_python_name else []
+    return list(dict.fromkeys([*names, *(attribute.python_name for attribute in found)]))[:_LIST_FILTERS]
+
+
+def search_fields(repository: Repository[Any]) -> list[str]:
+    """Search members as Django lookups; the code where there are none."""
+    members = repository.search_members or ((repository.code_member,) if repository.code_member else ())
+    found: list[str] = []
+    for member in members:
+        path = member.replace(".", "__")
+        try:
+            _check_lookup(repository.model, path)
+        except FieldDoesNotExist:
+            continue
+        found.append(path)
+    return found or ["id"]
+
+
+def _check_lookup(model: type[models.Model], path: str) -> None:
+    current: Any = model
+    for name in path.split("__"):
+        field = current._meta.get_field(name)
+        current = field.related_model
+
+
+def admin_class(repository: Repository[Any]) -> type[EntityAdmin]:
+    """The admin class of a repository."""
+    references = [
+        attribute.python_name
+        for attribute in repository.references.values()
+        if not attribute.read_only and attribute.field is not None and not attribute.key_alias
+    ]
+    columns = list_columns(repository)
+    attributes: dict[str, Any] = {
+        "list_display": columns,
+        "list_select_related": list_joins(repository, columns) or False,
+        "list_filter": list_filters(repository),
+        "search_fields": search_fields(repository),
+        "autocomplete_fields": references,
+        "inlines": [inline_class(child) for child in _by_use(repository.collections.values())],
+        "__doc__": f"Pages of {repository.name}.",
+    }
+    return type(f"{repository.model.__name__}Admin", (EntityAdmin,), attributes)
+
+
+def _by_use(collections: Iterable[Child]) -> list[Child]:
+    """Lines before all that few documents have."""
+    return sorted(collections, key=lambda collection: collection.name != _LINES)
+
+
+def inline_class(collection: Child) -> type[ChildInline]:
+    """The inline of an owned collection."""
+    child = repositories[collection.repository]
+    back = child.references[collection.back_reference]
+    references = [
+        attribute.python_name
+        for attribute in child.references.values()
+        if not attribute.read_only and attribute.name != back.name and not attribute.owner
+    ]
+    return type(
+        f"{child.model.__name__}Inline",
+        (ChildInline,),
+        {
+            "model": child.model,
+            "formset": type(f"{collection.name}FormSet", (ChildFormSet,), {"collection": collection.name}),
+            "fk_name": back.python_name,
+            "autocomplete_fields": references,
+            "verbose_name_plural": in_words(collection.name),
+            "classes": () if collection.name == _LINES else ("collapse",),
+        },
+    )
+
+
+def in_words(name: str) -> str:
+    """SalesOrders → Sales orders."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.replace("WebHook", "Webhook"))
+    return words[:1] + words[1:].lower()
+
+
+def register_repository(site: admin.AdminSite, repository: Repository[Any]) -> None:
+    """Give a repository its pages, unless somebody wrote better ones by hand."""
+    # Django's rule for plurals knows "Companys"; the repository's name is the plural.
+    meta = repository.model._meta
+    meta.verbose_name = in_words(repository.model.__name__).lower()
+    meta.verbose_name_plural = in_words(repository.name.rpartition(".")[2])
+    if not site.is_registered(repository.model):
+        site.register(repository.model, admin_class(repository))
+
+
+admin.site.site_header = gettext_lazy("Business platform")
+admin.site.site_title = gettext_lazy("Business platform")
+admin.site.index_title = gettext_lazy("Administration")
+from domain import security_admin  # noqa: E402  (takes what is defined above)
+
+security_admin.register(admin.site)
+for _repository in repositories:
+    register_repository(admin.site, _repository)

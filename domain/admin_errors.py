@@ -1,0 +1,104 @@
+"""Where on an admin page the refusal of a dataset is shown: at the field, in the row, else above the form.
+
+    Code                          the entity's own field
+    Conditions[2]/AttributeName   a field of the third row of an inline, as validations write it
+    Lines/2/Quantity              the same, as paths into JSON write it
+    Lines(guid)/Quantity          a field of a stored row
+    Lines[+2]/Quantity            a field of the third new row
+
+Rows are counted as the dataset counts children: deleted ones and rows that were left empty do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation.errors import PlatformError
+
+_ROW = re.compile(
+    r"(?P<collection>\w+)"
+    r"(?:\[(?P<index>\d+)\]|/(?P<position>\d+)|\((?P<id>[0-9a-f-]{36})\)|\[\+(?P<new>\d+)\])"
+    r"(?:/(?P<rest>.*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowTarget:
+    """A place inside a collection. One of: index, of all rows; new, index of the new ones; id, of a stored one."""
+
+    collection: str
+    attribute: str
+    index: int | None = None
+    new: int | None = None
+    id: str | None = None
+
+    def form_among(self, initial: list[Any], extra: list[Any]) -> Any:
+        """The row's form; None when there is no such row."""
+        if self.id is not None:
+            return next((form for form in initial if str(form.instance.pk) == self.id), None)
+        forms, index = (extra, self.new) if self.new is not None else ([*initial, *extra], self.index)
+        return forms[index] if index is not None and index < len(forms) else None
+
+
+def row_of(target: str | None) -> RowTarget | None:
+    """The place of a target inside a collection; None of any other."""
+    found = _ROW.fullmatch(target or "")
+    if found is None:
+        return None
+    index = found["index"] or found["position"]
+    return RowTarget(
+        found["collection"],
+        found["rest"] or "",
+        None if index is None else int(index),
+        None if found["new"] is None else int(found["new"]),
+        found["id"],
+    )
+
+
+def messages_of(error: PlatformError) -> Iterator[tuple[str | None, str]]:
+    """(target, message) of everything that an error tells: its details, or itself where it has none."""
+    if not error.details:
+        yield error.target, error.message
+    for detail in error.details:
+        yield detail.row or detail.target, detail.message
+
+
+def show_error(form: forms.ModelForm[Any], error: PlatformError, collections: frozenset[str]) -> None:
+    """Put an error's messages at the form's fields, else above the form; those of `collections` are left to them."""
+    repository = repositories.for_model(form._meta.model)
+    for target, message in messages_of(error):
+        row = row_of(target)
+        if row is None or row.collection not in collections:
+            form.add_error(_field(form, repository, target), message)
+
+
+def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None:
+    """Put the messages about one collection at its rows; above the rows where there is no such row."""
+    stored = [form for form in formset.initial_forms if not _is_deleted(formset, form)]
+    new = [form for form in formset.extra_forms if form.has_changed() and not _is_deleted(formset, form)]
+    repository = repositories.for_model(formset.model)
+    for target, message in messages_of(error):
+        row = row_of(target)
+        if row is None or row.collection != collection:
+            continue
+        form = row.form_among(stored, new)
+        if form is not None:
+            form.add_error(_field(form, repository, row.attribute), message)
+        else:
+            formset._non_form_errors.append(message)
+
+
+def _is_deleted(formset: Any, form: Any) -> bool:
+    return bool(formset.can_delete and formset._should_delete_form(form))
+
+
+def _field(form: forms.ModelForm[Any], repository: Repository[Any], target: str | None) -> str | None:
+    attribute = repository.attribute((target or "").partition("/")[0])
+    return attribute.python_name if attribute is not None and attribute.python_name in form.fields else None

@@ -1,0 +1,91 @@
+"""From a database's failures to ours (spec 07): a unique violation to error 2129 with table, fields, value, index."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.db import IntegrityError, OperationalError, models
+
+from domain.dataset.dataset import CommitResult
+from domain.dataset.record import Record
+from domain.model.repository import Repository
+from foundation import errors
+
+_SQLITE_COLUMNS = re.compile(r"UNIQUE constraint failed: (?P<columns>.+)")
+_SQLITE_INDEX = re.compile(r"index '(?P<index>[^']+)'")
+_POSTGRES = re.compile(r'unique constraint "(?P<index>[^"]+)"')
+
+
+def duplicate_error(exc: IntegrityError, result: CommitResult) -> BaseException:
+    """The public error for a violated constraint; the exception itself where it is none that callers can cause."""
+    text = str(exc)
+    for record in (*result.inserted, *result.updated):
+        for name, columns in _unique_groups(record.repository):
+            if not _matches(text, name, columns):
+                continue
+            values = _values(record, columns)
+            if values is None:
+                continue
+            fields = ", ".join(_api_name(record.repository, column) for column in columns)
+            return errors.Refused(
+                errors.DUPLICATE_VALUE, record.repository.set_name, fields, ", ".join(values), name, target=fields
+            )
+    if "CHECK" in text.upper():
+        # Numbers that a column's type does not hold, such as negative ones where only positive ones make sense.
+        return errors.Refused(errors.VALIDATION_FAILED, text)
+    if "FOREIGN KEY" in text.upper():
+        return errors.Refused(errors.REFERENCE_IN_USE, "an entity", text)
+    return exc
+
+
+def _unique_groups(repository: Repository[Any]) -> list[tuple[str, tuple[str, ...]]]:
+    """(constraint name, columns) of every unique rule on the repository's tables."""
+    groups: list[tuple[str, tuple[str, ...]]] = []
+    for model in (repository.model, *repository.model._meta.get_parent_list()):
+        meta = model._meta
+        table = meta.db_table
+        unique = [field.column for field in meta.local_concrete_fields if field.unique]
+        groups.extend((f"{table}_{column}", (column,)) for column in unique)
+        for constraint in meta.constraints:
+            if isinstance(constraint, models.UniqueConstraint) and constraint.fields:
+                columns = tuple(meta.get_field(name).column for name in constraint.fields)
+                groups.append((constraint.name, columns))
+            elif isinstance(constraint, models.UniqueConstraint):
+                groups.append((constraint.name, ()))
+    return groups
+
+
+def _matches(text: str, name: str, columns: tuple[str, ...]) -> bool:
+    found = _SQLITE_INDEX.search(text) or _POSTGRES.search(text)
+    if found is not None:
+        return found["index"] == name or found["index"].startswith(f"{name}_")
+    failed = _SQLITE_COLUMNS.search(text)
+    if failed is None:
+        return False
+    return [part.rpartition(".")[2] for part in failed["columns"].split(", ")] == list(columns)
+
+
+def _values(record: Record, columns: tuple[str, ...]) -> list[str] | None:
+    by_column = {attribute.column: attribute for attribute in record.repository.attributes.values() if attribute.column}
+    values: list[str] = []
+    for column in columns:
+        attribute = by_column.get(column)
+        if attribute is None or record.values.get(attribute.name) is None:
+            return None
+        values.append(str(record.values[attribute.name]))
+    return values
+
+
+def _api_name(repository: Repository[Any], column: str) -> str:
+    return next((a.name for a in repository.attributes.values() if a.column == column), column)
+
+
+def operational_error(exc: OperationalError) -> errors.PlatformError | OperationalError:
+    """The public error for a database that cannot just now; the exception itself where it is a bug of ours."""
+    text = str(exc).lower()
+    if "locked" in text or "busy" in text or "deadlock" in text or "could not serialize" in text:
+        return errors.Unavailable(errors.DATABASE_BUSY, 1, retry_after_seconds=1)
+    if "full" in text or "no space" in text or "disk i/o error" in text:
+        return errors.Unavailable(errors.STORAGE_FULL, str(exc), retry_after_seconds=60)
+    return exc

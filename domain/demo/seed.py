@@ -1,0 +1,62 @@
+"""Loading the demo data: the small company through a dataset, the mass data of larger sizes by bulk statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, get_args
+
+from domain.dataset.dataset import Dataset
+from domain.dataset.storage import storage_of
+from domain.demo import configuration, master_data, orders
+from domain.demo.items import Item
+from domain.demo.mass_data import Progress, load_mass_data
+from domain.model.registry import repositories
+from identity.context import system_context
+from identity.demo import seed_identity
+
+Size = Literal["small", "medium", "large"]
+SIZES: tuple[Size, ...] = get_args(Size)
+
+#: Size → (products, orders) beyond those of the small company.
+MASS: dict[Size, tuple[int, int]] = {"small": (0, 0), "medium": (10_000, 5_000), "large": (1_000_000, 200_000)}
+
+#: What goes into one commit each, in order: name and stream. Later streams refer to what earlier ones have stored.
+STEPS: tuple[tuple[str, Callable[[], Iterator[Item]]], ...] = (
+    ("company", master_data.foundations),
+    ("exchange rates", master_data.exchange_rates),
+    ("products", master_data.products),
+    ("customers", master_data.people_and_customers),
+    ("orders", orders.orders),
+    ("offers", orders.offers),
+    ("tools", configuration.tools),
+    ("rules", configuration.rules),
+)
+
+
+def seed(size: Size, progress: Progress) -> None:
+    """Load what is missing of the demo data; what is there stays as people have left it."""
+    seed_identity()
+    for name, items in STEPS:
+        progress(name, 0, 1)
+        _load(items())
+        progress(name, 1, 1)
+    products, order_count = MASS[size]
+    if products:
+        load_mass_data(products, order_count, progress)
+
+
+def is_seeded() -> bool:
+    """Whether the demo company exists."""
+    return bool(storage_of(repositories["General.EnterpriseCompanies"]).existing([master_data.ENTERPRISE_COMPANY]))
+
+
+def _load(items: Iterable[Item]) -> None:
+    """One commit, unless the stream's first entity is stored already: streams are loaded whole or not at all."""
+    pending = list(items)
+    first = pending[0]
+    if storage_of(repositories[first.repository]).existing([first.id]):
+        return
+    dataset = Dataset(system_context(company_id=master_data.ENTERPRISE_COMPANY))
+    for item in pending:
+        dataset.create(item.repository, item.values, id=item.id)
+    dataset.commit()

@@ -1,0 +1,103 @@
+"""Crm.Pricing: prices and price lists."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from domain.entities.behaviour import current_company, dates_in_order, fill, not_negative
+from domain.entities.enums import PRIORITY
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation.enums import EnumType
+from foundation.fields import AmountField, EnumField, QuantityField, ReferenceField
+from foundation.models import AggregateRoot
+
+if TYPE_CHECKING:
+    from domain.dataset.record import Record
+
+
+LINE_DISCOUNT_LEVEL = EnumType(
+    "Crm.Pricing.LineDiscountsRepository.DiscountLevel",
+    {"One": 0, "Two": 1, "Three": 2},
+    edm_name="Crm_Pricing_LineDiscounts_DiscountLevel",
+)
+
+
+class PriceList(AggregateRoot):
+    """Prices that are agreed on together."""
+
+    name = models.CharField(max_length=50, db_index=True)
+    auto_apply_discount_level = EnumField(LINE_DISCOUNT_LEVEL, default="One")
+    description = models.TextField(null=True, blank=True)
+    from_date = models.DateTimeField(null=True, blank=True)
+    is_active = models.BooleanField(default=True)
+    thru_date = models.DateTimeField(null=True, blank=True)
+    enterprise_company = ReferenceField("EnterpriseCompany", null=True, blank=True)
+
+
+@repositories.register
+class PriceLists(Repository[PriceList]):
+    """Declares Crm.Pricing.PriceLists."""
+
+    name = "Crm.Pricing.PriceLists"
+    name_member = "name"
+    display_format = "{Name}"
+    search_members = ("name",)
+    validations = (dates_in_order("from_date", "thru_date"),)
+    old_names = ("Crm.PriceLists",)
+
+
+class ProductPrice(AggregateRoot):
+    """The price of a product, bounded by dates, quantities and buyers."""
+
+    from_date = models.DateField(null=True, blank=True)
+    is_active = models.BooleanField(default=True)
+    max_quantity = QuantityField(18, 3, unit="PriceQuantityMeasurementUnit", null=True, blank=True)
+    min_quantity = QuantityField(18, 3, unit="PriceQuantityMeasurementUnit", null=True, blank=True)
+    notes = models.CharField(max_length=254, null=True, blank=True)
+    price = AmountField(13, 5, currency="Currency", default=Decimal(0))
+    price_quantity = QuantityField(10, 3, unit="PriceQuantityMeasurementUnit", default=Decimal(1))
+    priority = EnumField(PRIORITY, default="Low")
+    thru_date = models.DateField(null=True, blank=True)
+    currency = ReferenceField("Currency")
+    customer = ReferenceField("Customer", null=True, blank=True)
+    enterprise_company = ReferenceField("EnterpriseCompany", null=True, blank=True)
+    enterprise_company_location = ReferenceField("CompanyLocation", null=True, blank=True)
+    price_list = ReferenceField("PriceList", null=True, blank=True)
+    price_quantity_measurement_unit = ReferenceField("MeasurementUnit")
+    product = ReferenceField("Product")
+    ship_to_customer = ReferenceField("Customer", null=True, blank=True)
+
+
+def currency_of_company(price: Record) -> None:
+    """Late default: the base currency of the company."""
+    if price.currency_id is None:
+        company = price.enterprise_company or current_company(price.dataset)
+        fill(price, "currency_id", company.base_currency_id if company is not None else None)
+
+
+def unit_of_product(price: Record) -> None:
+    """Late default: prices are per unit that the product is measured in."""
+    if price.price_quantity_measurement_unit_id is None and (product := price.product) is not None:
+        fill(price, "price_quantity_measurement_unit_id", product.measurement_unit_id)
+
+
+@repositories.register
+class ProductPrices(Repository[ProductPrice]):
+    """Declares Crm.Pricing.ProductPrices."""
+
+    name = "Crm.Pricing.ProductPrices"
+    display_format = "{Price} - {FromDate}"
+    search_members = ("notes",)
+    late_defaults = (
+        currency_of_company,
+        unit_of_product,
+    )
+    validations = (
+        dates_in_order("from_date", "thru_date"),
+        not_negative("price_quantity", "min_quantity", "max_quantity"),
+    )
+    old_names = ("Crm.ProductPrices",)

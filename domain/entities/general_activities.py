@@ -1,0 +1,76 @@
+"""General.Activities: things to be done at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from domain.entities.behaviour import dates_in_order, fill
+from domain.entities.enums import PRIORITY
+from domain.entities.general_documents import Document
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from domain.model.values import in_language
+from foundation.enums import EnumType
+from foundation.fields import EnumField, ReferenceField, utc_now
+
+if TYPE_CHECKING:
+    from domain.dataset.record import Record
+
+
+ACTIVITY_SYSTEM_TYPE = EnumType(
+    "General.Activities.ActivitiesRepository.SystemType",
+    {"Communication": 0, "Meeting": 1, "Task": 2},
+    edm_name="General_Activities_Activities_SystemType",
+)
+
+
+class Activity(Document):
+    """Something to be done at a time: a task, a meeting, a call."""
+
+    deadline_time = models.DateTimeField(null=True, blank=True)
+    end_time = models.DateTimeField(null=True, blank=True)
+    is_single_execution = models.BooleanField(default=False)
+    notes = models.TextField(null=True, blank=True)
+    planned_duration_minutes = models.IntegerField(null=True, blank=True)
+    priority = EnumField(PRIORITY, default="Medium")
+    private = models.BooleanField(default=False)
+    reminder_time = models.DateTimeField(null=True, blank=True)
+    start_time = models.DateTimeField(default=utc_now)
+    subject = models.CharField(max_length=254)
+    system_type = EnumField(ACTIVITY_SYSTEM_TYPE, default="Task")
+    contact_person = ReferenceField("Person", null=True, blank=True)
+    owner_party = ReferenceField("Party")
+    responsible_party = ReferenceField("Party")
+    target_party = ReferenceField("Party", null=True, blank=True)
+
+
+def subject_of_type(activity: Record) -> None:
+    """Late default: what the document type is called."""
+    if not activity.subject and (document_type := activity.document_type) is not None:
+        fill(activity, "subject", in_language(document_type.type_name, activity.dataset.context.language)[:254])
+
+
+def parties_of_company(activity: Record) -> None:
+    """Late default: what nobody is named for belongs to the company."""
+    fill(activity, "owner_party_id", activity.from_party_id)
+    fill(activity, "responsible_party_id", activity.owner_party_id)
+
+
+@repositories.register
+class Activities(Repository[Activity]):
+    """Declares General.Activities.Activities."""
+
+    name = "General.Activities.Activities"
+    code_member = "document_no"
+    display_format = "{DocumentType.TypeName:T} {DocumentNo}{StateTagsAttribute}"
+    search_members = ("document_no",)
+    late_defaults = (
+        subject_of_type,
+        parties_of_company,
+    )
+    validations = (dates_in_order("start_time", "end_time"),)
+    read_only = frozenset({"is_single_execution"})
+    old_names = ("General.Contacts.Activities",)
+    is_document = True

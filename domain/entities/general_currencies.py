@@ -1,0 +1,105 @@
+"""General.Currencies: currencies and exchange rates."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from domain.entities.behaviour import fill
+from domain.entities.general_documents import Document
+from domain.model.attributes import Child
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation.fields import ExactDecimalField, ReferenceField
+from foundation.models import AggregateRoot, Entity
+
+if TYPE_CHECKING:
+    from domain.dataset.record import Record
+
+
+class Currency(AggregateRoot):
+    """A currency, known by its sign."""
+
+    currency_sign = models.CharField(max_length=4)
+    name = models.CharField(max_length=50)
+    is_active = models.BooleanField(default=True)
+    show_order = models.IntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["currency_sign"], name="currency_currency_sign_key"),
+        ]
+
+
+@repositories.register
+class Currencies(Repository[Currency]):
+    """Declares General.Currencies.Currencies."""
+
+    name = "General.Currencies.Currencies"
+    code_member = "currency_sign"
+    name_member = "name"
+    display_format = "{CurrencySign}"
+    search_members = ("currency_sign", "name")
+    old_names = ("General.Currencies",)
+
+
+class CurrencyDirectoryLine(Entity):
+    """The rate of one currency in a directory."""
+
+    currency_directory = ReferenceField("CurrencyDirectory", owner=True)
+    rate_divisor = ExactDecimalField(18, 6, default=Decimal(1))
+    rate_multiplier = ExactDecimalField(18, 6, default=Decimal(1))
+    from_currency = ReferenceField("Currency")
+
+
+@repositories.register
+class CurrencyDirectoryLines(Repository[CurrencyDirectoryLine]):
+    """Declares General.Currencies.CurrencyDirectoryLines."""
+
+    name = "General.Currencies.CurrencyDirectoryLines"
+    name_member = "currency_directory.name"
+    display_format = "{CurrencyDirectory.Name}"
+    search_members = ("currency_directory.name",)
+    old_names = ("General.CurrencyDirectoryLines",)
+
+
+class CurrencyDirectory(Document):
+    """A list of exchange rates, issued as a document."""
+
+    is_default = models.BooleanField(default=True)
+    is_single_execution = models.BooleanField(default=False)
+    is_valid_field = models.BooleanField(default=True)
+    name = models.CharField(max_length=64)
+    to_currency = ReferenceField("Currency")
+
+
+def name_from_date(directory: Record) -> None:
+    """Late default: directories are called by their day."""
+    if directory.document_date is not None:
+        fill(directory, "name", directory.document_date.isoformat())
+
+
+def to_currency_of_company(directory: Record) -> None:
+    """Late default: rates lead to the company's base currency."""
+    if (company := directory.enterprise_company) is not None:
+        fill(directory, "to_currency_id", company.base_currency_id)
+
+
+@repositories.register
+class CurrencyDirectories(Repository[CurrencyDirectory]):
+    """Declares General.Currencies.CurrencyDirectories."""
+
+    name = "General.Currencies.CurrencyDirectories"
+    code_member = "document_no"
+    display_format = "{DocumentType.TypeName:T} {DocumentNo}{StateTagsAttribute}"
+    search_members = ("document_no",)
+    children = (Child("Lines", "General.Currencies.CurrencyDirectoryLines"),)
+    late_defaults = (
+        name_from_date,
+        to_currency_of_company,
+    )
+    read_only = frozenset({"is_single_execution"})
+    old_names = ("General.CurrencyDirectories",)
+    is_document = True

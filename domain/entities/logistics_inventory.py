@@ -1,0 +1,140 @@
+"""Logistics.Inventory: stores and what lies in them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from domain.entities.behaviour import at_commit, company_from_context, next_free_number, numbered, stamped_by_user
+from domain.entities.general_contacts import Party
+from domain.model.attributes import Calculation, Child
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation.enums import EnumType
+from foundation.fields import EnumField, ExactDecimalField, GuidField, MultilanguageField, ReferenceField
+from foundation.models import AggregateRoot, Entity
+
+if TYPE_CHECKING:
+    from domain.dataset.record import Record
+
+
+LOT_STATUS = EnumType(
+    "Logistics.Inventory.LotsRepository.Status",
+    {"FreeToUse": 0, "BlockedForDocument": -3, "BlockedForParty": -2, "BlockedForInspection": -1},
+    edm_name="Logistics_Inventory_Lots_Status",
+)
+
+
+class Lot(AggregateRoot):
+    """Goods of a product that came together and are traced together."""
+
+    number = models.CharField(max_length=30, db_index=True)
+    alcoholic_strength = ExactDecimalField(5, 2, default=Decimal(0))
+    description = MultilanguageField(max_length=254, null=True, blank=True)
+    expiry_date = models.DateTimeField(null=True, blank=True)
+    license_no = models.CharField(max_length=50, null=True, blank=True)
+    production_batch_id = GuidField(null=True, blank=True)
+    purchase_lot_number = models.CharField(max_length=30, null=True, blank=True)
+    receipt_date = models.DateField(null=True, blank=True)
+    status = EnumField(LOT_STATUS, default="FreeToUse")
+    blocked_for_document = ReferenceField("Document", null=True, blank=True)
+    blocked_for_party = ReferenceField("Party", null=True, blank=True)
+    certificate_document = ReferenceField("Document", null=True, blank=True)
+    product = ReferenceField("Product")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["product", "number"], name="lot_product_number_key"),
+        ]
+
+
+@at_commit
+def number_of_product(lot: Record) -> None:
+    """Late default: lots are numbered by product."""
+    if not lot.number and lot.product_id is not None:
+        lot.number = next_free_number(lot, "number", f"lots:{lot.product_id}", product_id=lot.product_id)
+
+
+@repositories.register
+class Lots(Repository[Lot]):
+    """Declares Logistics.Inventory.Lots."""
+
+    name = "Logistics.Inventory.Lots"
+    code_member = "number"
+    display_format = "{Number}"
+    search_members = ("number",)
+    late_defaults = (number_of_product,)
+    read_only = frozenset({"receipt_date"})
+
+
+class StoreBin(Entity):
+    """A shelf or other place inside a store."""
+
+    store = ReferenceField("Store", owner=True)
+    name = models.CharField(max_length=254)
+    active = models.BooleanField(default=True)
+    is_default = models.BooleanField(default=False)
+    blocked_for_party = ReferenceField("Party", null=True, blank=True)
+
+
+@repositories.register
+class StoreBins(Repository[StoreBin]):
+    """Declares Logistics.Inventory.StoreBins."""
+
+    name = "Logistics.Inventory.StoreBins"
+    name_member = "name"
+    display_format = "{Name}"
+    search_members = ("name",)
+
+
+class Store(Party):
+    """A place where goods are kept."""
+
+    code = models.CharField(max_length=16)
+    creation_time = models.DateTimeField(null=True, blank=True)
+    creation_user = models.CharField(max_length=64, null=True, blank=True)
+    default_supply_store_id = GuidField(null=True, blank=True)
+    name = MultilanguageField(max_length=254)
+    number_of_dimensions = models.IntegerField(default=0)
+    schema_xml = models.TextField(null=True, blank=True)
+    unmanaged = models.BooleanField(default=True)
+    update_time = models.DateTimeField(null=True, blank=True)
+    update_user = models.CharField(max_length=64, null=True, blank=True)
+    currency = ReferenceField("Currency", null=True, blank=True)
+    default_store_bin = ReferenceField("StoreBin", null=True, blank=True)
+    enterprise_company = ReferenceField("EnterpriseCompany", null=True, blank=True)
+    enterprise_company_location = ReferenceField("CompanyLocation", null=True, blank=True)
+    parent = ReferenceField("self", null=True, blank=True)
+    responsible_party = ReferenceField("Party", null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["code"], name="store_code_key"),
+        ]
+
+
+def name_of_store(store: Record) -> None:
+    """Calculation: the party is called as the store is."""
+    store.party_name = store.name
+
+
+@repositories.register
+class Stores(Repository[Store]):
+    """Declares Logistics.Inventory.Stores."""
+
+    name = "Logistics.Inventory.Stores"
+    code_member = "code"
+    name_member = "party_name"
+    display_format = "{PartyName:T}"
+    search_members = ("code", "party_name")
+    children = (Child("Bins", "Logistics.Inventory.StoreBins"),)
+    late_defaults = (
+        numbered("code", "stores", width=3),
+        company_from_context,
+        stamped_by_user,
+    )
+    calculations = (Calculation(name_of_store, ("Name",), always=True),)
+    read_only = frozenset({"creation_time", "creation_user", "update_time", "update_user"})
+    api_names = {"schema_xml": "SchemaXML"}

@@ -1,0 +1,58 @@
+"""Regulatory.Vat: value added tax."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation.enums import EnumType
+from foundation.fields import EnumField
+from foundation.models import AggregateRoot
+
+DEAL_TYPE_ENTRY_TYPE = EnumType(
+    "Regulatory.Vat.DealTypesRepository.EntryType",
+    {"Purchases": 0, "Sales": 1},
+    edm_name="Regulatory_Vat_DealTypes_EntryType",
+)
+
+DEAL_TYPE_TAX_CODE = EnumType(
+    "Regulatory.Vat.DealTypesRepository.TaxCode",
+    {
+        "StandardRate": 0,
+        "ReducedRate": 1,
+        "SuperReducedRates": 2,
+        "IntermediaryParkingRates": 3,
+        "TaxExempt": 4,
+        "NonSubjectToTax": 5,
+    },
+    edm_name="Regulatory_Vat_DealTypes_TaxCode",
+)
+
+
+class DealType(AggregateRoot):
+    """How a deal is treated for value added tax."""
+
+    code = models.CharField(max_length=32)
+    name = models.CharField(max_length=254)
+    entry_type = EnumField(DEAL_TYPE_ENTRY_TYPE)
+    is_system = models.BooleanField(default=False)
+    tax_code = EnumField(DEAL_TYPE_TAX_CODE)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["code"], name="deal_type_code_key"),
+        ]
+
+
+@repositories.register
+class DealTypes(Repository[DealType]):
+    """Declares Regulatory.Vat.DealTypes."""
+
+    name = "Regulatory.Vat.DealTypes"
+    code_member = "code"
+    name_member = "name"
+    display_format = "{Name}"
+    search_members = ("code", "name")
+    read_only = frozenset({"is_system"})
+    old_names = ("Finance.Vat.DealTypes",)

@@ -1,0 +1,407 @@
+"""Systems.Bpm: custom properties, user business rules, calculated attributes.
+
+The rules app adds the validation of rules and runs them; here they are only declared."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from domain.entities.behaviour import line_numbered
+from domain.model.attributes import Child
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation.enums import EnumType
+from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField
+from foundation.models import AggregateRoot, Entity
+
+RULE_EXECUTION_PRIORITY = EnumType(
+    "RuleExecutionPriority", {"Early": 30, "Normal": 50, "Late": 70, "SystemLateUpdate": 150, "SystemLateValidate": 200}
+)
+
+ACTION_PARAMETER_TYPE = EnumType(
+    "Systems.Bpm.ActionParameterType",
+    {"Constant": 0, "Attribute": 1, "Reference": 2, "ChildList": 3, "FormattedString": 4, "Interpolate": 5},
+)
+
+CALCULATED_ATTRIBUTE_SCRIPT_LANGUAGE = EnumType(
+    "Systems.Bpm.CalculatedAttributesRepository.ScriptLanguage",
+    {"Integrated": 0, "JavaScript": 1},
+    edm_name="Systems_Bpm_CalculatedAttributes_ScriptLanguage",
+)
+
+CUSTOM_PROPERTY_TYPE = EnumType(
+    "Systems.Bpm.CustomPropertiesRepository.PropertyType",
+    {"Text": 0, "Number": 1, "Picture": 2, "Date": 3},
+    edm_name="Systems_Bpm_CustomProperties_PropertyType",
+)
+
+EXPRESSION_OPERATOR = EnumType(
+    "Systems.Bpm.ExpressionOperator",
+    {
+        "ADD": 0,
+        "ADDDAYS": 1,
+        "AND": 2,
+        "CAST": 3,
+        "CEILING": 4,
+        "CONCAT": 5,
+        "CONVERT": 6,
+        "COUNT": 7,
+        "DIVIDE": 8,
+        "IN": 9,
+        "IIF": 10,
+        "INCNUM": 11,
+        "EQUAL": 12,
+        "FILTER": 13,
+        "FIRST": 14,
+        "FLOOR": 15,
+        "FORMATSTRING": 16,
+        "GETVALUE": 17,
+        "GETOBJVALUE": 18,
+        "GT": 19,
+        "GTE": 20,
+        "LIKE": 21,
+        "LIST": 22,
+        "LEFT": 23,
+        "LEN": 24,
+        "LT": 25,
+        "LTE": 26,
+        "MULTIPLY": 27,
+        "NOT": 28,
+        "OR": 29,
+        "ORDERBY": 30,
+        "POS": 31,
+        "REGEX": 32,
+        "REPLACE": 33,
+        "RIGHT": 34,
+        "ROUND": 35,
+        "SELECT": 36,
+        "SORT": 37,
+        "SUBSTRING": 38,
+        "SUM": 39,
+        "TODAY": 40,
+        "TOLOWER": 41,
+        "TOP": 42,
+        "TOUPPER": 43,
+        "WHERE": 44,
+        "INTERPOLATE": 45,
+        "DATEDIFF": 46,
+        "DATESPAN": 47,
+        "IFERROR": 48,
+    },
+)
+
+EXPRESSION_PARAMETER_TYPE = EnumType(
+    "Systems.Bpm.ExpressionParameterType",
+    {
+        "Constant": 0,
+        "Attribute": 1,
+        "Reference": 2,
+        "ChildList": 3,
+        "Expression": 4,
+        "Input": 5,
+        "Repository": 6,
+        "System": 7,
+    },
+)
+
+USER_BUSINESS_RULE_ACTION_TYPE = EnumType(
+    "Systems.Bpm.UserBusinessRuleActionsRepository.ActionType",
+    {
+        "SETVALUE": 0,
+        "FAIL": 1,
+        "SENDMAIL": 2,
+        "WARNING": 3,
+        "NOTIFYUSER": 4,
+        "WEBHOOK": 5,
+        "AISET": 6,
+        "AIVALIDATE": 7,
+        "AIWARNING": 8,
+    },
+    edm_name="Systems_Bpm_UserBusinessRuleActions_ActionType",
+)
+
+USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE = EnumType(
+    "Systems.Bpm.UserBusinessRuleConditionsRepository.ComparisonType",
+    {
+        "Equals": 0,
+        "Greater_Than": 1,
+        "Less_Than": 2,
+        "Like": 3,
+        "IsNull": 4,
+        "Not_Equals": 5,
+        "Greater_Than_Or_Equal": 6,
+        "Less_Than_Or_Equal": 7,
+        "Not_IsNull": 8,
+    },
+    edm_name="Systems_Bpm_UserBusinessRuleConditions_ComparisonType",
+)
+
+USER_BUSINESS_RULE_EVENT_TYPE = EnumType(
+    "Systems.Bpm.UserBusinessRuleEventsRepository.EventType",
+    {
+        "AGGREGATECLIENTCOMMIT": 0,
+        "ATTRIBUTECHANGED": 1,
+        "ATTRIBUTECHANGING": 2,
+        "CLIENTCOMMIT": 3,
+        "COMMIT": 4,
+        "STATECHANGED": 5,
+        "STATECHANGING": 6,
+        "VOIDING": 7,
+        "CREATENEW": 8,
+        "COMMITTED": 9,
+        "CLIENTCOMMITTED": 10,
+        "AGGREGATECLIENTCOMMITTED": 11,
+        "BEFORERECALCULATE": 12,
+    },
+    edm_name="Systems_Bpm_UserBusinessRuleEvents_EventType",
+)
+
+USER_BUSINESS_RULE_EVENT_LAYER = EnumType(
+    "Systems.Bpm.UserBusinessRuleEventsRepository.Layer",
+    {"FrontEnd": 0, "BackEnd": 1},
+    edm_name="Systems_Bpm_UserBusinessRuleEvents_Layer",
+)
+
+USER_BUSINESS_RULE_LAYER = EnumType(
+    "Systems.Bpm.UserBusinessRulesRepository.Layer",
+    {"FrontEnd": 0, "BackEnd": 1, "Common": 2},
+    edm_name="Systems_Bpm_UserBusinessRules_Layer",
+)
+
+USER_BUSINESS_RULE_SCRIPT_LANGUAGE = EnumType(
+    "Systems.Bpm.UserBusinessRulesRepository.ScriptLanguage",
+    {"Integrated": 0, "CSharp": 1, "JavaScript": 2},
+    edm_name="Systems_Bpm_UserBusinessRules_ScriptLanguage",
+)
+
+
+class CalculatedAttribute(AggregateRoot):
+    """An attribute that is computed when it is read."""
+
+    name = models.CharField(max_length=128)
+    caption = MultilanguageField(max_length=512)
+    hint = MultilanguageField(null=True, blank=True)
+    is_active = models.BooleanField(default=False)
+    notes = models.TextField(null=True, blank=True)
+    repository_name = models.CharField(max_length=128, db_index=True)
+    script_language = EnumField(CALCULATED_ATTRIBUTE_SCRIPT_LANGUAGE, default="Integrated")
+    script_text = models.TextField(null=True, blank=True)
+    starting_expression_no = models.IntegerField(default=10)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["repository_name", "name"], name="calculated_attribute_repository_name_name_key"
+            ),
+        ]
+
+
+@repositories.register
+class CalculatedAttributes(Repository[CalculatedAttribute]):
+    """Declares Systems.Bpm.CalculatedAttributes."""
+
+    name = "Systems.Bpm.CalculatedAttributes"
+    name_member = "name"
+    display_format = "{Caption:T}"
+    search_members = ("name",)
+    children = (Child("Expressions", "Systems.Bpm.CalculatedAttributeExpressions"),)
+
+
+class CalculatedAttributeExpression(Entity):
+    """One step of a calculated attribute."""
+
+    calculated_attribute = ReferenceField("CalculatedAttribute", owner=True)
+    expression_no = models.IntegerField()
+    notes = models.TextField(null=True, blank=True)
+    operator = EnumField(EXPRESSION_OPERATOR)
+    parameter_1_type = EnumField(EXPRESSION_PARAMETER_TYPE, null=True, blank=True)
+    parameter_1_value = models.CharField(max_length=256, null=True, blank=True)
+    parameter_2_type = EnumField(EXPRESSION_PARAMETER_TYPE, null=True, blank=True)
+    parameter_2_value = models.CharField(max_length=256, null=True, blank=True)
+    parameter_3_type = EnumField(EXPRESSION_PARAMETER_TYPE, null=True, blank=True)
+    parameter_3_value = models.CharField(max_length=256, null=True, blank=True)
+
+
+@repositories.register
+class CalculatedAttributeExpressions(Repository[CalculatedAttributeExpression]):
+    """Declares Systems.Bpm.CalculatedAttributeExpressions."""
+
+    name = "Systems.Bpm.CalculatedAttributeExpressions"
+    name_member = "calculated_attribute.name"
+    display_format = "{CalculatedAttribute.Name}"
+    search_members = ("calculated_attribute.name",)
+    late_defaults = (line_numbered("expression_no", "Expressions"),)
+
+
+class CustomProperty(AggregateRoot):
+    """An additional attribute that administrators define for a repository."""
+
+    code = models.CharField(max_length=40, db_index=True)
+    name = MultilanguageField(max_length=254)
+    allowed_values_entity_name = models.CharField(max_length=64, null=True, blank=True)
+    allowed_values_filter_xml = models.TextField(null=True, blank=True)
+    entity_name = models.CharField(max_length=64, db_index=True)
+    hint = MultilanguageField(null=True, blank=True)
+    is_active = models.BooleanField(default=True)
+    key_order = models.PositiveSmallIntegerField(null=True, blank=True)
+    limit_to_allowed_values = models.BooleanField(default=False)
+    mask_length = models.SmallIntegerField(null=True, blank=True)
+    notes = models.TextField(null=True, blank=True)
+    property_type = EnumField(CUSTOM_PROPERTY_TYPE, default="Text")
+    allowed_values_parent_property = ReferenceField("self", null=True, blank=True)
+    allowed_values_property = ReferenceField("self", null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["entity_name", "code"], name="custom_property_entity_name_code_key"),
+        ]
+
+
+@repositories.register
+class CustomProperties(Repository[CustomProperty]):
+    """Declares Systems.Bpm.CustomProperties."""
+
+    name = "Systems.Bpm.CustomProperties"
+    stamp = "custom_properties"
+    code_member = "code"
+    name_member = "name"
+    display_format = "{Name:T}"
+    search_members = ("code", "name")
+    children = (Child("AllowedValues", "Systems.Bpm.CustomPropertyAllowedValues"),)
+    api_names = {"allowed_values_filter_xml": "AllowedValuesFilterXML"}
+    old_names = ("General.CustomProperties",)
+
+
+class CustomPropertyAllowedValue(Entity):
+    """A value that a custom property may take."""
+
+    property = ReferenceField("CustomProperty", owner=True)
+    property_allowed_value_field = models.CharField(max_length=254, db_index=True)
+    description = MultilanguageField(max_length=254, null=True, blank=True)
+    active = models.BooleanField(default=True)
+    long_description = models.TextField(null=True, blank=True)
+    parent_allowed_value_id = GuidField(null=True, blank=True)
+    picture = models.BinaryField(editable=True, null=True, blank=True)
+    enterprise_company = ReferenceField("EnterpriseCompany", null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["property", "property_allowed_value_field"],
+                name="custom_property_allowed_value_property_property_allowed_value_field_key",
+            ),
+        ]
+
+
+@repositories.register
+class CustomPropertyAllowedValues(Repository[CustomPropertyAllowedValue]):
+    """Declares Systems.Bpm.CustomPropertyAllowedValues."""
+
+    name = "Systems.Bpm.CustomPropertyAllowedValues"
+    code_member = "property_allowed_value_field"
+    name_member = "description"
+    display_format = "{Description:T}"
+    search_members = ("property_allowed_value_field", "description")
+    old_names = ("General.CustomPropertyAllowedValues",)
+
+
+class UserBusinessRule(AggregateRoot):
+    """What shall happen on which events, as administrators define it."""
+
+    code = models.CharField(max_length=16)
+    name = MultilanguageField(max_length=254)
+    icon = models.BinaryField(editable=True, null=True, blank=True)
+    is_active = models.BooleanField(default=False)
+    layer = EnumField(USER_BUSINESS_RULE_LAYER, default="BackEnd")
+    notes = models.TextField(null=True, blank=True)
+    repository_name = models.CharField(max_length=128)
+    script_language = EnumField(USER_BUSINESS_RULE_SCRIPT_LANGUAGE, default="Integrated")
+    script_text = models.TextField(null=True, blank=True)
+    user_startable = models.BooleanField(null=True, blank=True, default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["code"], name="user_business_rule_code_key"),
+        ]
+
+
+@repositories.register
+class UserBusinessRules(Repository[UserBusinessRule]):
+    """Declares Systems.Bpm.UserBusinessRules."""
+
+    name = "Systems.Bpm.UserBusinessRules"
+    stamp = "rules"
+    code_member = "code"
+    name_member = "name"
+    display_format = "{Name:T}"
+    search_members = ("code", "name")
+    children = (
+        Child("Actions", "Systems.Bpm.UserBusinessRuleActions"),
+        Child("Conditions", "Systems.Bpm.UserBusinessRuleConditions"),
+        Child("Events", "Systems.Bpm.UserBusinessRuleEvents"),
+    )
+
+
+class UserBusinessRuleAction(Entity):
+    """One thing that a rule does."""
+
+    user_business_rule = ReferenceField("UserBusinessRule", owner=True)
+    action_no = models.IntegerField()
+    action_type = EnumField(USER_BUSINESS_RULE_ACTION_TYPE)
+    parameter_1_type = EnumField(ACTION_PARAMETER_TYPE, null=True, blank=True)
+    parameter_1_value = models.CharField(max_length=1000, null=True, blank=True)
+    parameter_2_type = EnumField(ACTION_PARAMETER_TYPE, null=True, blank=True)
+    parameter_2_value = models.CharField(max_length=1000, null=True, blank=True)
+    parameter_3_type = EnumField(ACTION_PARAMETER_TYPE, null=True, blank=True)
+    parameter_3_value = models.CharField(max_length=1000, null=True, blank=True)
+
+
+@repositories.register
+class UserBusinessRuleActions(Repository[UserBusinessRuleAction]):
+    """Declares Systems.Bpm.UserBusinessRuleActions."""
+
+    name = "Systems.Bpm.UserBusinessRuleActions"
+    name_member = "user_business_rule.name"
+    display_format = "{UserBusinessRule.Name:T}"
+    search_members = ("user_business_rule.name",)
+    late_defaults = (line_numbered("action_no", "Actions"),)
+
+
+class UserBusinessRuleCondition(Entity):
+    """A comparison that must hold for a rule to act."""
+
+    user_business_rule = ReferenceField("UserBusinessRule", owner=True)
+    attribute_name = models.CharField(max_length=64)
+    comparison_type = EnumField(USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE, default="Equals")
+    condition_no = models.IntegerField()
+    notes = models.TextField(null=True, blank=True)
+    value = models.CharField(max_length=254, null=True, blank=True)
+
+
+@repositories.register
+class UserBusinessRuleConditions(Repository[UserBusinessRuleCondition]):
+    """Declares Systems.Bpm.UserBusinessRuleConditions."""
+
+    name = "Systems.Bpm.UserBusinessRuleConditions"
+    display_format = "{ConditionNo}. {AttributeName}"
+    late_defaults = (line_numbered("condition_no", "Conditions"),)
+
+
+class UserBusinessRuleEvent(Entity):
+    """An event that a rule listens to."""
+
+    user_business_rule = ReferenceField("UserBusinessRule", owner=True)
+    event_parameter = models.CharField(max_length=128, null=True, blank=True)
+    event_type = EnumField(USER_BUSINESS_RULE_EVENT_TYPE)
+    execution_priority = EnumField(RULE_EXECUTION_PRIORITY, default="Normal")
+    layer = EnumField(USER_BUSINESS_RULE_EVENT_LAYER, default="BackEnd")
+
+
+@repositories.register
+class UserBusinessRuleEvents(Repository[UserBusinessRuleEvent]):
+    """Declares Systems.Bpm.UserBusinessRuleEvents."""
+
+    name = "Systems.Bpm.UserBusinessRuleEvents"
+    name_member = "user_business_rule.name"
+    display_format = "{UserBusinessRule.Name:T}"
+    search_members = ("user_business_rule.name",)

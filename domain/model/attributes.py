@@ -1,0 +1,114 @@
+"""What the platform knows of one member of a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+
+from foundation.enums import EnumType
+from foundation.kinds import Kind
+
+if TYPE_CHECKING:
+    from domain.dataset.record import Record
+    from domain.model.repository import Repository
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute:
+    """A value or a single reference of an entity. Identity is by object: one per repository and name.
+
+    name, python_name   `PartNumber`, `part_number`
+    kind                see foundation.kinds
+    field               the model field; None only for DisplayText
+    table, column       where it is stored (a base table's for inherited members); "" for DisplayText
+    nullable            null is a legal stored value
+    unique              no two entities have the same value (other than null)
+    required            must have a value at commit (not nullable; late defaults may still fill it)
+    read_only           callers may not set it
+    system              Id, ObjectVersion, External*, AggregateLastUpdateTimeUtc, DisplayText
+    calculated          not part of the default representation; filled by the platform
+    key_alias           the base key's other name (DocumentId); equal to Id, stored in no column of its own
+    max_length          characters; None: unbounded
+    precision, scale    of decimals, amounts and quantities
+    enum                of ENUM and STATE
+    measure             path of API names to the currency or unit reference of an AMOUNT or QUANTITY; () for none
+    default             constant or callable without arguments, applied when an entity is created; None: no default
+    target              of a REFERENCE: the repository's dotted name
+    owner               of a REFERENCE: leads to the aggregate parent
+    """
+
+    name: str
+    python_name: str
+    kind: Kind
+    field: models.Field[Any, Any] | None
+    table: str
+    column: str
+    nullable: bool
+    required: bool
+    unique: bool = False
+    read_only: bool = False
+    system: bool = False
+    calculated: bool = False
+    key_alias: bool = False
+    max_length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    enum: EnumType | None = None
+    measure: tuple[str, ...] = ()
+    default: Any = None
+    target: str = ""
+    owner: bool = False
+
+    def __repr__(self) -> str:
+        return f"Attribute({self.name}: {self.kind.name})"
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it points at one other entity."""
+        return self.kind is Kind.REFERENCE
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether its value goes with a currency or unit."""
+        return self.kind in (Kind.AMOUNT, Kind.QUANTITY)
+
+    def initial(self) -> Any:
+        """The default in canonical form, or None."""
+        return self.default() if callable(self.default) else self.default
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A collection of owned entities: its API name, the children's repository, their reference back (API name).
+
+    An empty back_reference means the child's owner reference.
+    """
+
+    name: str
+    repository: str
+    back_reference: str = ""
+
+
+#: A function beside the entity that fills what the caller left out. It looks at the record and may set attributes.
+LateDefault = Callable[["Record"], None]
+#: A function beside the entity that raises foundation.errors.Refused when the record must not be saved.
+Validation = Callable[["Record"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """A dependent value: `compute(record)` runs when one of `triggers` (API names) changes.
+
+    In the frontend model it runs at once, in body order; in the common model at commit, as a late default, and then
+    only where `compute` itself finds a value missing or `always` is set (totals, which callers cannot set).
+    """
+
+    compute: Callable[[Record], None]
+    triggers: tuple[str, ...]
+    always: bool = False
+
+
+__all__ = ["Attribute", "Calculation", "Child", "LateDefault", "Repository", "Validation"]

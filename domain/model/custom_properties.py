@@ -1,0 +1,204 @@
+"""Custom properties: attributes that administrators add to a repository (spec 08, 8.2).
+
+Definitions are entities (Systems.Bpm.CustomProperties); this module keeps them in the process, built from the stamp
+"custom_properties", which any commit of definitions bumps: usable at once here, elsewhere within
+foundation.stamps.CHECK_SECONDS. Values are kept with the entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from domain.model.naming import near
+from domain.model.values import check_characters
+from foundation import errors, stamps
+
+STAMP = "custom_properties"
+PREFIX = "CustomProperty_"
+#: Digits of a Number before and behind the point.
+MAX_DIGITS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedValue:
+    """A value from the definition's list."""
+
+    id: str
+    value: str
+    description: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One custom property of one repository.
+
+    property_type   Text, Number, Date or Picture
+    allowed         its list of allowed values, by value
+    allowed_from    the repository whose entities are the allowed values instead; "" for none
+    """
+
+    code: str
+    api_name: str
+    property_type: str
+    limited: bool
+    name: Mapping[str, str]
+    allowed: Mapping[str, AllowedValue] = field(default_factory=dict)
+    allowed_from: str = ""
+
+
+#: (property, value, ValueId or None) → the entity that is meant, as an allowed value; None where there is none
+FindAllowed = Callable[[Definition, str, Any], AllowedValue | None]
+
+
+def escape_code(code: str) -> str:
+    """Letters and digits of any script and `_` stay; another character becomes `_u` + its UTF-8 bytes in hex, at least
+    four digits of it.
+    """
+    parts: list[str] = []
+    for character in code:
+        if character.isalpha() or character.isdecimal() or character == "_":
+            parts.append(character)
+        else:
+            parts.append("_u" + character.encode().hex().upper().zfill(4))
+    return "".join(parts)
+
+
+_cache: tuple[int, dict[str, dict[str, Definition]]] | None = None
+
+
+def definitions(repository: str) -> Mapping[str, Definition]:
+    """The repository's active custom properties by API name (`CustomProperty_x`). A warm call makes no query."""
+    global _cache
+    stamp = stamps.current(STAMP)
+    if _cache is None or _cache[0] != stamp:
+        _cache = (stamp, _load())
+    return _cache[1].get(repository, {})
+
+
+def definition(repository: str, api_name: str) -> Definition:
+    """The definition behind `CustomProperty_x`. Raises BadRequest(UNKNOWN_PROPERTY) with near names."""
+    known = definitions(repository)
+    found = known.get(api_name)
+    if found is None:
+        lowered = api_name.lower()
+        found = next((entry for name, entry in known.items() if name.lower() == lowered), None)
+    if found is None:
+        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, near(api_name, known), target=api_name)
+    return found
+
+
+def _load() -> dict[str, dict[str, Definition]]:
+    from domain.entities.systems_bpm import CustomProperty, CustomPropertyAllowedValue
+    from domain.model.registry import repositories
+
+    allowed: dict[str, dict[str, AllowedValue]] = {}
+    rows = CustomPropertyAllowedValue.objects.filter(active=True).values_list(
+        "property_id", "id", "property_allowed_value_field", "description"
+    )
+    for property_id, id, value, description in rows:
+        allowed.setdefault(property_id, {})[value] = AllowedValue(id, value, _texts(description))
+    found: dict[str, dict[str, Definition]] = {}
+    for entry in CustomProperty.objects.filter(is_active=True).order_by("code"):
+        name = _repository_name(entry.entity_name)
+        source = _repository_name(entry.allowed_values_entity_name or "")
+        api_name = PREFIX + escape_code(entry.code)
+        found.setdefault(name, {})[api_name] = Definition(
+            entry.code,
+            api_name,
+            str(entry.property_type),
+            entry.limit_to_allowed_values,
+            entry.name or {},
+            allowed.get(entry.id, {}),
+            source if source in repositories else "",
+        )
+    return found
+
+
+def _repository_name(entity_name: str) -> str:
+    """`General.Products.Products`, also where it is written as the set's name, be it an old one."""
+    from domain.model.registry import repositories
+
+    known = repositories.for_set(entity_name.replace(".", "_"))
+    return known[0].name if known is not None else entity_name
+
+
+def _texts(value: Any) -> Mapping[str, str]:
+    """The stubs take a multilanguage column for text; reading it gives the texts by language."""
+    return value or {}
+
+
+def parse_value(
+    repository: str, api_name: str, value: Any, language: str, find: FindAllowed
+) -> tuple[str, dict[str, Any] | None]:
+    """(code, stored form) of what a caller sends: a CustomPropertyValue object, a plain string or number, or null.
+
+    `find` looks for entities that are allowed values, where the definition names a repository of them.
+    Raises BadRequest for an unknown property or a value that does not fit its type, Refused for one not allowed.
+    """
+    known = definition(repository, api_name)
+    if value is None:
+        return known.code, None
+    given = value if isinstance(value, dict) else {"Value": value}
+    unknown = set(given) - {"Value", "Description", "ValueId"} - {name for name in given if "@" in name}
+    if unknown:
+        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, sorted(unknown)[0], "CustomPropertyValue", target=api_name)
+    if given.get("Value") is None:
+        return known.code, None
+    text = _as_text(known, given["Value"])
+    check_characters(text, api_name)
+    # All members, for a complex value in an answer leaves none out.
+    stored: dict[str, Any] = {"Value": text, "Description": None, "ValueId": None}
+    listed = find(known, text, given.get("ValueId")) if known.allowed_from else known.allowed.get(text)
+    if listed is not None:
+        stored["Value"] = listed.value
+        stored["ValueId"] = listed.id
+        stored["Description"] = dict(listed.description)
+    elif known.limited:
+        raise errors.Refused(
+            errors.VALIDATION_FAILED,
+            f"{api_name}: '{text}' is not one of {known.allowed_from or ', '.join(known.allowed)}",
+            target=api_name,
+        )
+    elif given.get("Description") is not None:
+        description = given["Description"]
+        stored["Description"] = _as_description(description, known.api_name, language)
+    return known.code, stored
+
+
+def _as_text(known: Definition, value: Any) -> str:
+    try:
+        match known.property_type:
+            case _ if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+                raise ValueError
+            case "Number":
+                return _as_number(value)
+            case "Date":
+                # A moment stands for its day, as its sender sees it.
+                return datetime.datetime.fromisoformat(str(value)).date().isoformat()
+            case _:
+                return str(value)
+    except (ValueError, ArithmeticError) as exc:
+        raise errors.BadRequest(
+            errors.INVALID_LITERAL, value, known.property_type, known.api_name, target=known.api_name
+        ) from exc
+
+
+def _as_number(value: str | float | Decimal) -> str:
+    """Without exponent and superfluous zeros. Raises ValueError for what is no number, or is written with too many."""
+    number = Decimal(str(value))
+    if not number.is_finite() or number.adjusted() >= MAX_DIGITS or -int(number.as_tuple().exponent) > MAX_DIGITS:
+        raise ValueError
+    return format(number.normalize(), "f")
+
+
+def _as_description(value: Any, name: str, language: str) -> dict[str, str]:
+    texts = value if isinstance(value, dict) else {language: value}
+    for text in texts.values():
+        if not isinstance(text, str):
+            raise errors.BadRequest(errors.INVALID_LITERAL, text, "Erp.MultilanguageString", name, target=name)
+        check_characters(text, name)
+    return {code.upper(): text for code, text in texts.items()}

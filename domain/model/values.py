@@ -1,0 +1,304 @@
+"""Values of attributes in their four forms.
+
+canonical   what datasets, rules and interpolation hold; see foundation.kinds
+input       what callers send as JSON; lenient where nothing is ambiguous, else a BadRequest that names the attribute
+storage     what the database driver takes and gives; see foundation.fields
+frozen      canonical as JSON without loss, for pending changes of Domain transactions
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import json
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from functools import cache
+from typing import Any
+
+import orjson
+from django.utils.dateparse import parse_date, parse_datetime
+
+from domain.model.attributes import Attribute
+from foundation import errors
+from foundation.enums import DOCUMENT_STATE
+from foundation.guids import parse_guid
+from foundation.kinds import Kind
+
+UTC = datetime.UTC
+_INT_RANGE = (-(2**31), 2**31 - 1)
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{2,4})?")
+
+Convert = Callable[[Any], Any]
+
+
+# --- input --------------------------------------------------------------------------------------------------------
+
+
+def parse_input(attribute: Attribute, value: Any, *, language: str = "en") -> Any:
+    """Canonical form of a JSON value for the attribute; references and measured objects are the caller's to unpack.
+
+    Raises BadRequest(INVALID_LITERAL) naming the attribute. Null passes; whether it may stay is decided at commit.
+    """
+    if value is None:
+        return None
+    try:
+        parsed = _PARSERS[attribute.kind](attribute, value, language)
+    except (ValueError, TypeError, ArithmeticError, binascii.Error) as exc:
+        shown = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+        raise errors.BadRequest(
+            errors.INVALID_LITERAL, shown[:100], _expected(attribute), attribute.name, target=attribute.name
+        ) from exc
+    if attribute.kind in _TEXTS:
+        check_characters(parsed, attribute.name)
+    return parsed
+
+
+def check_characters(text: str | dict[str, str], name: str) -> None:
+    """Raise BadRequest for U+0000, which PostgreSQL does not store; SQLite would, and cut it off when it compares."""
+    if isinstance(text, dict):
+        text = "".join(text.values())
+    if "\0" in text:
+        raise errors.BadRequest(errors.NUL_CHARACTER, name, target=name)
+
+
+def _expected(attribute: Attribute) -> str:
+    if attribute.enum is not None:
+        return " | ".join(attribute.enum.members)
+    return attribute.kind.value
+
+
+def _parse_string(attribute: Attribute, value: Any, language: str) -> str:
+    if isinstance(value, bool | dict | list):
+        raise TypeError
+    return value if isinstance(value, str) else str(value)
+
+
+def _parse_int(attribute: Attribute, value: Any, language: str) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    number = Decimal(str(value))
+    if number != number.to_integral_value() or not _INT_RANGE[0] <= number <= _INT_RANGE[1]:
+        raise ValueError
+    return int(number)
+
+
+def _parse_bool(attribute: Attribute, value: Any, language: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ValueError
+
+
+def _parse_decimal(attribute: Attribute, value: Any, language: str) -> Decimal:
+    if isinstance(value, bool | dict | list):
+        raise TypeError
+    try:
+        number = value if isinstance(value, Decimal) else Decimal(str(value))
+    except InvalidOperation as exc:
+        raise ValueError from exc
+    if not number.is_finite():
+        raise ValueError
+    return round_to_scale(attribute, number)
+
+
+def _parse_date(attribute: Attribute, value: Any, language: str) -> datetime.date:
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    if isinstance(value, datetime.date):
+        return value
+    if not isinstance(value, str):
+        raise TypeError
+    # Clients of 4.0 send midnight date-times for dates; the date part is what they mean.
+    parsed = parse_date(value[:10]) if len(value) == 10 or value[10:11] in ("T", " ") else None
+    if parsed is None:
+        raise ValueError
+    return parsed
+
+
+def _parse_datetime(attribute: Attribute, value: Any, language: str) -> datetime.datetime:
+    if isinstance(value, datetime.datetime):
+        parsed: datetime.datetime | None = value
+    elif isinstance(value, datetime.date):
+        parsed = datetime.datetime(value.year, value.month, value.day, tzinfo=UTC)
+    elif isinstance(value, str):
+        parsed = parse_datetime(value)
+        if parsed is None and (day := parse_date(value)) is not None:
+            parsed = datetime.datetime(day.year, day.month, day.day, tzinfo=UTC)
+    else:
+        raise TypeError
+    if parsed is None:
+        raise ValueError
+    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+
+
+def _parse_binary(attribute: Attribute, value: Any, language: str) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise TypeError
+    standard = value.replace("-", "+").replace("_", "/").rstrip("=")
+    return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+
+
+def _parse_enum(attribute: Attribute, value: Any, language: str) -> str:
+    assert attribute.enum is not None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise TypeError
+    return attribute.enum.member(str(value))
+
+
+def _parse_multilanguage(attribute: Attribute, value: Any, language: str) -> dict[str, str]:
+    if isinstance(value, str):
+        return {language.upper(): value}
+    if not isinstance(value, dict):
+        raise TypeError
+    texts: dict[str, str] = {}
+    for code, text in value.items():
+        if isinstance(code, str) and "@" in code:
+            continue  # clients with classes of their own send its type along
+        if not isinstance(code, str) or not _LANGUAGE.fullmatch(code):
+            raise ValueError
+        if text is None:
+            continue
+        if not isinstance(text, str):
+            raise TypeError
+        texts[code.upper()] = text
+    return texts
+
+
+def _parse_guid(attribute: Attribute, value: Any, language: str) -> str:
+    return parse_guid(value)
+
+
+_TEXTS = frozenset({Kind.STRING, Kind.MULTILANGUAGE})
+_PARSERS: dict[Kind, Callable[[Attribute, Any, str], Any]] = {
+    Kind.GUID: _parse_guid,
+    Kind.REFERENCE: _parse_guid,
+    Kind.STRING: _parse_string,
+    Kind.INT: _parse_int,
+    Kind.BOOL: _parse_bool,
+    Kind.DECIMAL: _parse_decimal,
+    Kind.AMOUNT: _parse_decimal,
+    Kind.QUANTITY: _parse_decimal,
+    Kind.DATE: _parse_date,
+    Kind.DATETIME: _parse_datetime,
+    Kind.BINARY: _parse_binary,
+    Kind.ENUM: _parse_enum,
+    Kind.STATE: _parse_enum,
+    Kind.MULTILANGUAGE: _parse_multilanguage,
+}
+
+
+def round_to_scale(attribute: Attribute, number: Decimal) -> Decimal:
+    """The number at the attribute's scale, half up: what a dataset holds is what the database will give back."""
+    if attribute.scale is None:
+        return number
+    return number.quantize(_quantum(attribute.scale), ROUND_HALF_UP)
+
+
+@cache
+def _quantum(scale: int) -> Decimal:
+    return Decimal(1).scaleb(-scale)
+
+
+# --- storage ------------------------------------------------------------------------------------------------------
+
+
+def to_storage(attribute: Attribute, vendor: str) -> Convert | None:
+    """Converter from canonical (never None) to what the driver takes; None where it is the same."""
+    kind = attribute.kind
+    if kind is Kind.MULTILANGUAGE:
+        return lambda value: orjson.dumps(value).decode()
+    if kind is Kind.STATE:
+        return DOCUMENT_STATE.members.__getitem__
+    if vendor == "sqlite":
+        if kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
+            scale = attribute.scale or 0
+            return lambda value: int(round_to_scale(attribute, value).scaleb(scale))
+        if kind is Kind.DATE:
+            return lambda value: value.isoformat()
+        if kind is Kind.DATETIME:
+            return lambda value: value.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+    return None
+
+
+def from_storage(attribute: Attribute, vendor: str) -> Convert | None:
+    """Converter from what the driver gives (never None) to canonical; None where it is the same."""
+    kind = attribute.kind
+    if kind in (Kind.GUID, Kind.REFERENCE):
+        return str if vendor != "sqlite" else None
+    if kind is Kind.MULTILANGUAGE:
+        return orjson.loads
+    if kind is Kind.STATE:
+        return DOCUMENT_STATE.by_number.__getitem__
+    if kind is Kind.BINARY:
+        return bytes
+    if vendor == "sqlite":
+        if kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
+            scale = -(attribute.scale or 0)
+            return lambda value: Decimal(value).scaleb(scale)
+        if kind is Kind.BOOL:
+            return bool
+        if kind is Kind.DATE:
+            return lambda value: datetime.date.fromisoformat(value) if isinstance(value, str) else value
+        if kind is Kind.DATETIME:
+            return _datetime_from_sqlite
+    return None
+
+
+def _datetime_from_sqlite(value: Any) -> datetime.datetime:
+    parsed = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+    assert isinstance(parsed, datetime.datetime)
+    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
+
+
+# --- frozen -------------------------------------------------------------------------------------------------------
+
+
+def freeze(attribute: Attribute, value: Any) -> Any:
+    """Canonical to JSON without loss."""
+    if value is None:
+        return None
+    match attribute.kind:
+        case Kind.DECIMAL | Kind.AMOUNT | Kind.QUANTITY:
+            return str(value)
+        case Kind.DATE | Kind.DATETIME:
+            return value.isoformat()
+        case Kind.BINARY:
+            return base64.b64encode(value).decode()
+        case _:
+            return value
+
+
+def thaw(attribute: Attribute, value: Any) -> Any:
+    """The inverse of `freeze`."""
+    if value is None:
+        return None
+    match attribute.kind:
+        case Kind.DECIMAL | Kind.AMOUNT | Kind.QUANTITY:
+            return Decimal(value)
+        case Kind.DATE:
+            return datetime.date.fromisoformat(value)
+        case Kind.DATETIME:
+            return datetime.datetime.fromisoformat(value)
+        case Kind.BINARY:
+            return base64.b64decode(value)
+        case _:
+            return value
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+
+def in_language(texts: dict[str, str] | None, language: str) -> str:
+    """The text in the language, else in English, else in any; "" for none."""
+    if not texts:
+        return ""
+    found = texts.get(language.upper())
+    if found is None:
+        found = texts.get("EN")
+    return next(iter(texts.values())) if found is None else found

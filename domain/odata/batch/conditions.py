@@ -1,0 +1,98 @@
+"""The `if` of a request in a JSON batch: whether it is carried out (OData JSON 4.01, 19.1).
+
+    not $1/$succeeded or ($2/$succeeded and $g/$succeeded)
+
+What requests were answered (`$1/Name eq 'x'`) cannot be asked for, only whether they have succeeded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from foundation import errors
+
+#: Parentheses and `not` inside one another.
+MAX_NESTING = 20
+_TOKEN = re.compile(r"\s*(?:\$(?P<id>[\w.~-]+)/\$succeeded\b|(?P<word>\w+)|(?P<sign>[()]))", re.IGNORECASE)
+
+
+def holds(text: str, succeeded: Mapping[str, bool]) -> bool:
+    """Whether the condition is true; `succeeded` says of each id and group that ran before how it ended.
+
+    Raises BadRequest for what is no condition or names what has not run, NotSupported for other expressions.
+    """
+    return _Reader(text, succeeded).read()
+
+
+class _Reader:
+    """Recursive descent: or → and → not → parentheses, constants, references."""
+
+    def __init__(self, text: str, succeeded: Mapping[str, bool]) -> None:
+        self._text = text
+        self._succeeded = succeeded
+        self._at = 0
+        self._depth = 0
+
+    def read(self) -> bool:
+        """The value of the whole text."""
+        value = self._any()
+        if self._text[self._at :].strip():
+            raise self._unknown()
+        return value
+
+    def _any(self) -> bool:
+        value = self._all()
+        while self._take("or"):
+            value = self._all() or value
+        return value
+
+    def _all(self) -> bool:
+        value = self._one()
+        while self._take("and"):
+            value = self._one() and value
+        return value
+
+    def _one(self) -> bool:
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise errors.BadRequest(errors.INVALID_BODY, f"if is nested deeper than {MAX_NESTING} levels", target="if")
+        try:
+            if self._take("not"):
+                return not self._one()
+            if self._take("("):
+                value = self._any()
+                if not self._take(")"):
+                    raise errors.BadRequest(errors.INVALID_BODY, f"a ) is missing in if: '{self._text}'", target="if")
+                return value
+            if self._take("true"):
+                return True
+            if self._take("false"):
+                return False
+            return self._reference()
+        finally:
+            self._depth -= 1
+
+    def _reference(self) -> bool:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None or match["id"] is None:
+            raise self._unknown()
+        if match["id"] not in self._succeeded:
+            raise errors.BadRequest(
+                errors.INVALID_BODY, f"if names {match['id']}, which did not run before", target="if"
+            )
+        self._at = match.end()
+        return self._succeeded[match["id"]]
+
+    def _take(self, wanted: str) -> bool:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None or wanted not in (match["sign"], (match["word"] or "").lower()):
+            return False
+        self._at = match.end()
+        return True
+
+    def _unknown(self) -> errors.PlatformError:
+        rest = self._text[self._at :].strip()
+        if not rest:
+            return errors.BadRequest(errors.INVALID_BODY, f"if ends too early: '{self._text}'", target="if")
+        return errors.NotSupported(f"'{rest[:60]}' in the condition of a batch's request", target="if")

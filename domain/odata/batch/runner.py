@@ -1,0 +1,233 @@
+"""Carries out the parts of a batch, one after another, group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from django.db import transaction
+
+from domain.dataset import transactions
+from domain.dataset.dataset import Dataset
+from domain.odata import service
+from domain.odata.batch.conditions import holds
+from domain.odata.batch.parts import Done, Part
+from domain.odata.message import JSON, ODataRequest, ODataResponse
+from domain.odata.telling import tell
+from foundation import errors
+from identity.preferences import parse_prefer
+
+MAX_PARTS = 1000
+#: Headers of the batch itself that say nothing about its parts.
+_OWN_HEADERS = frozenset(
+    {"content-type", "content-length", "accept", "if-match", "if-none-match", "host", "connection"}
+)
+
+
+def continue_on_error(request: ODataRequest, *, default: bool) -> bool:
+    """Whether the caller prefers that parts behind a failed one are carried out."""
+    prefer = request.context.prefer
+    value = prefer.get("continue-on-error", prefer.get("odata.continue-on-error"))
+    return default if value is None else value != "false"
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs a batch's parts.
+
+    references   id of a part → path of the entity that it made, changed or read
+    done         id of a part, or name of a group → how it ended
+    """
+
+    request: ODataRequest
+    references: dict[str, str] = field(default_factory=dict)
+    done: dict[str, Done] = field(default_factory=dict)
+
+    def run(self, parts: list[Part], *, continue_on_error: bool) -> Iterator[list[Done]]:
+        """Answers group by group, in order; stops behind the first failure unless told to continue.
+
+        Raises BadRequest, before anything is carried out, for what is no batch.
+        """
+        _check(parts)
+        for group in _groups(parts):
+            answers = self._group(group) if group[0].group else [self._single(group[0])]
+            for answer in answers:
+                self.done[answer.part.id] = answer
+            if group[0].group:
+                self.done[group[0].group] = answers[0]
+            yield answers
+            if not continue_on_error and any(answer.failed for answer in answers):
+                return
+
+    def _single(self, part: Part) -> Done:
+        if self.request.refusal is not None:
+            return Done(part, self._failure(self.request.refusal))
+        try:
+            self._check_dependencies(part)
+            asked = self._asked(part)
+        except errors.PlatformError as error:
+            return Done(part, self._failure(error))
+        response = service.handle(asked)
+        if response.status < 300 and part.id:
+            # What a GET shows can be referred to, as what others make (OData Protocol 4.01, 11.7.3.1).
+            self.references[part.id] = asked.entity or asked.path
+        return Done(part, response)
+
+    def _group(self, parts: list[Part]) -> list[Done]:
+        """A changeset: one dataset, one commit; one failure answers for all (11.7.4)."""
+        if self.request.refusal is not None:
+            return [Done(part, self._failure(self.request.refusal)) for part in parts]
+        culprit: Part | None = None
+        dataset: Dataset | None = None
+        responds: list[tuple[Part, Callable[[], ODataResponse]]] = []
+        inside = {part.id for part in parts}
+        try:
+            for culprit in parts:
+                self._check_dependencies(culprit, inside)
+            culprit = None
+            with self._dataset_of(parts) as (dataset, transaction_id):
+                for culprit in parts:
+                    asked = self._asked(culprit)
+                    responds.append((culprit, service.apply_in(asked, dataset, transaction_id)))
+                    if asked.entity is not None and culprit.id:
+                        self.references[culprit.id] = asked.entity
+                culprit = None
+                if transaction_id is None:
+                    dataset.commit()
+                return [_answered(part, respond) for part, respond in responds]
+        except Exception as error:
+            for other in parts:
+                self.references.pop(other.id, None)
+            failed = tell(self._failure(error), dataset)
+            if self.request.content_type != JSON:
+                return [Done(culprit or parts[0], failed)]
+            return self._all_failed(parts, culprit, failed)
+
+    @contextmanager
+    def _dataset_of(self, parts: list[Part]) -> Iterator[tuple[Dataset, str | None]]:
+        """The dataset that the group's parts share, and the Domain transaction that it is the dataset of."""
+        ids = {service.transaction_id_of(self._asked(part)) for part in parts}
+        if len(ids) > 1:
+            raise errors.BadRequest(
+                errors.INVALID_HEADER, "TransactionId", "the parts of a group are in one transaction"
+            )
+        (id,) = ids
+        if id is None:
+            with transaction.atomic():
+                yield Dataset(self.request.context), None
+        else:
+            with transactions.opened(self.request.context, id) as dataset:
+                yield dataset, id
+
+    def _all_failed(self, parts: list[Part], culprit: Part | None, failed: ODataResponse) -> list[Done]:
+        """OData JSON 4.01, 19.5: every request of the group has an answer; the others failed for the culprit's sake.
+
+        What the commit refuses is nobody's alone, and all are told it.
+        """
+        if culprit is None:
+            return [Done(part, replace(failed)) for part in parts]
+        because = self._failure(_DependencyFailed(f"request {culprit.id} of the same atomicity group failed"))
+        return [Done(part, failed if part is culprit else replace(because)) for part in parts]
+
+    def _failure(self, error: Exception) -> ODataResponse:
+        response = service.failure(self.request, error)
+        if isinstance(error, _DependencyFailed):
+            response.status = 424
+        response.headers.setdefault("OData-Version", "4.01")
+        return response
+
+    def _check_dependencies(self, part: Part, inside: frozenset[str] | set[str] = frozenset()) -> None:
+        """Raise where the part is not to be carried out. `inside`: ids of its group, which fails or succeeds as one."""
+        before = [id for id in part.depends_on if id not in inside]
+        unknown = [id for id in before if id not in self.done]
+        if unknown:
+            raise errors.BadRequest(
+                errors.INVALID_BODY, f"dependsOn names {', '.join(unknown)}, which did not run before"
+            )
+        if part.condition is not None:
+            if not holds(part.condition, {id: not done.failed for id, done in self.done.items()}):
+                raise _DependencyFailed(f"its condition does not hold: {part.condition}")
+            return
+        failed = [id for id in before if self.done[id].failed]
+        if failed:
+            raise _DependencyFailed(f"a request it depends on failed: {', '.join(failed)}")
+
+    def _asked(self, part: Part) -> ODataRequest:
+        path, query = self._relative(part.url)
+        inherited = {name: value for name, value in self.request.headers.items() if name not in _OWN_HEADERS}
+        headers = {**inherited, **part.headers}
+        for name in ("if-match", "if-none-match"):
+            if name in part.headers:
+                headers[name] = self._etag(part.headers[name])
+        context = self.request.context
+        if "prefer" in part.headers:
+            context = context.with_(prefer=parse_prefer(part.headers["prefer"]))
+        elif "prefer" in headers:
+            # What the caller prefers of the batch (continue-on-error) is not what they prefer of each part.
+            context = context.with_(prefer={})
+        return ODataRequest(
+            method=part.method,
+            path=path,
+            query=query,
+            headers=headers,
+            body=part.body,
+            context=context,
+            service_root=self.request.service_root,
+            references=self.references,
+            depth=self.request.depth + 1,
+        )
+
+    def _etag(self, given: str) -> str:
+        """`$1` stands for the ETag that request 1 was answered with (OData JSON 4.01, 19.3)."""
+        done = self.done.get(given[1:]) if given.startswith("$") else None
+        return given if done is None else done.response.headers.get("ETag", given)
+
+    def _relative(self, url: str) -> tuple[str, str]:
+        """Path and query behind the service root of an absolute, host-relative or service-relative URL."""
+        root = urlsplit(self.request.service_root)
+        try:
+            split = urlsplit(url)
+        except ValueError as exc:
+            raise errors.BadRequest(errors.INVALID_BODY, f"'{url}' is no URL: {exc}") from exc
+        if (split.scheme or split.netloc) and split.netloc != root.netloc:
+            raise errors.BadRequest(errors.INVALID_BODY, f"{url} leads out of this service")
+        path = split.path
+        if path.startswith("/"):
+            if not path.startswith(root.path.rstrip("/")):
+                raise errors.BadRequest(errors.INVALID_BODY, f"{url} leads out of this service")
+            path = path[len(root.path.rstrip("/")) :]
+        return path.strip("/"), split.query
+
+
+class _DependencyFailed(errors.BadRequest):
+    """424: not carried out, because something that it depends on has failed."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(errors.INVALID_BODY, why)
+
+
+def _answered(part: Part, respond: Callable[[], ODataResponse]) -> Done:
+    response = respond()
+    response.headers.setdefault("OData-Version", "4.01")
+    return Done(part, response)
+
+
+def _check(parts: list[Part]) -> None:
+    if len(parts) > MAX_PARTS:
+        raise errors.BadRequest(errors.INVALID_BODY, f"a batch has at most {MAX_PARTS} requests, not {len(parts)}")
+    if any(part.group and part.method in ("GET", "HEAD") for part in parts):
+        raise errors.BadRequest(errors.INVALID_BODY, "a changeset or atomicity group holds no reading requests")
+
+
+def _groups(parts: list[Part]) -> Iterator[list[Part]]:
+    """Parts of one group together; those of a group stand side by side."""
+    group: list[Part] = []
+    for part in parts:
+        if group and not (part.group and part.group == group[0].group):
+            yield group
+            group = []
+        group.append(part)
+    if group:
+        yield group

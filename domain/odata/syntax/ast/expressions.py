@@ -1,0 +1,216 @@
+"""Nodes of expressions (Part 2, section 5.1.1)."""
+
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Literal as OneOf
+
+PrimitiveValue = None | bool | int | Decimal | str | bytes | date | datetime | time | timedelta | tuple[str | int, ...]
+"""Python value of a literal; the tuple holds the members of an enumeration literal."""
+
+
+LogicalOperator = OneOf["and", "or"]
+ComparisonOperator = OneOf["eq", "ne", "gt", "ge", "lt", "le"]
+ArithmeticOperator = OneOf["add", "sub", "mul", "div", "divby", "mod"]
+
+
+class LiteralKind(Enum):
+    """How a primitive literal was written (rule primitiveLiteral), with the Python type of its value."""
+
+    NULL = "null"  # None
+    BOOLEAN = "boolean"  # bool
+    INTEGER = "integer"  # int, any size
+    DECIMAL = "decimal"  # Decimal, exact; also INF, -INF and NaN
+    STRING = "string"  # str; an enumeration member, a duration or a quoted guid may hide in it
+    GUID = "guid"  # str, lower case with dashes
+    DATE = "date"  # date
+    DATE_TIME_OFFSET = "dateTimeOffset"  # datetime with the zone that was written
+    TIME_OF_DAY = "timeOfDay"  # time
+    DURATION = "duration"  # timedelta; only when written with the prefix: duration'P1D'
+    BINARY = "binary"  # bytes
+    ENUM = "enum"  # tuple of member names (str) and numbers (int); type_name says which type
+    GEOGRAPHY = "geography"  # str, as written; the parser reports it as not supported
+    GEOMETRY = "geometry"  # str, as written; the parser reports it as not supported
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Anything in the tree."""
+
+    position: int = field(default=0, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression(Node):
+    """Rule commonExpr, section 5.1.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Node):
+    """One part of a path inside an expression, $select or $expand."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName(Node):
+    """Rule optionallyQualifiedTypeName: ``Edm.String``, ``Erp.X``, ``X`` or ``Collection(Erp.X)``."""
+
+    name: str
+    is_collection: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    """A primitive literal with its typed value.
+
+    text is the literal as written (without unescaping) and is not compared: ``1.0`` equals ``1.00``, and only text
+    tells them apart. is_exact is False where the value had to be cut, because Python times end at microseconds
+    and the grammar allows picoseconds. type_name is set for ENUM only.
+    """
+
+    kind: LiteralKind
+    value: PrimitiveValue
+    text: str = field(default="", compare=False, repr=False)
+    type_name: str = ""
+    is_exact: bool = field(default=True, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Expression):
+    """Stands where ``lift_literals`` took a literal away: values[index] is its value."""
+
+    index: int
+    kind: LiteralKind
+    type_name: str = ""
+
+
+Constant = Literal | Slot
+"""What stands where the grammar wants a literal; a Slot only after ``lift_literals``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterAlias(Expression):
+    """``@name`` (5.1.1.15); name has no ``@``. Where steps follow, it is the VariableStep of a Path instead."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path(Expression):
+    """``a/b/c``: steps from the current instance, or from the variable that the first step names.
+
+    A lambda variable is written like a property, so the first NameStep may be one: binding knows which are in scope.
+    """
+
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionExpression(Expression):
+    """``(1,2)`` behind ``in``, or a JSON array ``[1,"x",{...}]``. Both mean the same."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMember(Node):
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectExpression(Expression):
+    """A JSON object; members in the order written, repeated names included."""
+
+    members: tuple[ObjectMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Logical(Expression):
+    """``a and b and c`` is one node with three operands, so that long chains do not nest."""
+
+    operator: LogicalOperator
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Expression):
+    """Unary minus. A minus directly before a number is part of the literal instead."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Expression):
+    operator: ComparisonOperator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Membership(Expression):
+    """``operand in collection``; the collection is a CollectionExpression, a Path or a ParameterAlias."""
+
+    operand: Expression
+    collection: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Has(Expression):
+    """``operand has Ns.Color'Red,Blue'``; flags is an ENUM or STRING literal or a ParameterAlias."""
+
+    operand: Expression
+    flags: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Expression):
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall(Expression):
+    """A built-in or platform function with positional arguments; name is the canonical spelling.
+
+    The names and numbers of arguments are in ``functions.FUNCTIONS`` and already checked. ``cast``, ``isof`` and
+    ``case`` have nodes of their own; functions of the model are a NameStep with Arguments.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseBranch(Node):
+    condition: Expression
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """``case(c1:v1,c2:v2)``: the value of the first branch whose condition is true, else null (5.1.1.13)."""
+
+    branches: tuple[CaseBranch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    """``cast(operand,type)``; operand None casts the current instance."""
+
+    operand: Expression | None
+    type: TypeName
+
+
+@dataclass(frozen=True, slots=True)
+class IsOf(Expression):
+    """``isof(operand,type)``; operand None tests the current instance."""
+
+    operand: Expression | None
+    type: TypeName

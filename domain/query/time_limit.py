@@ -1,0 +1,56 @@
+"""No query holds its process for longer than settings.QUERY_SECONDS, however it is put together.
+
+SQLite looks at the clock while it computes (a progress handler of the connection); PostgreSQL has a setting, which the
+web processes give to their connections (platform_site.wsgi) and migrations do not.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from django.conf import settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+#: Instructions of SQLite's virtual machine between two looks at the clock: some tens of milliseconds.
+_STEPS = 2_000_000
+
+
+class _Deadline(threading.local):
+    at = float("inf")
+
+
+_deadline = _Deadline()
+
+
+def watch(raw: Any) -> None:
+    """Let a connection of sqlite3 heed the deadline of the thread that uses it."""
+    raw.set_progress_handler(_is_over, _STEPS)
+
+
+def begin() -> None:
+    """What this thread asks SQLite from now on is interrupted when its time is over."""
+    _deadline.at = time.monotonic() + settings.QUERY_SECONDS
+
+
+def end() -> None:
+    """Takes the limit away."""
+    _deadline.at = float("inf")
+
+
+def limit_connection(connection: BaseDatabaseWrapper, **signal: Any) -> None:
+    """Receiver of connection_created: PostgreSQL stops every statement of the connection that takes longer."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET statement_timeout = {round(settings.QUERY_SECONDS * 1000)}")
+
+
+def was_exceeded(error: Exception) -> bool:
+    """Whether a database's operational error says that a query was stopped for its time."""
+    text = str(error)
+    return text == "interrupted" or "statement timeout" in text
+
+
+def _is_over() -> bool:
+    return time.monotonic() > _deadline.at

@@ -1,0 +1,247 @@
+// What all pages under /api/ share: texts, elements, access, requests, the model. One global, `site`; no build.
+"use strict";
+window.site = (() => {
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const data = read("site-data");
+  const texts = read("site-texts");
+  const $ = (id) => document.getElementById(id);
+
+  /** The text of a key in the page's language; {name} is filled in from values. */
+  const t = (key, values = {}) => texts[key].replace(/\{(\w+)\}/g, (all, name) => (name in values ? String(values[name]) : all));
+
+  /** An element. Attributes by name, listeners as functions under "onclick" …; children are nodes or text. */
+  function el(tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (typeof value === "function") node.addEventListener(name.slice(2), value);
+      else if (value === true) node.setAttribute(name, "");
+      else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+    }
+    node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    return node;
+  }
+
+  /** Say it to screen readers; `seen` shows it too, for what has no other visible effect. */
+  function announce(text, seen = false) {
+    const place = $("announce");
+    place.textContent = text;
+    place.className = seen ? "toast" : "unseen";
+    clearTimeout(announce.timer);
+    if (seen) announce.timer = setTimeout(() => { place.className = "unseen"; }, 2500);
+  }
+
+  /** Storage that may be full or forbidden: then nothing is kept. */
+  const keep = (storage) => ({
+    get(name, otherwise) { try { return JSON.parse(storage.getItem("domain-api." + name)) ?? otherwise; } catch { return otherwise; } },
+    set(name, value) { try { storage.setItem("domain-api." + name, JSON.stringify(value)); return true; } catch { return false; } },
+    drop(name) { try { storage.removeItem("domain-api." + name); } catch { /* nothing is kept, then */ } },
+  });
+  const local = keep(window.localStorage), tab = keep(window.sessionStorage);
+
+  // --- access: a token of this site's own application, in memory; or one that was pasted, in this tab's storage.
+
+  let own = null; // {token, until}
+
+  class Refused extends Error {
+    constructor(error) { super(error.message); this.error = error; }
+  }
+
+  async function callSession(method) {
+    const proof = document.querySelector("meta[name=csrf-token]").content;
+    return fetch(data.session, { method, headers: { "X-CSRFToken": proof }, credentials: "same-origin" });
+  }
+
+  async function token(renew = false) {
+    const pasted = tab.get("token", "");
+    if (pasted) return pasted;
+    // Renewed half a minute early, so that no request meets the end of its token on the way.
+    if (own && !renew && own.until > Date.now() + 30000) return own.token;
+    const response = await callSession("POST");
+    let body = null;
+    try { body = await response.json(); } catch { /* a page, of CSRF protection or a proxy */ }
+    if (!response.ok) {
+      const signedOut = response.status === 401 || response.status === 403 && !body;
+      throw new Refused({ status: response.status, signIn: signedOut, message: signedOut ? t("signInFirst") : body && body.error ? body.error.message : String(response.status) });
+    }
+    own = { token: body.accessToken, until: Date.now() + body.expiresIn * 1000 };
+    return own.token;
+  }
+
+  /** The way to the login page, and back to here. */
+  const logInUrl = () => `${data.logIn}?next=${encodeURIComponent(location.pathname + location.search + location.hash)}`;
+
+  // --- requests
+
+  /** What is typed, as a path below the service root that may stand in a URL. Pasted absolute URLs lose their root. */
+  function encoded(typed) {
+    let text = typed.replace(/[\r\n]+\s*/g, "").trim();
+    const below = /^[a-z]+:\/\/[^/]+.*?\/domain\/odata\/?(.*)$/is.exec(text) || /^\/?(?:[\w./-]*\/)?domain\/odata\/?(.*)$/is.exec(text);
+    if (below) text = below[1];
+    text = text.replace(/^\/+/, "");
+    const [path, query] = halves(text);
+    return query === null ? escaped(path) : `${escaped(path)}?${options(query).map(escapedOption).join("&")}`;
+  }
+
+  /** Path and query; the query is null without "?". A question mark in quotes is part of a key. */
+  function halves(text) {
+    let quoted = false;
+    for (let i = 0; i < text.length; i++) {
+      if (text[i] === "'") quoted = !quoted;
+      else if (text[i] === "?" && !quoted) return [text.slice(0, i), text.slice(i + 1)];
+    }
+    return [text, null];
+  }
+
+  /** Options of a query; "&" in quotes separates nothing. */
+  function options(query) {
+    const found = [];
+    let from = 0, quoted = false;
+    for (let i = 0; i <= query.length; i++) {
+      if (query[i] === "'") quoted = !quoted;
+      else if (i === query.length || query[i] === "&" && !quoted) { found.push(query.slice(from, i)); from = i + 1; }
+    }
+    return found;
+  }
+
+  // Encoded text stays as it is; what may not stand in a URL, or means something else there, is encoded.
+  const escaped = (text) => text.replace(/%(?![0-9a-f]{2})|[^\w%\-.~!$&'()*+,;=:@/?[\]]/giu, (found) => encodeURIComponent(found)).replace(/[[\]]/g, encodeURIComponent);
+  function escapedOption(option) {
+    const [name, ...rest] = option.split("=");
+    const value = rest.join("=").replace(/[+&#]/g, encodeURIComponent);
+    return rest.length ? `${escaped(name)}=${escaped(value)}` : escaped(name);
+  }
+
+  /** Where a URL that the service gave points to, below this page's service root; null for other addresses. */
+  function belowRoot(url) {
+    const [bare] = url.split("#"); // a context names a part of $metadata behind it
+    const parts = /^(?:[a-z]+:\/\/[^/]+)?(\/.*)$/i.exec(bare);
+    if (!parts) return bare;
+    const at = parts[1].indexOf("/domain/odata/");
+    return at < 0 ? null : parts[1].slice(at + "/domain/odata/".length);
+  }
+
+  /**
+   * Send a request to the API. {method, path (encoded, below the root), headers {name: value}, body, signal}
+   * → {status, statusText, headers [[name, value]], text, bytes, milliseconds, url}. Throws Refused without access.
+   */
+  async function send({ method = "GET", path, headers = {}, body, signal }) {
+    const attempt = async (renew) => {
+      const sent = { Accept: "application/json", "Accept-Language": data.language, ...headers, Authorization: `Bearer ${await token(renew)}` };
+      const started = performance.now();
+      const response = await fetch(data.root + path, { method, headers: sent, body, signal, credentials: "omit", cache: "no-store" });
+      const text = await response.text();
+      return {
+        status: response.status, statusText: response.statusText, headers: [...response.headers], text,
+        bytes: new TextEncoder().encode(text).length, milliseconds: Math.round(performance.now() - started), url: data.root + path,
+      };
+    };
+    let answer = await attempt(false);
+    // A session that was ended elsewhere revokes its tokens; the sign-in may still be good for another one.
+    if (answer.status === 401 && own && !tab.get("token", "")) answer = await attempt(true);
+    if (answer.status < 400) document.dispatchEvent(new CustomEvent("site:called"));
+    return answer;
+  }
+
+  /** The JSON of a GET. Throws Refused with the service's error. */
+  async function get(path) {
+    const answer = await send({ path });
+    let body = null;
+    try { body = JSON.parse(answer.text); } catch { /* told below */ }
+    if (answer.status >= 400 || body === null) throw new Refused((body && body.error) || { message: `${answer.status} ${answer.statusText}` });
+    return body;
+  }
+
+  // --- the model: what is shipped until somebody calls the API, since reading one's own takes a slot of the licence.
+
+  let known = null;
+  function indexed(body) {
+    const sets = new Map(body.entitySets.map((set) => [set.name, set]));
+    const byType = new Map(body.entitySets.map((set) => [set.entityType, set]));
+    return { ...body, sets, byType };
+  }
+
+  /** The standard model, indexed: `sets` name → set, `byType` entity type → set. */
+  async function model() {
+    known = known || fetch(data.standardModel, { credentials: "omit" }).then((response) => response.json()).then(indexed);
+    return known;
+  }
+
+  /** What the caller may read, with custom properties. */
+  async function ownModel() {
+    const response = await fetch(data.currentModel, { headers: { Authorization: `Bearer ${await token()}` }, credentials: "omit" });
+    if (!response.ok) throw new Refused({ message: `${response.status} ${response.statusText}` });
+    return indexed(await response.json());
+  }
+
+  /** The operations of a set's entities, with their parameters. */
+  function operationsOf(model, set) {
+    const repositories = [set.repository];
+    for (let base = set.baseType; base && model.byType.has(base); base = model.byType.get(base).baseType) repositories.push(model.byType.get(base).repository);
+    return set.operations.map((name) => model.operationDetails.find((known) => known.name === name && (known.boundTo === "*" || known.boundTo === "documents" && set.isDocument || repositories.includes(known.boundTo))) || { name, parameters: [], isFunction: false, returns: null });
+  }
+
+  // --- small things
+
+  async function copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      announce(t("copied"), true);
+    } catch {
+      // Browsers give scripts the clipboard over https and on this computer only: then people copy it themselves.
+      const area = el("textarea", { readonly: true, rows: 8, "aria-label": t("copyByHand") });
+      area.value = text;
+      const dialog = el("dialog", {}, el("p", {}, t("copyByHand")), area, el("button", { type: "button", onclick: () => dialog.close() }, t("close")));
+      dialog.addEventListener("close", () => dialog.remove());
+      document.body.append(dialog);
+      dialog.showModal();
+      area.select();
+    }
+  }
+
+  function download(name, text) {
+    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    const link = el("a", { href: url, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }
+
+  const number = new Intl.NumberFormat(data.language);
+  const size = (bytes) => (bytes < 1024 ? `${number.format(bytes)} B` : bytes < 1048576 ? `${number.format(Math.round(bytes / 102.4) / 10)} KB` : `${number.format(Math.round(bytes / 104857.6) / 10)} MB`);
+
+  // --- the access panel
+
+  function showAccess() {
+    const state = $("access-state");
+    if (!state) return;
+    const pasted = tab.get("token", "");
+    if (pasted) state.textContent = t("withPastedToken");
+    else state.textContent = data.login ? t("asLogin", { login: data.login }) : t("nobody");
+    $("token-drop").hidden = !pasted;
+  }
+
+  function wireAccess() {
+    if (!$("access")) return;
+    $("token-use").addEventListener("click", () => {
+      const value = $("token").value.trim().replace(/^bearer\s+/i, "");
+      if (!value) { $("token").focus(); return; }
+      tab.set("token", value);
+      $("token").value = "";
+      showAccess();
+      announce(t("tokenKept"), true);
+    });
+    $("token-drop").addEventListener("click", () => { tab.drop("token"); showAccess(); $("token").focus(); });
+    const end = $("session-end");
+    if (end) end.addEventListener("click", async () => {
+      const response = await callSession("DELETE");
+      own = null;
+      announce(response.ok ? t("sessionEnded") : `${response.status} ${response.statusText}`, true);
+    });
+    showAccess();
+    if (!data.login && !tab.get("token", "")) $("access").open = true;
+  }
+  document.addEventListener("DOMContentLoaded", wireAccess);
+
+  return { $, data, t, el, announce, local, tab, token, logInUrl, encoded, halves, options, belowRoot, send, get, model, ownModel, operationsOf, copy, download, number, size, Refused };
+})();

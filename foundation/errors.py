@@ -1,0 +1,424 @@
+"""The one exception hierarchy, the one catalogue of codes and the one renderer of the Domain API (spec 07).
+
+PlatformError                code (catalogue entry), parameters, target, details; `info` carries diagnostics
+├── BadRequest 400           malformed input, unknown names
+├── Unauthorized 401         no, bad or expired token
+├── Forbidden 403            scope, permission, licence feature
+├── NotFound 404             no such entity, or not for this caller
+├── MethodNotAllowed 405     with the Allow list
+├── Gone 410                 a delta link whose changes are no longer kept
+├── NotAcceptable 406 · LengthRequired 411 · PayloadTooLarge 413 · UrlTooLong 414 · UnsupportedMediaType 415
+├── VersionConflict 412      optimistic locking
+├── TooManyRequests 429      retry_after_seconds
+├── Refused 500              understood, and refused by data, model or a rule; the same request fails the same way
+├── NotSupported 501         understood, and not offered by this service
+└── Unavailable 503          retry_after_seconds
+
+OAuth endpoints answer in OAuth's own shape (identity.oauth_errors); everything else that fails is rendered here.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from django.utils.translation import gettext, gettext_noop
+
+_PLACEHOLDER = re.compile(r"\{(\d)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    """One entry of the catalogue. `number` and `type` are public and never change meaning (spec 07)."""
+
+    number: int
+    type: str
+    message_format: str
+    status: int
+
+
+class Catalogue:
+    """All codes by number; an attribute of this class is an entry. Printed by `manage.py error_codes`."""
+
+    _by_number: ClassVar[dict[int, ErrorCode]] = {}
+
+    @classmethod
+    def add(cls, number: int, type_: str, message_format: str, status: int) -> ErrorCode:
+        """Register a code; a number or type used twice fails at start-up."""
+        if number in cls._by_number or any(entry.type == type_ for entry in cls._by_number.values()):
+            raise ValueError(f"error code {number} {type_} is registered twice")
+        entry = ErrorCode(number, type_, message_format, status)
+        cls._by_number[number] = entry
+        return entry
+
+    @classmethod
+    def entries(cls) -> list[ErrorCode]:
+        """Every entry, by number."""
+        return [cls._by_number[number] for number in sorted(cls._by_number)]
+
+
+_add = Catalogue.add
+_ = gettext_noop
+
+# Fixed by the specification.
+NO_LICENCE = _add(8, "NoLicence", _("Every licensed session is in use. Try again in {0} seconds."), 503)
+VALIDATION_FAILED = _add(2029, "ValidationFailed", _("The changes cannot be saved: {0}"), 500)
+DUPLICATE_VALUE = _add(2129, "DuplicateValue", _("Another record of {0} already has {1} = {2} (index {3})."), 500)
+
+# 1–99: the service itself.
+INTERNAL_ERROR = _add(
+    1, "InternalError", _("An unexpected error occurred. Quote the correlation id {0} to support."), 500
+)
+DATABASE_BUSY = _add(2, "DatabaseBusy", _("The database is busy. Try again in {0} seconds."), 503)
+STORAGE_FULL = _add(3, "StorageFull", _("The server could not store the change: {0}"), 503)
+NOT_SUPPORTED = _add(4, "NotSupported", _("This service does not support {0}."), 501)
+
+# 100–199: who is calling.
+TOKEN_MISSING = _add(
+    100, "TokenMissing", _("The request carries no access token. Send Authorization: Bearer <token>."), 401
+)
+TOKEN_INVALID = _add(101, "TokenInvalid", _("The access token is not valid: {0}."), 401)
+TOKEN_EXPIRED = _add(
+    102, "TokenExpired", _("The access token has expired. Get a new one from the token endpoint."), 401
+)
+CREDENTIALS_AMBIGUOUS = _add(103, "CredentialsAmbiguous", _("The request carries more than one credential: {0}."), 400)
+SCOPE_MISSING = _add(110, "ScopeMissing", _("The access token lacks the scope '{0}' that this operation needs."), 403)
+PERMISSION_DENIED = _add(111, "PermissionDenied", _("You may not {0} {1}."), 403)
+FEATURE_NOT_LICENSED = _add(112, "FeatureNotLicensed", _("The licence of this instance does not include {0}."), 403)
+USER_NOT_INTERNAL = _add(113, "UserNotInternal", _("Only internal users may call this service."), 403)
+USER_REQUIRED = _add(114, "UserRequired", _("This address serves people; the token belongs to a service."), 403)
+APPLICATION_DISABLED = _add(115, "ApplicationDisabled", _("An administrator has disabled the application {0}."), 403)
+RATE_LIMITED = _add(120, "RateLimited", _("More than {0} requests a minute. Try again in {1} seconds."), 429)
+
+# 200–299: the request's form.
+BAD_URL = _add(200, "BadUrl", _("The address cannot be read at position {0}: {1}"), 400)
+BAD_QUERY_OPTION = _add(201, "BadQueryOption", _("The query option {0} cannot be read: {1}"), 400)
+UNKNOWN_QUERY_OPTION = _add(202, "UnknownQueryOption", _("There is no query option '{0}'."), 400)
+UNKNOWN_PROPERTY = _add(203, "UnknownProperty", _("{1} has no property '{0}'.{2}"), 400)
+UNKNOWN_SET = _add(204, "UnknownEntitySet", _("There is no entity set '{0}'.{1}"), 400)
+UNKNOWN_REPOSITORY = _add(205, "UnknownRepository", _("There is no repository '{0}'.{1}"), 400)
+UNKNOWN_OPERATION = _add(206, "UnknownOperation", _("There is no property or operation '{0}' on {1}.{2}"), 400)
+UNKNOWN_PARAMETER = _add(207, "UnknownParameter", _("The operation {0} has no parameter '{1}'.{2}"), 400)
+MISSING_PARAMETER = _add(208, "MissingParameter", _("The operation {0} needs the parameter '{1}'."), 400)
+INVALID_LITERAL = _add(209, "InvalidLiteral", _("'{0}' is not a valid {1} for {2}."), 400)
+INVALID_JSON = _add(210, "InvalidJson", _("The body is not valid JSON: {0}"), 400)
+INVALID_BODY = _add(211, "InvalidBody", _("The body cannot be used: {0}"), 400)
+INVALID_HEADER = _add(212, "InvalidHeader", _("The header {0} cannot be used: {1}"), 400)
+INVALID_KEY = _add(213, "InvalidKey", _("'{0}' is not a valid key of {1}."), 400)
+INVALID_TRANSACTION_ID = _add(214, "InvalidTransactionId", _("Invalid TransactionId {0}"), 400)
+INVALID_REFERENCE = _add(215, "InvalidReference", _("{0} refers to '{1}', which is not a {2}."), 400)
+TYPE_MISMATCH = _add(216, "TypeMismatch", _("The expression at position {0} does not fit: {1}"), 400)
+INVALID_SKIPTOKEN = _add(
+    217, "InvalidSkipToken", _("The $skiptoken was not issued by this service for this request."), 400
+)
+READ_ONLY_PROPERTY = _add(218, "ReadOnlyProperty", _("{1}.{0} is read-only."), 400)
+RENAMED_SET = _add(219, "RenamedEntitySet", _("{0} is now called {1}; former names are not accepted here."), 400)
+METHOD_NOT_ALLOWED = _add(220, "MethodNotAllowed", _("{0} is not allowed here; allowed: {1}."), 405)
+NOT_ACCEPTABLE = _add(221, "NotAcceptable", _("None of the requested media types can be served: {0}."), 406)
+LENGTH_REQUIRED = _add(222, "LengthRequired", _("The request needs a Content-Length."), 411)
+NUL_CHARACTER = _add(
+    226, "NulCharacter", _("The text for {0} contains the character U+0000, which cannot be stored."), 400
+)
+PAYLOAD_TOO_LARGE = _add(223, "PayloadTooLarge", _("The request is larger than {0} bytes."), 413)
+UNSUPPORTED_MEDIA_TYPE = _add(224, "UnsupportedMediaType", _("The body must be {0}, not {1}."), 415)
+URL_TOO_LONG = _add(
+    225,
+    "UrlTooLong",
+    _("The URL is longer than {0} bytes. Send what stands behind its question mark as text/plain to POST {1}/$query."),
+    414,
+)
+RESOURCE_NOT_FOUND = _add(230, "ResourceNotFound", _("There is nothing at {0}."), 404)
+ENTITY_NOT_FOUND = _add(231, "EntityNotFound", _("There is no {0} with the key {1}."), 404)
+DELTA_EXPIRED = _add(
+    232, "DeltaTokenExpired", _("The changes since this $deltatoken are no longer kept. Read the set anew."), 410
+)
+INVALID_DELTATOKEN = _add(
+    233, "InvalidDeltaToken", _("The $deltatoken was not issued by this service for this request."), 400
+)
+PRECONDITION_FAILED = _add(240, "PreconditionFailed", _("{0} has been changed since you read it."), 412)
+VERSION_CONFLICT = _add(
+    241, "VersionConflict", _("{0} has been changed by someone else: version {1} was expected, {2} is stored."), 412
+)
+DELETED_MEANWHILE = _add(242, "DeletedMeanwhile", _("{0} has been deleted by someone else."), 412)
+QUERY_TOO_LONG = _add(
+    250,
+    "QueryTooLong",
+    _("The query takes longer than {0} seconds. Narrow it, for example by a filter on an indexed property."),
+    400,
+)
+
+# 300–399: Domain transactions.
+TRANSACTION_LIMIT = _add(300, "TransactionLimit", _("This session already has {0} open transactions."), 500)
+PENDING_LIMIT = _add(301, "PendingLimit", _("A transaction holds at most {0} changed entities."), 500)
+CHANGES_NOT_TRACKED = _add(302, "ChangesNotTracked", _("Begin the transaction with trackChanges to use {0}."), 500)
+TRANSACTION_REQUIRED = _add(303, "TransactionRequired", _("{0} works only inside a transaction."), 400)
+TOO_MANY_WAITING = _add(
+    304, "TooManyWaiting", _("{0} clients wait for changes here already. Try again, or use GetChanges."), 503
+)
+
+# 2000–2999: refused by the data or the model.
+REQUIRED_MISSING = _add(2030, "RequiredAttributeMissing", _("{0} needs values for: {1}."), 500)
+VALUE_TOO_LONG = _add(2031, "ValueTooLong", _("{0} holds at most {1} characters; the value has {2}."), 500)
+VALUE_OUT_OF_RANGE = _add(2032, "ValueOutOfRange", _("{1} is out of range for {0}."), 500)
+REFERENCE_IN_USE = _add(2033, "ReferenceInUse", _("{0} cannot be deleted: {1} refers to it."), 500)
+DATE_ORDER = _add(2034, "DateOrder", _("{0} must not be after {1}."), 500)
+COMPANY_MISMATCH = _add(2035, "CompanyMismatch", _("{0} and {1} belong to different companies."), 500)
+UNIT_CATEGORY = _add(2036, "UnitCategoryMismatch", _("The unit {0} is not of the measurement category of {1}."), 500)
+NEGATIVE_QUANTITY = _add(2037, "NegativeQuantity", _("{0} must not be negative."), 500)
+CURRENCY_MISMATCH = _add(2038, "CurrencyMismatch", _("{0} is in {1}; the value given is in {2}."), 500)
+UNIT_MISMATCH = _add(2039, "UnitMismatch", _("{0} is in {1}; the value given is in {2}."), 500)
+REFERENCE_NOT_FOUND = _add(2040, "ReferencedEntityNotFound", _("{0} refers to {1}({2}), which does not exist."), 500)
+FIND_FAILED = _add(2041, "FindFailed", _("{0}: {1} entities of {2} match; expected {3}."), 500)
+NO_CURRENT_VALUE = _add(2042, "NoEffectiveUnit", _("{0} has no {1} yet; set it before the value."), 500)
+DOCUMENT_LOCKED = _add(2050, "DocumentLocked", _("{0} is {1} and cannot be changed."), 500)
+STATE_TRANSITION = _add(2051, "StateTransitionNotAllowed", _("{0} cannot go from {1} to {2}."), 500)
+DOCUMENT_VOID = _add(2052, "DocumentVoid", _("{0} is void and cannot be changed."), 500)
+VOID_REASON_REQUIRED = _add(2053, "VoidReasonRequired", _("A reason is needed to void {0}."), 500)
+USER_STATUS_INVALID = _add(2054, "UserStatusInvalid", _("The user status {0} does not fit the state {1} of {2}."), 500)
+USER_STATUS_EXIT = _add(
+    2055, "ExitUserStatusRequired", _("{0} must reach the user status {1} before it leaves the state {2}."), 500
+)
+HIERARCHY_LOOP = _add(2056, "HierarchyLoop", _("{0} cannot be its own ancestor."), 500)
+
+# 3000–3999: rules, scripts, webhooks.
+RULE_FAILED = _add(3000, "RuleFailed", _("{0}"), 500)
+RULE_BROKEN = _add(3001, "RuleBroken", _("The rule {0} can no longer be evaluated: {1}"), 500)
+RULE_LOOP = _add(3002, "RuleLoop", _("Rules keep triggering each other: {0}"), 500)
+RULE_INVALID = _add(3003, "RuleInvalid", _("The rule cannot be saved: {0}"), 500)
+INTERPOLATION_FAILED = _add(3004, "InterpolationFailed", _("The template '{0}' cannot be filled in: {1}"), 500)
+SCRIPT_EMPTY = _add(3100, "ScriptEmpty", _("The request has no script."), 400)
+SCRIPT_ENCODING = _add(3101, "ScriptEncoding", _("The script is not valid UTF-8."), 400)
+SCRIPT_SYNTAX = _add(3102, "ScriptSyntaxError", _("The script cannot be read: {0} (line {1}, column {2})."), 500)
+SCRIPT_THREW = _add(3103, "ScriptThrew", _("The script failed: {0} (line {1}, column {2})."), 500)
+SCRIPT_LIMIT = _add(3104, "ScriptLimitExceeded", _("The script exceeded its limit: {0}."), 500)
+SCRIPT_CANCELLED = _add(3105, "ScriptCancelled", _("{0}"), 500)
+SANDBOX_BUSY = _add(3106, "SandboxBusy", _("Every script worker is busy. Try again in {0} seconds."), 503)
+SCRIPT_INACTIVE = _add(3110, "ScriptInactive", _("The script {0} is not active."), 500)
+SCRIPT_LANGUAGE = _add(
+    3111, "ScriptLanguageNotSupported", _("The script {0} is written in {1}, which this instance cannot run."), 500
+)
+SCRIPT_ARGUMENTS = _add(3112, "ScriptArgumentsInvalid", _("The arguments do not fit: {0}"), 500)
+SCRIPT_OUTPUTS = _add(3113, "ScriptOutputsInvalid", _("The script's outputs do not fit its schema: {0}"), 500)
+SCRIPT_HAS_NO_TEXT = _add(3114, "ScriptHasNoText", _("The script {0} has no text."), 500)
+SCRIPT_INVALID = _add(3115, "ScriptInvalid", _("The script cannot be saved: {0}"), 500)
+WEBHOOK_INVALID = _add(3200, "WebhookInvalid", _("The webhook cannot be saved: {0}"), 500)
+EGRESS_REFUSED = _add(3201, "EgressRefused", _("Requests to {0} are not allowed from this instance: {1}"), 500)
+APPLICATION_INVALID = _add(3300, "TrustedApplicationInvalid", _("The trusted application cannot be saved: {0}"), 500)
+IMPORT_FAILED = _add(3400, "ImportFailed", _("The import failed at object {0}: {1}"), 500)
+
+del _, _add
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One of several problems: which property, what is wrong (OData JSON 4.01, 21.1).
+
+    row: where that is on a page of the owner: `Lines(guid)/Quantity`, `Lines[+1]/Quantity` in the second new one.
+    """
+
+    code: ErrorCode
+    parameters: tuple[str, ...] = ()
+    target: str | None = None
+    row: str | None = None
+
+    @property
+    def message(self) -> str:
+        """The text in the active language."""
+        return format_message(self.code.message_format, self.parameters)
+
+
+class PlatformError(Exception):
+    """A failure with a public face. `str(error)` is the message in the active language.
+
+    `info` is diagnostics for the developer of the caller (script position, console …); nothing secret goes there.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        *parameters: object,
+        target: str | None = None,
+        details: Sequence[Detail] = (),
+        info: str | None = None,
+    ) -> None:
+        self.code = code
+        self.parameters = tuple(str(parameter) for parameter in parameters)
+        self.target = target
+        self.details = tuple(details)
+        self.info = info
+        super().__init__(code.type, *self.parameters)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.code.status
+
+    @property
+    def message(self) -> str:
+        """The text for people, in the active language."""
+        return format_message(self.code.message_format, self.parameters)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def headers(self) -> Mapping[str, str]:
+        """HTTP headers that belong to this failure."""
+        return {}
+
+
+class BadRequest(PlatformError):
+    """400: the request cannot be understood."""
+
+
+class Unauthorized(PlatformError):
+    """401: who is calling is not established (RFC 6750, 3)."""
+
+    def headers(self) -> Mapping[str, str]:
+        if self.code is TOKEN_MISSING:
+            return {"WWW-Authenticate": "Bearer"}
+        description = self.message.replace('"', "'")
+        return {"WWW-Authenticate": f'Bearer error="invalid_token", error_description="{description}"'}
+
+
+class Forbidden(PlatformError):
+    """403: known, and not allowed."""
+
+
+class NotFound(PlatformError):
+    """404: not there, or not for this caller."""
+
+
+class MethodNotAllowed(PlatformError):
+    """405 with the methods that are allowed."""
+
+    def __init__(self, method: str, allowed: Sequence[str]) -> None:
+        super().__init__(METHOD_NOT_ALLOWED, method, ", ".join(allowed))
+        self.allowed = tuple(allowed)
+
+    def headers(self) -> Mapping[str, str]:
+        return {"Allow": ", ".join(self.allowed)}
+
+
+class Gone(PlatformError):
+    """410: it was there, and what is left of it answers nothing any more."""
+
+
+class NotAcceptable(PlatformError):
+    """406: no representation that the caller accepts."""
+
+
+class LengthRequired(PlatformError):
+    """411."""
+
+
+class PayloadTooLarge(PlatformError):
+    """413."""
+
+
+class UrlTooLong(PlatformError):
+    """414."""
+
+
+class UnsupportedMediaType(PlatformError):
+    """415."""
+
+
+class VersionConflict(PlatformError):
+    """412: somebody else was first. Nothing was written."""
+
+
+class _Retryable(PlatformError):
+    """A failure that passes; `retry_after_seconds` is sent as Retry-After (RFC 9110, 10.2.3)."""
+
+    def __init__(self, code: ErrorCode, *parameters: object, retry_after_seconds: int, info: str | None = None) -> None:
+        super().__init__(code, *parameters, info=info)
+        self.retry_after_seconds = max(1, int(retry_after_seconds))
+
+    def headers(self) -> Mapping[str, str]:
+        return {"Retry-After": str(self.retry_after_seconds), "Cache-Control": "no-store"}
+
+
+class TooManyRequests(_Retryable):
+    """429: over the rate limit."""
+
+    def __init__(
+        self, *parameters: object, retry_after_seconds: int, limit_headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(RATE_LIMITED, *parameters, retry_after_seconds=retry_after_seconds)
+        self.limit_headers = dict(limit_headers or {})
+
+    def headers(self) -> Mapping[str, str]:
+        return {**super().headers(), **self.limit_headers}
+
+
+class Refused(PlatformError):
+    """500: understood, and refused by the data, the model or a rule (spec 07)."""
+
+
+class NotSupported(PlatformError):
+    """501: legal OData that this service has no meaning for; the construct is named."""
+
+    def __init__(self, construct: str, *, target: str | None = None) -> None:
+        super().__init__(NOT_SUPPORTED, construct, target=target)
+
+
+class Unavailable(_Retryable):
+    """503: not now."""
+
+
+def format_message(message_format: str, parameters: Sequence[str]) -> str:
+    """The format in the active language with `{0}`… filled in; a placeholder without a parameter (a hint) is left out."""
+    return _PLACEHOLDER.sub(
+        lambda match: parameters[int(match[1])] if int(match[1]) < len(parameters) else "", gettext(message_format)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedError:
+    """What goes on the wire: `body` is `{"error": {...}}`."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+def render(error: BaseException, *, correlation_id: str, debug: bool) -> RenderedError:
+    """Any failure as an answer of the Domain API (spec 07).
+
+    A foreign exception becomes InternalError and shows nothing of itself unless `debug`.
+    The caller logs; rendering has no side effect.
+    """
+    known = error if isinstance(error, PlatformError) else PlatformError(INTERNAL_ERROR, correlation_id)
+    body: dict[str, Any] = {
+        "message": known.message,
+        "code": known.code.number,
+        "type": known.code.type,
+        "info": _info(error, known, correlation_id=correlation_id, debug=debug),
+    }
+    if known.parameters:
+        body["messageFormat"] = gettext(known.code.message_format)
+        body["parameters"] = list(known.parameters)
+    if known.target is not None:
+        body["target"] = known.target
+    if known.details:
+        body["details"] = list(_render_details(known.details))
+    return RenderedError(known.status, known.headers(), {"error": body})
+
+
+def _render_details(details: Sequence[Detail]) -> Iterator[dict[str, Any]]:
+    for detail in details:
+        rendered: dict[str, Any] = {"code": str(detail.code.number), "message": detail.message}
+        if detail.target is not None:
+            rendered["target"] = detail.target
+        yield rendered
+
+
+def _info(error: BaseException, known: PlatformError, *, correlation_id: str, debug: bool) -> str:
+    if known.info is not None:
+        return known.info
+    if debug and known is not error:
+        return "".join(traceback.format_exception(error))
+    return f"correlation id {correlation_id}"

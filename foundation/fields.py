@@ -1,0 +1,301 @@
+"""Model fields of the domain's own types.
+
+How each is stored matters to the query engine (domain.query), which reads columns without Django's converters:
+
+field               SQLite                                   PostgreSQL
+GuidField           char(36), canonical text                 uuid
+ExactDecimalField   bigint: the value × 10^decimal_places    numeric
+AmountField         as ExactDecimalField                     as ExactDecimalField
+MultilanguageField  text, compact JSON {"EN":"…"}            text, the same
+EnumField           varchar, the member's name               varchar
+StateField          smallint, the member's number            smallint
+JsonTextField       text, compact JSON                       text
+DateTimeField       Django's own ("YYYY-MM-DD HH:MM:SS[.ffffff]", UTC) · timestamptz
+
+Decimals are scaled integers on SQLite because its NUMERIC columns are binary floating point: equality, order and sums
+would not be exact there (spec 02, 2.2 "decimals exact").
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from foundation.enums import DOCUMENT_STATE, EnumType
+from foundation.guids import new_guid, parse_guid
+from foundation.kinds import Kind
+
+if TYPE_CHECKING:
+    _TextField = models.TextField[Any, Any]
+    _CharField = models.CharField[Any, Any]
+    _DecimalField = models.DecimalField[Any, Any]
+    _SmallIntegerField = models.PositiveSmallIntegerField[Any, Any]
+    _ForeignKey = models.ForeignKey[Any, Any]
+else:
+    # Django's fields cannot be subscripted at run time.
+    _TextField = models.TextField
+    _CharField = models.CharField
+    _DecimalField = models.DecimalField
+    _SmallIntegerField = models.PositiveSmallIntegerField
+    _ForeignKey = models.ForeignKey
+
+
+class GuidField(models.Field[Any, Any]):
+    """A guid, held as canonical text in Python."""
+
+    kind = Kind.GUID
+    description = "Guid"
+    empty_strings_allowed = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["max_length"] = 36
+        super().__init__(*args, **kwargs)
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        name, path, args, kwargs = super().deconstruct()
+        kwargs.pop("max_length", None)
+        return name, path, args, kwargs
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "uuid" if connection.vendor == "postgresql" else "char(36)"
+
+    def to_python(self, value: Any) -> str | None:
+        if value is None or value == "":
+            return None
+        try:
+            return parse_guid(str(value))
+        except ValueError as exc:
+            raise ValidationError(f"{value!r} is not a guid.", code="invalid") from exc
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> str | None:
+        return None if value is None else str(value)
+
+    def get_prep_value(self, value: Any) -> Any:
+        value = super().get_prep_value(value)
+        return self.to_python(value)
+
+    def formfield(self, **kwargs: Any) -> Any:
+        return super().formfield(**{"max_length": 36, **kwargs})
+
+
+def guid_primary_key() -> GuidField:
+    """The key of every entity: time-ordered, so that inserts and keyset paging stay local (spec 08, 8.1)."""
+    return GuidField(primary_key=True, default=new_guid, editable=False)
+
+
+class MultilanguageField(_TextField):
+    """Texts by language: {"EN": "Chair", "BG": "Стол"}. Codes are upper case; max_length bounds each text."""
+
+    kind = Kind.MULTILANGUAGE
+    description = "Multilanguage text"
+
+    def __init__(self, *args: Any, max_length: int | None = None, **kwargs: Any) -> None:
+        kwargs["max_length"] = max_length
+        super().__init__(*args, **kwargs)
+
+    def to_python(self, value: Any) -> dict[str, str] | None:
+        if value is None or value == "":
+            return None
+        if isinstance(value, str):
+            try:
+                value = orjson.loads(value) if value.lstrip().startswith("{") else {"EN": value}
+            except orjson.JSONDecodeError as exc:
+                raise ValidationError("Not a JSON object of language codes and texts.", code="invalid") from exc
+        if not isinstance(value, dict):
+            raise ValidationError("Not an object of language codes and texts.", code="invalid")
+        return {str(language).upper(): str(text) for language, text in value.items() if text is not None}
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> dict[str, str] | None:
+        return None if value is None else orjson.loads(value)
+
+    def get_prep_value(self, value: Any) -> str | None:
+        texts = self.to_python(value)
+        return None if texts is None else orjson.dumps(texts).decode()
+
+    def value_to_string(self, obj: models.Model) -> str:
+        return self.get_prep_value(self.value_from_object(obj)) or ""
+
+
+class JsonTextField(_TextField):
+    """Any JSON value kept as compact text, so that the read path can splice it in unparsed on both databases."""
+
+    kind = Kind.STRING
+    description = "JSON"
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        return None if value is None else orjson.loads(value)
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str):
+            try:
+                return orjson.loads(value)
+            except orjson.JSONDecodeError as exc:
+                raise ValidationError("Not valid JSON.", code="invalid") from exc
+        return value
+
+    def get_prep_value(self, value: Any) -> str | None:
+        return None if value is None else orjson.dumps(value).decode()
+
+
+class ExactDecimalField(_DecimalField):
+    """A decimal that stays exact on SQLite too; see the module's table."""
+
+    kind = Kind.DECIMAL
+
+    def __init__(self, max_digits: int = 18, decimal_places: int = 6, **kwargs: Any) -> None:
+        kwargs["max_digits"] = max_digits
+        kwargs["decimal_places"] = decimal_places
+        super().__init__(**kwargs)
+
+    @property
+    def quantum(self) -> Decimal:
+        """The smallest step, 10^-decimal_places."""
+        return Decimal(1).scaleb(-self.decimal_places)
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        if connection.vendor == "sqlite":
+            return "bigint"
+        return f"numeric({self.max_digits}, {self.decimal_places})"
+
+    def get_internal_type(self) -> str:
+        # Not "DecimalField": Django's SQLite converters for that type read binary floats.
+        return "ExactDecimalField"
+
+    def to_python(self, value: Any) -> Decimal | None:
+        if value is None or value == "":
+            return None
+        try:
+            return Decimal(str(value)) if not isinstance(value, Decimal) else value
+        except InvalidOperation as exc:
+            raise ValidationError(f"{value!r} is not a number.", code="invalid") from exc
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Decimal | None:
+        if value is None:
+            return None
+        if connection.vendor == "sqlite":
+            return Decimal(value).scaleb(-self.decimal_places)
+        return Decimal(value)
+
+    def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
+        number = self.to_python(value)
+        if number is None:
+            return None
+        rounded = number.quantize(self.quantum, ROUND_HALF_UP)
+        return int(rounded.scaleb(self.decimal_places)) if connection.vendor == "sqlite" else rounded
+
+    def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
+        return self.get_db_prep_value(value, connection)
+
+
+class _MeasuredField(ExactDecimalField):
+    """A decimal whose unit or currency is found along a path of references from the entity."""
+
+    measure_argument = ""
+
+    def __init__(self, max_digits: int = 18, decimal_places: int = 6, *, measure: str = "", **kwargs: Any) -> None:
+        self.measure = kwargs.pop(self.measure_argument, measure)
+        super().__init__(max_digits, decimal_places, **kwargs)
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        name, path, args, kwargs = super().deconstruct()
+        # The path is part of the declaration, not of the table.
+        return name, path, args, kwargs
+
+
+class AmountField(_MeasuredField):
+    """Money. `currency` is the path of API names to a Currencies reference: "SalesOrder.DocumentCurrency"."""
+
+    kind = Kind.AMOUNT
+    measure_argument = "currency"
+
+
+class QuantityField(_MeasuredField):
+    """A quantity. `unit` is the path of API names to a MeasurementUnits reference: "QuantityUnit"."""
+
+    kind = Kind.QUANTITY
+    measure_argument = "unit"
+
+
+class EnumField(_CharField):
+    """A member of an EnumType, stored by name. Choices are for forms only and never enter a migration."""
+
+    kind = Kind.ENUM
+
+    def __init__(self, enum: EnumType | None = None, **kwargs: Any) -> None:
+        self.enum = enum
+        kwargs.setdefault("max_length", 64)
+        if enum is not None:
+            kwargs["choices"] = enum.choices()
+        super().__init__(**kwargs)
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        name, path, args, kwargs = super().deconstruct()
+        kwargs.pop("choices", None)
+        return name, path, args, kwargs
+
+
+class StateField(_SmallIntegerField):
+    """A document's state: its member's name in Python, its number in the database, so that states compare by number."""
+
+    kind = Kind.STATE
+    enum = DOCUMENT_STATE
+
+    def to_python(self, value: Any) -> str | None:
+        if value is None or value == "":
+            return None
+        try:
+            return DOCUMENT_STATE.member(str(value))
+        except ValueError as exc:
+            raise ValidationError(str(exc), code="invalid") from exc
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> str | None:
+        return None if value is None else DOCUMENT_STATE.by_number[value]
+
+    def get_prep_value(self, value: Any) -> int | None:
+        name = self.to_python(value)
+        return None if name is None else DOCUMENT_STATE.members[name]
+
+    @property
+    def validators(self) -> list[Any]:
+        # The integer validators of the base class would compare names with numbers.
+        return []
+
+    def formfield(self, **kwargs: Any) -> Any:
+        from django import forms
+
+        return forms.ChoiceField(choices=DOCUMENT_STATE.choices(), required=not self.blank, initial=self.get_default())
+
+
+class ReferenceField(_ForeignKey):
+    """A reference to another entity. Deleting a target in use is refused by the dataset and by the database.
+
+    `owner=True` marks the reference of a child to its aggregate parent: it is required and follows the parent's end.
+    The index is the entity's (foundation.models): it ends in the key.
+    """
+
+    kind = Kind.REFERENCE
+
+    def __init__(self, to: Any, on_delete: Any = None, *, owner: bool = False, **kwargs: Any) -> None:
+        self.owner = owner
+        kwargs["db_index"] = False
+        kwargs.setdefault("related_name", "+")
+        if on_delete is None:
+            on_delete = models.CASCADE if owner else models.PROTECT
+        super().__init__(to, on_delete=on_delete, **kwargs)
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        name, path, args, kwargs = super().deconstruct()
+        kwargs.pop("db_index", None)
+        return name, path, args, kwargs
+
+
+def utc_now() -> datetime.datetime:
+    """The present moment, aware, UTC."""
+    return datetime.datetime.now(datetime.UTC)

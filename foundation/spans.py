@@ -1,0 +1,109 @@
+"""Spans for OpenTelemetry, where an instance has a collector (spec 09, 9.3); without one nothing is done or imported.
+
+OTEL_EXPORTER_OTLP_ENDPOINT names the collector. The packages are not among the platform's own requirements:
+`pip install opentelemetry-exporter-otlp-proto-http`. The SDK reads its other variables by itself (OTEL_SERVICE_NAME,
+OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_HEADERS …). Spans hold what the request log holds: no query, body or secret.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import util as multiprocessing_util
+from typing import TYPE_CHECKING, Literal
+
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span
+
+Kind = Literal["SERVER", "CLIENT"]
+
+_SERVICE_NAME = "business-platform"
+_lock = threading.Lock()
+#: (process, collector, provider): a process that was forked has none of its parent's threads.
+_provider: tuple[int, str, TracerProvider] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSpan:
+    """A span while its work goes on. `traceparent` names it as a parent to others (W3C Trace Context)."""
+
+    traceparent: str
+    _span: Span
+
+    def tell(self, attributes: Mapping[str, str | int], *, name: str | None = None, failed: bool = False) -> None:
+        """Add attributes, empty ones left out; rename it; say that the work failed."""
+        from opentelemetry.trace import StatusCode
+
+        self._span.set_attributes({key: value for key, value in attributes.items() if value != ""})
+        if name is not None:
+            self._span.update_name(name)
+        if failed:
+            self._span.set_status(StatusCode.ERROR)
+
+
+def are_wanted() -> bool:
+    """Whether the instance has a collector."""
+    return bool(settings.OTEL_EXPORTER_OTLP_ENDPOINT)
+
+
+def packages_are_installed() -> bool:
+    """Whether what sends spans is there."""
+    try:
+        return importlib.util.find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@contextmanager
+def span(name: str, *, kind: Kind, traceparent: str = "") -> Iterator[OpenSpan]:
+    """One piece of work, a child of `traceparent` where that is one. Ask `are_wanted` first."""
+    from opentelemetry.trace import SpanKind
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier = TraceContextTextMapPropagator()
+    parent = carrier.extract({"traceparent": traceparent})
+    tracer = _provider_of_process().get_tracer("platform")
+    # Exceptions stay out: their texts may hold what the log may not.
+    with tracer.start_as_current_span(name, parent, SpanKind[kind], record_exception=False) as opened:
+        written: dict[str, str] = {}
+        carrier.inject(written)
+        yield OpenSpan(written["traceparent"], opened)
+
+
+def flush() -> None:
+    """Send what has ended, now."""
+    if _provider is not None and _provider[0] == os.getpid():
+        _provider[2].force_flush()
+
+
+def _provider_of_process() -> TracerProvider:
+    global _provider
+    wanted = (os.getpid(), settings.OTEL_EXPORTER_OTLP_ENDPOINT)
+    found = _provider
+    if found is None or found[:2] != wanted:
+        with _lock:
+            found = _provider
+            if found is None or found[:2] != wanted:
+                found = _provider = (*wanted, _new_provider(wanted[1]))
+    return found[2]
+
+
+def _new_provider(endpoint: str) -> TracerProvider:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": _SERVICE_NAME}
+    provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")))
+    # Unlike atexit this runs in the worker's forked processes too.
+    multiprocessing_util.Finalize(None, provider.shutdown, exitpriority=10)
+    return provider

@@ -1,0 +1,66 @@
+"""Who is calling: the one way from a request of the API to its CallContext (spec 01, 1.5 to 1.9)."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+from foundation import errors
+from identity.context import CallContext
+from identity.credentials import read_credential
+from identity.instance import client_address
+from identity.languages import request_language
+from identity.permissions import permissions_for
+from identity.preferences import COMPANY, LOCATION, context_guid, read_prefer
+from identity.rate_limits import check_api_request
+from identity.sessions import session_touch
+from identity.token_identity import TokenIdentity, identify
+
+
+def authenticate(request: HttpRequest) -> CallContext:
+    """The context of an API call; also left on `request.call_context` for the log.
+
+    In order: the token (401, 400; 403 for external users), the licensed session (503), the rate limits (429).
+    A warm call makes no query, no write and no RSA.
+    """
+    identity = identify(read_credential(request.META))
+    address = client_address(request)
+    session_id = session_touch(identity.session, address)
+    check_api_request(identity.application_id, identity.application_limit, identity.caller.id)
+    context = _context(request, identity, session_id, address)
+    request.call_context = context  # type: ignore[attr-defined]
+    return context
+
+
+def identify_caller(request: HttpRequest) -> TokenIdentity:
+    """The token's identity alone: no session is opened, no limit counted. For profile and userinfo."""
+    return identify(read_credential(request.META))
+
+
+def require_scope(context: CallContext, scope: str) -> None:
+    """Raises Forbidden naming the scope that the token lacks (spec 01, 1.7)."""
+    require_scope_of(context.scopes, scope)
+
+
+def require_scope_of(scopes: frozenset[str], scope: str) -> None:
+    """The same for bare scopes."""
+    if scope not in scopes:
+        raise errors.Forbidden(errors.SCOPE_MISSING, scope)
+
+
+def _context(request: HttpRequest, identity: TokenIdentity, session_id: str, address: str) -> CallContext:
+    prefer = read_prefer(request)
+    caller = identity.caller
+    return CallContext(
+        user=caller,
+        application=identity.application_uri,
+        session_id=session_id,
+        scopes=identity.scopes,
+        permissions=permissions_for(caller.id, is_admin=caller.is_admin),
+        language=request_language(request, identity.default_language),
+        client_address=address,
+        request_id=getattr(request, "request_id", ""),
+        traceparent=getattr(request, "traceparent", ""),
+        company_id=context_guid(request, prefer, COMPANY),
+        location_id=context_guid(request, prefer, LOCATION),
+        prefer=prefer,
+    )

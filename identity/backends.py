@@ -1,0 +1,25 @@
+"""Django's authentication backend, on our users and roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import AnonymousUser, Permission
+from django.db.models import QuerySet
+
+from identity.models import User
+
+
+class RoleBackend(ModelBackend):
+    """Passwords of people; admin-site permissions from the Django groups of their active roles."""
+
+    def user_can_authenticate(self, user: Any) -> bool:
+        """System users never log in (spec 01, 1.6)."""
+        return isinstance(user, User) and user.active and user.user_type != "SystemUserNoLogin"
+
+    def _get_user_permissions(self, user_obj: User | AnonymousUser) -> QuerySet[Permission]:
+        return Permission.objects.none()
+
+    def _get_group_permissions(self, user_obj: User) -> QuerySet[Permission]:
+        return Permission.objects.filter(group__role__users=user_obj, group__role__is_active=True)

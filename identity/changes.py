@@ -1,0 +1,71 @@
+"""Says to all processes that something about access has changed; it acts everywhere within seconds (spec 01, 1.5).
+
+Django's own saves and deletes of the tables below call this by signal: forgetting it once would be a security hole, and
+no business rule hides in it. Whoever writes rows without Django's save (the dataset, bulk updates) calls it directly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Model
+from django.db.models.signals import post_delete, post_save
+
+from foundation import stamps
+from identity import licences, permissions, rate_limits
+from identity.models import (
+    Licence,
+    RateLimits,
+    ReferenceToken,
+    ReservedSeat,
+    Role,
+    RolePermission,
+    RoleUser,
+    RowPolicy,
+    TrustedApplication,
+    User,
+)
+
+TOKENS = "tokens"
+
+# Table → stamps of what is cached from it.
+_STAMPS: dict[type[Model], tuple[str, ...]] = {
+    User: (TOKENS,),
+    TrustedApplication: (TOKENS,),
+    ReferenceToken: (TOKENS,),
+    Role: (permissions.STAMP,),
+    RoleUser: (permissions.STAMP,),
+    RolePermission: (permissions.STAMP,),
+    RowPolicy: (permissions.STAMP,),
+    Licence: (licences.STAMP,),
+    ReservedSeat: (licences.STAMP,),
+    RateLimits: (rate_limits.STAMP,),
+}
+# Written often and of no consequence to access.
+_HARMLESS = frozenset({"last_login", "last_used", "password"})
+
+
+def access_changed(*models: type[Model]) -> None:
+    """Rows of these tables were written; call it inside the transaction that wrote them."""
+    for stamp in sorted({stamp for model in models for stamp in _STAMPS.get(model, ())}):
+        stamps.bump(stamp)
+
+
+def tokens_revoked() -> None:
+    """Access tokens were revoked."""
+    stamps.bump(TOKENS)
+
+
+def _written(sender: type[Model], **kwargs: Any) -> None:
+    update_fields = kwargs.get("update_fields")
+    if kwargs.get("created") and sender in {User, ReferenceToken}:
+        return  # nothing can be cached of it yet
+    if update_fields is None or not set(update_fields) <= _HARMLESS:
+        access_changed(sender)
+
+
+def connect() -> None:
+    """Called once at start-up."""
+    for model in _STAMPS:
+        post_save.connect(_written, sender=model, dispatch_uid=f"identity.changes.save.{model.__name__}")
+        post_delete.connect(_written, sender=model, dispatch_uid=f"identity.changes.delete.{model.__name__}")

@@ -1,0 +1,78 @@
+"""Which browser origins may read answers: those of trusted applications' login URLs (spec 02, 2.6; Fetch, 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, HttpResponse
+
+from foundation import stamps
+from identity.changes import TOKENS
+from identity.models import TrustedApplication
+
+_cached: tuple[int, Mapping[str, frozenset[str]]] | None = None
+_PREFLIGHT_SECONDS = "3600"
+
+View = Callable[..., HttpResponse]
+
+
+def origin_allowed(origin: str, application_uri: str | None = None) -> bool:
+    """Whether the origin is one of the application's; of any enabled one where the request does not say whose it is."""
+    names = _origins().get(origin, frozenset())
+    return application_uri in names if application_uri else bool(names)
+
+
+def for_applications(view: View) -> View:
+    """Let scripts of trusted applications call the view. No cookies: credentials are in the request itself."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        origin = request.META.get("HTTP_ORIGIN", "")
+        allowed = bool(origin) and origin_allowed(origin)
+        if request.method == "OPTIONS":
+            response = HttpResponse(status=204, headers={"Allow": "GET, POST, OPTIONS"})
+            if allowed:
+                response.headers["Access-Control-Allow-Methods"] = "GET, POST"
+                response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
+                response.headers["Access-Control-Max-Age"] = _PREFLIGHT_SECONDS
+        else:
+            response = view(request, *args, **kwargs)
+        if allowed:
+            response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Vary"] = "Origin"
+        return response
+
+    # The decorated views take no cookies, so there is nothing to forge.
+    answered.csrf_exempt = True  # type: ignore[attr-defined]
+    return answered
+
+
+def for_everybody(view: View) -> View:
+    """Let any script read the view's public answer."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        response.headers["Access-Control-Allow-Origin"] = "*"
+        return response
+
+    return answered
+
+
+def _origins() -> Mapping[str, frozenset[str]]:
+    """Origin → the applications whose it is."""
+    global _cached
+    stamp = stamps.current(TOKENS)
+    known = _cached
+    if known is None or known[0] != stamp:
+        found: dict[str, set[str]] = {}
+        for application in TrustedApplication.objects.filter(is_enabled=True):
+            for url in application.login_urls:
+                parts = urlsplit(url)
+                if parts.scheme in {"http", "https"}:
+                    found.setdefault(f"{parts.scheme}://{parts.netloc}", set()).add(application.application_uri)
+        known = _cached = (stamp, {origin: frozenset(names) for origin, names in found.items()})
+    return known[1]

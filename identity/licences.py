@@ -1,0 +1,69 @@
+"""What the licence allows: concurrent sessions, reserved seats, features (spec 01, 1.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from foundation import errors, stamps
+from identity.models import Licence, ReservedSeat
+
+STAMP = "licence"
+ADVANCED_BPM = "AdvancedBpm"
+#: Every feature that something asks for.
+FEATURES = (ADVANCED_BPM,)
+
+
+@dataclass(frozen=True, slots=True)
+class LicenceTerms:
+    """The licence as a value. `seats` maps the guid of a user to the slots kept for them."""
+
+    sessions: int
+    features: frozenset[str] = frozenset()
+    seats: Mapping[str, int] = field(default_factory=dict)
+
+    def admits(self, user_id: str, open_by_user: Mapping[str, int]) -> bool:
+        """Whether the user may open one more session beside those open now.
+
+        A user's sessions fill their own reserved seats first; what is beyond shares the slots that nobody reserved.
+        """
+        if sum(open_by_user.values()) >= self.sessions:
+            return False
+        if open_by_user.get(user_id, 0) < self.seats.get(user_id, 0):
+            return True
+        shared = self.sessions - sum(self.seats.values())
+        return sum(self.beyond_seats(user, count) for user, count in open_by_user.items()) < shared
+
+    def beyond_seats(self, user_id: str, open_sessions: int) -> int:
+        """How many of a user's sessions take shared slots."""
+        return max(0, open_sessions - self.seats.get(user_id, 0))
+
+
+_cached: tuple[int, LicenceTerms] | None = None
+
+
+def licence_read() -> LicenceTerms:
+    """The terms as stored, read now: for the moment in which a slot is taken."""
+    row = Licence.objects.filter(pk=1).first()
+    if row is None:
+        from django.conf import settings
+
+        return LicenceTerms(sessions=settings.LICENSE_SESSIONS)
+    seats = dict(ReservedSeat.objects.values_list("user_id", "seats"))
+    return LicenceTerms(row.sessions, frozenset(row.features), {str(user): count for user, count in seats.items()})
+
+
+def licence_terms() -> LicenceTerms:
+    """The terms, at most a few seconds old."""
+    global _cached
+    stamp = stamps.current(STAMP)
+    known = _cached
+    if known is None or known[0] != stamp:
+        known = _cached = (stamp, licence_read())
+    return known[1]
+
+
+def require_feature(feature: str) -> None:
+    """Raises Forbidden when the licence does not include the feature."""
+    if feature not in licence_terms().features:
+        raise errors.Forbidden(errors.FEATURE_NOT_LICENSED, feature)

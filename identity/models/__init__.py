@@ -1,0 +1,26 @@
+"""Tables of identity. Users, Roles, RoleUsers and TrustedApplications are entities that the domain publishes."""
+
+from identity.models.applications import TrustedApplication
+from identity.models.permissions import RolePermission, RowPolicy
+from identity.models.sessions import Licence, RateLimits, ReservedSeat, Session
+from identity.models.tokens import AccessToken, Grant, IDToken, ReferenceToken, RefreshToken, SigningKey
+from identity.models.users import Role, RoleUser, User
+
+__all__ = [
+    "AccessToken",
+    "Grant",
+    "IDToken",
+    "Licence",
+    "RateLimits",
+    "ReferenceToken",
+    "RefreshToken",
+    "ReservedSeat",
+    "Role",
+    "RolePermission",
+    "RoleUser",
+    "RowPolicy",
+    "Session",
+    "SigningKey",
+    "TrustedApplication",
+    "User",
+]

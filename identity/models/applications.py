@@ -1,0 +1,124 @@
+"""Trusted applications (spec 01, 1.3): Systems.Security.TrustedApplications, and the toolkit's Application."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db import models
+
+from foundation.fields import EnumField, ReferenceField, utc_now
+from foundation.models import AggregateRoot
+from identity.enums import ACCESS_TOKENS, CLIENT_TYPE
+from identity.models.users import User
+
+
+class TrustedApplicationQuerySet(models.QuerySet["TrustedApplication"]):
+    """Understands `client_id`, the name by which the toolkit's views look applications up."""
+
+    def filter(self, *args: Any, **kwargs: Any) -> TrustedApplicationQuerySet:
+        return super().filter(*args, **_translated(kwargs))
+
+    def get(self, *args: Any, **kwargs: Any) -> TrustedApplication:
+        return super().get(*args, **_translated(kwargs))
+
+
+def _translated(lookups: dict[str, Any]) -> dict[str, Any]:
+    return {
+        ("application_uri" + name.removeprefix("client_id") if name.split("__")[0] == "client_id" else name): value
+        for name, value in lookups.items()
+    }
+
+
+class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]  # as for User
+    """A registered OAuth client. What it may do follows from its flags; it has no separate list of grants.
+
+    impersonate_login_url   redirect URIs, comma-separated, matched exactly (RFC 9700, 2.1)
+    impersonate_logout_url  post-logout redirect URIs, comma-separated
+    application_secret_hash base64(SHA-256(secret)); the previous one stays good until previous_secret_expires_utc
+    new_secret_hash         ApplicationSecretHash of the API on its way to application_secret_hash; empty once committed
+    """
+
+    application_uri = models.CharField(max_length=254, unique=True)
+    name = models.CharField(max_length=254)
+    client_type = EnumField(CLIENT_TYPE, default="Confidential")
+    application_secret_hash = models.CharField(max_length=250, null=True, blank=True)
+    new_secret_hash = models.CharField(max_length=250, null=True, blank=True)
+    previous_secret_hash = models.CharField(max_length=250, null=True, blank=True)
+    previous_secret_expires_utc = models.DateTimeField(null=True, blank=True)
+    impersonate_as_internal_user_allowed = models.BooleanField(default=False)
+    impersonate_as_community_user_allowed = models.BooleanField(default=False)
+    impersonate_login_url = models.CharField(max_length=500, null=True, blank=True)
+    impersonate_logout_url = models.CharField(max_length=500, null=True, blank=True)
+    front_channel_logout_url = models.CharField(max_length=500, null=True, blank=True)
+    back_channel_logout_url = models.CharField(max_length=500, null=True, blank=True)
+    system_user_allowed = models.BooleanField(default=False)
+    system_user = ReferenceField(User, null=True, blank=True)
+    scope = models.TextField(null=True, blank=True)
+    access_tokens = EnumField(ACCESS_TOKENS, default="None")
+    is_enabled = models.BooleanField(default=True)
+    rate_limit_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    notes = models.TextField(null=True, blank=True)
+    creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
+
+    objects: ClassVar[models.Manager[TrustedApplication]] = TrustedApplicationQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.name or self.application_uri
+
+    def clean(self) -> None:
+        from identity.applications import check_application
+
+        check_application(self)
+
+    # --- what the toolkit asks of an application ---------------------------------------------------------------------
+
+    @property
+    def client_id(self) -> str:
+        """RFC 6749, 2.2."""
+        return self.application_uri
+
+    @property
+    def is_public(self) -> bool:
+        """RFC 6749, 2.1: cannot keep a secret."""
+        return bool(self.client_type == "Public")
+
+    @property
+    def is_interactive(self) -> bool:
+        """People may sign in through it."""
+        return bool(self.impersonate_as_internal_user_allowed or self.impersonate_as_community_user_allowed)
+
+    @property
+    def login_urls(self) -> list[str]:
+        """Redirect URIs."""
+        return _urls(self.impersonate_login_url)
+
+    @property
+    def logout_urls(self) -> list[str]:
+        """Post-logout redirect URIs."""
+        return _urls(self.impersonate_logout_url)
+
+    @property
+    def scopes(self) -> list[str]:
+        """The scopes that it may get."""
+        return (self.scope or "").split()
+
+    @property
+    def default_redirect_uri(self) -> str:
+        """The one to use when a request names none: only where there is no choice (OIDC Core, 3.1.2.1)."""
+        from oauthlib.oauth2.rfc6749.errors import MissingRedirectURIError
+
+        if len(self.login_urls) != 1:
+            raise MissingRedirectURIError()
+        return self.login_urls[0]
+
+    def redirect_uri_allowed(self, uri: str) -> bool:
+        """Exact, case-sensitive match (RFC 9700, 4.1.3)."""
+        return uri in self.login_urls
+
+    def is_usable(self, request: object) -> bool:
+        """Whether the toolkit may load it. Disabled ones are loaded too, so that the refusal can say so."""
+        return True
+
+
+def _urls(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]

@@ -1,0 +1,71 @@
+"""What roles may do (spec 01, 1.7)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from identity.models.users import Role
+
+
+class RolePermission(models.Model):
+    """What a role may do with a repository, a namespace (`Crm.Sales.*`) or everything (`*`)."""
+
+    role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="permissions")
+    repository = models.CharField(max_length=128, help_text=_("Crm.Sales.SalesOrders, Crm.Sales.* or *"))
+    can_read = models.BooleanField(default=True)
+    can_create = models.BooleanField(default=False)
+    can_update = models.BooleanField(default=False)
+    can_delete = models.BooleanField(default=False)
+
+    objects: ClassVar[models.Manager[RolePermission]]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["role", "repository"], name="identity_rolepermission_once")]
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.repository}"
+
+    def clean(self) -> None:
+        from identity.row_policies import check_grant
+
+        try:
+            check_grant(self.repository)
+        except ValueError as exc:
+            raise ValidationError({"repository": str(exc)}) from exc
+
+
+class RowPolicy(models.Model):
+    """Which rows of a repository a role sees or changes: an OData filter expression with `$user…` variables.
+
+    Several policies of one role for one operation widen each other; a role without one sees every row.
+    """
+
+    role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="row_policies")
+    repository = models.CharField(max_length=128)
+    on_read = models.BooleanField(default=True)
+    on_create = models.BooleanField(default=True)
+    on_update = models.BooleanField(default=True)
+    on_delete = models.BooleanField(default=True)
+    filter = models.TextField(help_text=_("OData filter, for example: Responsible/Id eq $user.Id"))
+    is_active = models.BooleanField(default=True)
+    notes = models.CharField(max_length=254, blank=True, default="")
+
+    objects: ClassVar[models.Manager[RowPolicy]]
+
+    class Meta:
+        verbose_name_plural = "row policies"
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.repository}"
+
+    def clean(self) -> None:
+        from identity.row_policies import check_filter
+
+        try:
+            check_filter(self.repository, self.filter)
+        except ValueError as exc:
+            raise ValidationError({"filter": str(exc)}) from exc

@@ -1,0 +1,117 @@
+"""Licensed sessions, the licence that bounds them, and the limits on requests (spec 01, 1.8 and 1.9)."""
+
+from __future__ import annotations
+
+import datetime
+from typing import ClassVar
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from foundation.fields import guid_primary_key, utc_now
+from identity.models.applications import TrustedApplication
+from identity.models.users import User
+
+
+class Session(models.Model):
+    """A live connection of one identity through one application; while open it holds one licence slot.
+
+    key               the `sid` of the tokens that it serves, or the id of a reference token
+    expires           when it closes unless a request comes before; never after `absolute_expires`
+    absolute_expires  the end of a service session; none for people
+    """
+
+    id = guid_primary_key()
+    key = models.CharField(max_length=64)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="licensed_sessions")
+    application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE, related_name="licensed_sessions")
+    is_service = models.BooleanField(default=False)
+    client_address = models.CharField(max_length=64, blank=True, default="")
+    opened = models.DateTimeField(default=utc_now)
+    last_activity = models.DateTimeField(default=utc_now)
+    expires = models.DateTimeField()
+    absolute_expires = models.DateTimeField(null=True)
+    closed = models.DateTimeField(null=True, db_index=True)
+    close_reason = models.CharField(max_length=32, blank=True, default="")
+
+    objects: ClassVar[models.Manager[Session]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["key"], condition=Q(closed__isnull=True), name="identity_session_open_once")
+        ]
+        indexes = [
+            models.Index(fields=["expires"], condition=Q(closed__isnull=True), name="identity_session_open"),
+            models.Index(fields=["opened"], name="identity_session_opened"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} through {self.application_id}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds a slot."""
+        return self.closed is None
+
+    def ends_after(self, last_activity: datetime.datetime, idle: datetime.timedelta) -> datetime.datetime:
+        """When it closes if `last_activity` stays the last."""
+        sliding = last_activity + idle
+        return min(sliding, self.absolute_expires) if self.absolute_expires else sliding
+
+
+class Licence(models.Model):
+    """What this instance may do; one row."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
+    sessions = models.PositiveIntegerField(default=25, help_text=_("Concurrent sessions."))
+    features = models.JSONField(default=list, blank=True, help_text=_('For example ["AdvancedBpm"].'))
+
+    objects: ClassVar[models.Manager[Licence]]
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="identity_licence_single")]
+
+    def __str__(self) -> str:
+        return f"{self.sessions} sessions"
+
+
+class ReservedSeat(models.Model):
+    """Slots kept for a user, whoever else is connected."""
+
+    licence = models.ForeignKey(Licence, on_delete=models.CASCADE, related_name="reserved_seats", default=1)
+    user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="reserved_seat")
+    seats = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
+
+    objects: ClassVar[models.Manager[ReservedSeat]]
+
+    def __str__(self) -> str:
+        return f"{self.seats} for {self.user}"
+
+
+class RateLimits(models.Model):
+    """Requests a minute; 0 means no limit. One row, effective on every node within seconds of a change."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
+    application_per_minute = models.PositiveIntegerField(
+        default=0, help_text=_("API requests of one application, unless it has a limit of its own.")
+    )
+    user_per_minute = models.PositiveIntegerField(
+        default=0, help_text=_("API requests of one user of one application.")
+    )
+    token_per_minute = models.PositiveIntegerField(default=0, help_text=_("Token requests of one application."))
+    token_failures_per_minute = models.PositiveIntegerField(
+        default=30, help_text=_("Failed client authentications from one address.")
+    )
+    login_failures_per_minute = models.PositiveIntegerField(default=10, help_text=_("Failed logins of one login name."))
+    login_address_per_minute = models.PositiveIntegerField(default=60, help_text=_("Failed logins from one address."))
+
+    objects: ClassVar[models.Manager[RateLimits]]
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="identity_ratelimits_single")]
+        verbose_name_plural = "rate limits"
+
+    def __str__(self) -> str:
+        return "Rate limits"

@@ -1,0 +1,103 @@
+"""The toolkit's token models, ours before the first migration, and reference tokens (spec 01, 1.4 and 1.5).
+
+`token_family` ties together what one authorization code or one client_credentials request led to; `sid` is the
+session of the sign-in (OIDC Back-Channel Logout, 2.1) and the key of the licensed session.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+from oauth2_provider.models import AbstractAccessToken, AbstractGrant, AbstractIDToken, AbstractRefreshToken
+
+from foundation.fields import guid_primary_key, utc_now
+from identity.models.applications import TrustedApplication
+from identity.models.users import User
+
+
+class Grant(AbstractGrant):  # type: ignore[misc]
+    """An authorization code. A used one stays until it expires, so that its reuse is noticed (RFC 6749, 4.1.2)."""
+
+    sid = models.CharField(max_length=64, blank=True, default="")
+    token_family = models.UUIDField(null=True)
+    auth_time = models.DateTimeField(null=True)
+    used = models.DateTimeField(null=True)
+
+    objects: ClassVar[models.Manager[Grant]] = models.Manager()
+
+
+class AccessToken(AbstractAccessToken):  # type: ignore[misc]
+    """An issued access token; the JWT itself is not kept, only its checksum. A deleted row is a revoked token."""
+
+    sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    token_family = models.UUIDField(null=True, db_index=True)
+    is_service = models.BooleanField(default=False)
+
+    objects: ClassVar[models.Manager[AccessToken]] = models.Manager()
+
+    class Meta(AbstractAccessToken.Meta):  # type: ignore[misc]
+        indexes = [models.Index(fields=["expires"], name="identity_accesstoken_expires")]
+
+
+class RefreshToken(AbstractRefreshToken):  # type: ignore[misc]
+    """A refresh token; carries what its successors repeat, since the access token beside it may be gone."""
+
+    sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    scope = models.TextField(blank=True, default="")
+    auth_time = models.DateTimeField(null=True)
+    expires = models.DateTimeField()
+
+    objects: ClassVar[models.Manager[RefreshToken]] = models.Manager()
+
+    class Meta(AbstractRefreshToken.Meta):  # type: ignore[misc]
+        pass
+
+
+class IDToken(AbstractIDToken):  # type: ignore[misc]
+    """Swapped with the others; id tokens are verified by signature and never stored."""
+
+    objects: ClassVar[models.Manager[IDToken]] = models.Manager()
+
+    class Meta(AbstractIDToken.Meta):  # type: ignore[misc]
+        pass
+
+
+class ReferenceToken(models.Model):
+    """A personal (PAT) or service (SAT) token of the form enrt_<64 hex>; only its digest is kept."""
+
+    PERSONAL = "PAT"
+    SERVICE = "SAT"
+
+    id = guid_primary_key()
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    hint = models.CharField(max_length=8, editable=False, help_text=_("The last characters of the token."))
+    name = models.CharField(max_length=254)
+    kind = models.CharField(max_length=3, choices=[(PERSONAL, "Personal"), (SERVICE, "Service")], default=PERSONAL)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="reference_tokens")
+    application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE, related_name="reference_tokens")
+    scope = models.TextField()
+    created = models.DateTimeField(default=utc_now, editable=False)
+    expires = models.DateTimeField()
+    revoked = models.DateTimeField(null=True, editable=False)
+    last_used = models.DateTimeField(null=True, editable=False)
+
+    objects: ClassVar[models.Manager[ReferenceToken]]
+
+    def __str__(self) -> str:
+        return f"{self.name} (…{self.hint})"
+
+
+class SigningKey(models.Model):
+    """The public half of a key that signs tokens; the private half is a file of the node that made it."""
+
+    kid = models.CharField(max_length=64, primary_key=True)
+    public_jwk = models.JSONField()
+    created = models.DateTimeField(default=utc_now)
+    retired = models.DateTimeField(null=True, help_text=_("Published until no live token can use it any more."))
+
+    objects: ClassVar[models.Manager[SigningKey]]
+
+    def __str__(self) -> str:
+        return self.kid

@@ -1,0 +1,148 @@
+"""Users and roles (spec 01, 1.6): Systems.Security.Users, RoleUsers and Roles, exposed by the domain's registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.contrib.auth.models import Group, PermissionsMixin
+from django.db import models
+from django.db.models import Value
+from django.db.models.functions import Lower
+
+from foundation.fields import EnumField, MultilanguageField, ReferenceField, utc_now
+from foundation.models import AggregateRoot, Entity
+from identity.enums import USER_TYPE
+
+if TYPE_CHECKING:
+    from identity.context import Caller, UserType
+
+
+class UserManager(BaseUserManager["User"]):
+    """Finds users by login in any case, as the unique index of the table does."""
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        """The user with this login. Raises User.DoesNotExist."""
+        # Both sides are lowered by the database: SQLite's LOWER knows ASCII only, Python's knows more.
+        return self.annotate(login_lower=Lower("login")).get(login_lower=Lower(Value(username or "")))
+
+    def create_user(self, login: str, password: str | None = None, **fields: Any) -> User:
+        """A new user; without a password, one who cannot log in."""
+        user = self.model(login=login, **{"name": {"EN": login}, **fields})
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, login: str, password: str | None = None, **fields: Any) -> User:
+        """A new administrator (`manage.py createsuperuser`)."""
+        return self.create_user(login, password, is_admin=True, **fields)
+
+
+class Role(AggregateRoot):
+    """Systems.Security.Roles: what people do, and so what they may do.
+
+    A role is this platform's exposed Django group. `group` holds what the role may do in the admin site beyond its
+    repositories' permissions (which are RolePermission rows); membership is RoleUser, for both.
+    """
+
+    name = models.CharField(max_length=254, unique=True)
+    role_description = models.TextField(null=True, blank=True)
+    visual_style = models.CharField(max_length=64, null=True, blank=True)
+    is_active = models.BooleanField(default=True)
+    group = models.OneToOneField(Group, on_delete=models.SET_NULL, null=True, blank=True, related_name="role")
+
+    objects: ClassVar[models.Manager[Role]]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# The toolkit's abstract models have no types, so the plugin cannot see the managers of what points here.
+class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-missing]
+    """Systems.Security.Users. A system user is the identity of service applications and never logs in."""
+
+    # Whoever writes users by way of the dataset says nothing of passwords: "!" is one that none fits.
+    password = models.CharField(max_length=128, default=UNUSABLE_PASSWORD_PREFIX, db_default=UNUSABLE_PASSWORD_PREFIX)
+    login = models.CharField(max_length=64)
+    name = MultilanguageField(max_length=254)
+    email = models.EmailField(max_length=254, null=True, blank=True)
+    user_type = EnumField(USER_TYPE, default="InternalUser")
+    active = models.BooleanField(default=True)
+    is_admin = models.BooleanField(default=False)
+    default_language = models.CharField(max_length=15, null=True, blank=True)
+    phone_number = models.CharField(max_length=64, null=True, blank=True)
+    time_zone = models.CharField(max_length=64, null=True, blank=True)
+    notes = models.CharField(max_length=254, null=True, blank=True)
+    creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
+    roles = models.ManyToManyField(Role, through="identity.RoleUser", related_name="users")
+
+    # Membership is in `roles`; identity.backends maps Django's group permissions onto it.
+    groups = None  # type: ignore[assignment]
+    user_permissions = None  # type: ignore[assignment]
+
+    USERNAME_FIELD = "login"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("login"), name="identity_user_login_any_case")]
+
+    def __str__(self) -> str:
+        return self.login
+
+    @property
+    def is_active(self) -> bool:  # type: ignore[override]
+        """Django's name for `active`."""
+        return self.active
+
+    @property
+    def is_superuser(self) -> bool:  # type: ignore[override]
+        """Django's name for `is_admin`."""
+        return self.is_admin
+
+    @property
+    def is_staff(self) -> bool:
+        """Who may enter the admin site: administrators, and internal users whose roles carry a Django group."""
+        if self.user_type != "InternalUser":
+            return False
+        return self.is_admin or self.roles.filter(is_active=True, group__isnull=False).exists()
+
+    def get_username(self) -> str:
+        return self.login
+
+    def display_name(self, language: str = "en") -> str:
+        """The name in the language, else in English, else in any, else the login."""
+        texts: dict[str, str] = self.name or {}
+        return texts.get(language.upper()) or texts.get("EN") or next(iter(texts.values()), "") or self.login
+
+    def as_caller(self, language: str = "en") -> Caller:
+        """The frozen form that a CallContext carries."""
+        from identity.context import Caller
+
+        user_type: UserType = self.user_type
+        return Caller(
+            id=self.pk,
+            login=self.login,
+            name=self.display_name(language),
+            email=self.email or "",
+            user_type=user_type,
+            is_admin=self.is_admin,
+        )
+
+
+class RoleUser(Entity):
+    """Systems.Security.RoleUsers: a user's membership in a role."""
+
+    user = ReferenceField(User, owner=True, related_name="role_users")
+    role = ReferenceField(Role, on_delete=models.CASCADE, related_name="role_users")
+
+    objects: ClassVar[models.Manager[RoleUser]]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "role"], name="identity_roleuser_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} in {self.role_id}"

@@ -1,0 +1,55 @@
+"""Back-channel logout (OpenID Connect Back-Channel Logout 1.0, 2.4 to 2.6): told by the worker, server to server."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+
+import requests
+
+from identity.models import TrustedApplication
+from identity.oauth import jwt
+
+logger = logging.getLogger(__name__)
+_EVENT = "http://schemas.openid.net/event/backchannel-logout"
+_TIMEOUT_SECONDS = 5
+_LIFETIME_SECONDS = 120
+
+
+def enqueue(application: TrustedApplication, *, issuer: str, subject: str, sid: str) -> None:
+    """Leave the message to the worker: a slow application must not hold up the person who signs out."""
+    from django_q.tasks import async_task
+
+    try:
+        async_task("identity.oauth.backchannel.send", str(application.pk), issuer, subject, sid)
+    except Exception:
+        # Signing out must not fail because the broker does.
+        logger.exception("back-channel logout of %s could not be enqueued", application.application_uri)
+
+
+def send(application_id: str, issuer: str, subject: str, sid: str) -> int:
+    """Send one logout token; the HTTP status. Raises for anything but 200 and 204, so that the worker tries again."""
+    application = TrustedApplication.objects.get(pk=application_id)
+    url = application.back_channel_logout_url
+    if not url:
+        return 0
+    now = int(time.time())
+    token = jwt.sign(
+        {
+            "iss": issuer,
+            "aud": application.application_uri,
+            "iat": now,
+            "exp": now + _LIFETIME_SECONDS,
+            "jti": uuid.uuid4().hex,
+            "sub": subject,
+            "sid": sid,
+            "events": {_EVENT: {}},
+        },
+        type_=jwt.LOGOUT_TOKEN_TYPE,
+    )
+    # The address is an administrator's, like a redirect URI; redirects are not followed, they could lead anywhere.
+    answer = requests.post(url, data={"logout_token": token}, timeout=_TIMEOUT_SECONDS, allow_redirects=False)
+    if answer.status_code not in {200, 204}:
+        raise RuntimeError(f"back-channel logout answered {answer.status_code}")
+    return answer.status_code

@@ -1,0 +1,109 @@
+"""What tokens and userinfo say about people and services (spec 01, 1.5; OIDC Core, 2 and 5.1)."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from identity.models import TrustedApplication, User
+from identity.oauth.jwt import AUDIENCES
+
+Claims = dict[str, Any]
+
+
+def access_token_claims(
+    *,
+    issuer: str,
+    application: TrustedApplication,
+    user: User | None,
+    scopes: list[str],
+    sid: str,
+    jti: str,
+    lifetime_seconds: int,
+    auth_time: datetime.datetime | None,
+) -> Claims:
+    """RFC 9068, 2.2; `user` None makes the token of the application's service."""
+    now = int(time.time())
+    claims: Claims = {
+        "iss": issuer,
+        "aud": AUDIENCES,
+        "iat": now,
+        "nbf": now,
+        "exp": now + lifetime_seconds,
+        "jti": jti,
+        "client_id": application.application_uri,
+        "scope": scopes,
+        "sid": sid,
+    }
+    if user is None:
+        system_user = application.system_user
+        assert system_user is not None
+        # RFC 9068, 2.2: without a resource owner, sub names the application; no person's identifier can look like it.
+        return {
+            **claims,
+            "sub": application.application_uri,
+            "client_system_user": system_user.login,
+            "client_system_user_type": system_user.user_type,
+            "client_system_user_id": system_user.pk,
+        }
+    return {
+        **claims,
+        "sub": user.login,
+        "id": user.pk,
+        "name": user.display_name(user.default_language or "en"),
+        "email": user.email,
+        "locale": user.default_language or "en",
+        "user_type": user.user_type,
+        "is_admin": user.is_admin,
+        **_auth_time(auth_time),
+    }
+
+
+def id_token_claims(
+    *,
+    issuer: str,
+    application: TrustedApplication,
+    user: User,
+    scopes: Iterable[str],
+    sid: str,
+    lifetime_seconds: int,
+    auth_time: datetime.datetime | None,
+    nonce: str | None,
+    hashes: Claims,
+) -> Claims:
+    """OIDC Core, 2; `hashes` holds at_hash and c_hash where they apply."""
+    now = int(time.time())
+    return {
+        "iss": issuer,
+        "aud": application.application_uri,
+        "iat": now,
+        "exp": now + lifetime_seconds,
+        "sid": sid,
+        **_auth_time(auth_time),
+        **({"nonce": nonce} if nonce else {}),
+        **hashes,
+        **user_claims(user, scopes),
+    }
+
+
+def user_claims(user: User, scopes: Iterable[str]) -> Claims:
+    """The standard claims that the scopes ask for (OIDC Core, 5.4)."""
+    granted = set(scopes)
+    claims: Claims = {"sub": user.login, "id": user.pk}
+    if "profile" in granted:
+        claims |= {
+            "name": user.display_name(user.default_language or "en"),
+            "preferred_username": user.login,
+            "locale": user.default_language or "en",
+            "user_type": user.user_type,
+            "is_admin": user.is_admin,
+        }
+    if "email" in granted and user.email:
+        claims |= {"email": user.email, "email_verified": False}
+    return claims
+
+
+def _auth_time(moment: datetime.datetime | None) -> Claims:
+    return {"auth_time": int(moment.timestamp())} if moment else {}

@@ -1,0 +1,91 @@
+"""Authorization codes: one use, 60 seconds, bound to client, redirect URI and challenge (RFC 6749, 4.1.2; RFC 7636)."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import uuid
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from oauthlib.oauth2.rfc6749.errors import InvalidGrantError
+
+from foundation.fields import utc_now
+from identity.models import Grant, TrustedApplication
+from identity.oauth import issue
+from identity.oauth.scopes import scopes_for_user
+
+if TYPE_CHECKING:
+    from oauthlib.common import Request
+
+logger = logging.getLogger(__name__)
+_REFUSED = "The authorization code is unknown, expired, already used or was issued to another client."
+
+
+def code_save(request: Request, code: str) -> Grant:
+    """Keep a new code with all that the token request will need; `request` carries user, sid and auth_time."""
+    lifetime = datetime.timedelta(seconds=settings.OAUTH2_PROVIDER["AUTHORIZATION_CODE_EXPIRE_SECONDS"])
+    request.scopes = scopes_for_user(request.user, request.scopes)
+    grant: Grant = Grant.objects.create(
+        application=request.client,
+        user=request.user,
+        code=code,
+        expires=utc_now() + lifetime,
+        redirect_uri=request.redirect_uri,
+        scope=" ".join(request.scopes),
+        code_challenge=request.code_challenge or "",
+        code_challenge_method=request.code_challenge_method or "",
+        nonce=(request.nonce or "")[:255],
+        claims=json.dumps({}),
+        sid=request.sid,
+        auth_time=request.auth_time,
+        token_family=uuid.uuid4(),
+    )
+    return grant
+
+
+def code_load(code: str, application: TrustedApplication, request: Request) -> None:
+    """Take over what the code stands for; a reused code revokes its tokens. Raises InvalidGrantError."""
+    if not code.isascii() or "\x00" in code:
+        raise InvalidGrantError(description=_REFUSED)  # PostgreSQL would refuse to look for it
+    grant = Grant.objects.select_related("user").filter(code=code, application=application).first()
+    if grant is None or grant.is_expired():
+        raise InvalidGrantError(description=_REFUSED)
+    if grant.used is not None:
+        _reused(grant)
+    if not grant.user.active:
+        raise InvalidGrantError(description="The user is disabled.")
+    # RFC 9700, 4.8.2: a verifier without a challenge means that somebody took the challenge away.
+    if request.code_verifier and not grant.code_challenge:
+        raise InvalidGrantError(description="The authorization request had no code_challenge.")
+    request.grant = grant
+    request.user = grant.user
+    request.scopes = grant.scope.split()
+    request.sid = grant.sid
+    request.auth_time = grant.auth_time
+    request.token_family = grant.token_family
+    request.nonce = grant.nonce or None
+
+
+def check_redirect_uri(request: Request, redirect_uri: str) -> None:
+    """Identical to that of the authorization request (RFC 6749, 4.1.3). Raises InvalidGrantError."""
+    if not request.grant.redirect_uri_allowed(redirect_uri):
+        raise InvalidGrantError(description="redirect_uri differs from that of the authorization request.")
+
+
+def code_use(code: str, application: TrustedApplication) -> None:
+    """Mark the code used. Raises InvalidGrantError when another request was faster, and revokes what both got."""
+    used = Grant.objects.filter(code=code, application=application, used=None).update(used=utc_now())
+    if not used:
+        grant = Grant.objects.filter(code=code, application=application).first()
+        if grant is not None:
+            _reused(grant)
+        raise InvalidGrantError(description=_REFUSED)
+
+
+def _reused(grant: Grant) -> None:
+    # RFC 6749, 4.1.2: "SHOULD revoke (when possible) all tokens previously issued based on that authorization code".
+    issue.family_revoke(grant.token_family)
+    logger.warning("authorization code %s of client %s was used again", grant.pk, grant.application_id)
+    raise InvalidGrantError(description=_REFUSED)

@@ -1,0 +1,188 @@
+"""Signing keys: RSA, private halves as files of one node (0600), public halves in the database for all (spec 01, 1.2).
+
+Each node signs with its own newest key and never shares it; every node verifies with the public halves. Rotation adds
+a key and retires the node's others, which stay published until no live token can carry them. In-process copies follow
+the stamp "keys".
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import fcntl
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, generate_private_key
+from django.conf import settings
+from django.db import transaction
+from jwt import PyJWK
+
+from foundation import stamps
+from foundation.fields import utc_now
+from identity.models import SigningKey
+
+STAMP = "keys"
+_KEY_BITS = 2048
+# Refresh tokens are not signed; the longest-lived signed token is an access or id token.
+_PUBLISHED_AFTER_RETIREMENT = datetime.timedelta(hours=2)
+# Applications hint with id tokens that expired long ago when their people sign out (RP-Initiated Logout, 2).
+_REMEMBERED_AFTER_RETIREMENT = datetime.timedelta(days=90)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """What a process needs: `public` maps kid → key of everything published, `active` signs.
+
+    `retired` holds what is published no more: good for reading hints, and for nothing that gives access.
+    """
+
+    stamp: int
+    active_kid: str
+    active: RSAPrivateKey
+    public: dict[str, RSAPublicKey]
+    retired: dict[str, RSAPublicKey]
+    jwks: tuple[dict[str, Any], ...]
+
+
+_lock = threading.Lock()
+_current: KeySet | None = None
+_reloaded_at = float("-inf")
+
+
+def key_set() -> KeySet:
+    """The keys as of the stamp "keys"; makes this node's first key where there is none."""
+    global _current
+    stamp = stamps.current(STAMP)
+    known = _current
+    if known is None or known.stamp != stamp:
+        with _lock:
+            known = _current = _load(stamp)
+    return known
+
+
+def reload() -> None:
+    """Read the keys again: an unknown kid may belong to a key made a moment ago on another node.
+
+    At most once a second, since anybody can make up kids.
+    """
+    global _current, _reloaded_at
+    now = time.monotonic()
+    if now - _reloaded_at >= 1.0:
+        _reloaded_at = now
+        _current = None
+
+
+def forget() -> None:
+    """Drop the in-process copy."""
+    global _current
+    _current = None
+
+
+def keys_rotate() -> SigningKey:
+    """Sign with a new key from now on; this node's other keys are retired, and the long retired ones removed."""
+    with _directory_lock(), transaction.atomic():
+        mine = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
+        new = _create()
+        SigningKey.objects.filter(kid__in=[row.kid for row in mine]).update(retired=utc_now())
+        _prune()
+        stamps.bump(STAMP)
+    forget()
+    return new
+
+
+def _load(stamp: int) -> KeySet:
+    rows = list(SigningKey.objects.order_by("created"))
+    active = next((row for row in reversed(rows) if row.retired is None and _path(row.kid).exists()), None)
+    if active is None:
+        active = _first_key()
+        rows = list(SigningKey.objects.order_by("created"))
+    oldest = utc_now() - _PUBLISHED_AFTER_RETIREMENT
+    published = [row for row in rows if row.retired is None or row.retired > oldest]
+    private = serialization.load_pem_private_key(_path(active.kid).read_bytes(), password=None)
+    if not isinstance(private, RSAPrivateKey):
+        raise TypeError(f"signing key {active.kid} is not an RSA key")
+    return KeySet(
+        stamp=stamp,
+        active_kid=active.kid,
+        active=private,
+        public=_keys_of(published),
+        retired=_keys_of(row for row in rows if row not in published),
+        # Newest first: clients that look no further than the first key take the one that signs.
+        jwks=tuple(row.public_jwk for row in reversed(published)),
+    )
+
+
+def _first_key() -> SigningKey:
+    with _directory_lock(), transaction.atomic():
+        # Another process of this node may have been faster.
+        for row in SigningKey.objects.filter(retired=None).order_by("-created"):
+            if _path(row.kid).exists():
+                return row
+        new = _create()
+        stamps.bump(STAMP)
+        return new
+
+
+def _create() -> SigningKey:
+    private = generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+    jwk = _public_jwk(private.public_key())
+    pem = private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    descriptor = os.open(_path(jwk["kid"]), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(pem)
+    return SigningKey.objects.create(kid=jwk["kid"], public_jwk=jwk)
+
+
+def _keys_of(rows: Iterable[SigningKey]) -> dict[str, RSAPublicKey]:
+    return {row.kid: PyJWK.from_dict(row.public_jwk).key for row in rows}
+
+
+def _prune() -> None:
+    """Private halves go when they sign nothing any more, public ones when nobody will hint with their tokens."""
+    now = utc_now()
+    for row in SigningKey.objects.filter(retired__lt=now - _PUBLISHED_AFTER_RETIREMENT):
+        _path(row.kid).unlink(missing_ok=True)
+    SigningKey.objects.filter(retired__lt=now - _REMEMBERED_AFTER_RETIREMENT).delete()
+
+
+def _public_jwk(key: RSAPublicKey) -> dict[str, Any]:
+    numbers = key.public_numbers()
+    required = {"e": _number(numbers.e), "kty": "RSA", "n": _number(numbers.n)}
+    # RFC 7638: the digest of the required members in lexicographic order.
+    canonical = json.dumps(required, separators=(",", ":"), sort_keys=True).encode()
+    kid = base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
+    return {"kid": kid, "use": "sig", "alg": "RS256", **required}
+
+
+def _number(value: int) -> str:
+    return base64.urlsafe_b64encode(value.to_bytes((value.bit_length() + 7) // 8, "big")).rstrip(b"=").decode()
+
+
+def _directory() -> Path:
+    directory: Path = settings.DATA_DIR / "keys"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory
+
+
+def _path(kid: str) -> Path:
+    return _directory() / f"{kid}.pem"
+
+
+@contextmanager
+def _directory_lock() -> Iterator[None]:
+    """One process of the node at a time makes keys."""
+    with (_directory() / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

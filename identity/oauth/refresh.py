@@ -1,0 +1,75 @@
+"""Refresh tokens: each is used once; a second use betrays a thief or a lost answer (RFC 9700, 4.14.2)."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import logging
+from typing import TYPE_CHECKING
+
+from oauthlib.oauth2.rfc6749.errors import InvalidGrantError
+
+from foundation.fields import utc_now
+from identity.models import RefreshToken, TrustedApplication
+from identity.oauth import issue
+
+if TYPE_CHECKING:
+    from oauthlib.common import Request
+
+logger = logging.getLogger(__name__)
+_GRACE = datetime.timedelta(seconds=10)
+_REFUSED = "The refresh token is unknown, expired, revoked or was issued to another client."
+
+
+def refresh_load(raw: str, application: TrustedApplication, request: Request) -> None:
+    """Take over what the token stands for into the request. Raises InvalidGrantError; reuse revokes the family."""
+    checksum = hashlib.sha256(raw.encode()).hexdigest()
+    row = (
+        RefreshToken.objects.select_related("user")
+        .filter(token_checksum=checksum, application=application)
+        .order_by("-pk")
+        .first()
+    )
+    if row is None or row.expires <= utc_now():
+        raise InvalidGrantError(description=_REFUSED)
+    if row.revoked is not None and not _is_repeated(row):
+        issue.family_revoke(row.token_family)
+        logger.warning("refresh token %s of client %s was used again", row.pk, row.application_id)
+        raise InvalidGrantError(description=_REFUSED)
+    if not row.user.active or issue.is_external(row.user):
+        raise InvalidGrantError(description="The user is disabled.")
+    if not set(row.scope.split()) <= set(application.scopes):
+        # The application has lost scopes since; a new sign-in gets what it may have now.
+        raise InvalidGrantError(description="The application may no longer have all scopes of this token.")
+    request.refresh_token_instance = row
+    request.user = row.user
+    request.sid = row.sid
+    request.auth_time = row.auth_time
+    request.token_family = row.token_family
+    request.nonce = None
+
+
+def refresh_use(request: Request) -> None:
+    """Let the old token die; of two requests at once one passes. Raises InvalidGrantError.
+
+    Called inside the transaction that saves the successors.
+    """
+    row: RefreshToken = request.refresh_token_instance
+    now = utc_now()
+    if row.revoked is None:
+        if not RefreshToken.objects.filter(pk=row.pk, revoked=None).update(revoked=now, updated=now):
+            raise InvalidGrantError(description=_REFUSED)
+    else:
+        # A repeated request: what its lost answer carried dies, so that one successor lives.
+        RefreshToken.objects.filter(token_family=row.token_family, revoked=None).update(revoked=now, updated=now)
+
+
+def _is_repeated(row: RefreshToken) -> bool:
+    """Whether the same client repeats a request whose answer it lost: within the grace, and no successor was used.
+
+    A family that was revoked has no live member, so a revoked token is never honoured here.
+    """
+    if row.revoked is None or row.revoked <= utc_now() - _GRACE:
+        return False
+    later = RefreshToken.objects.filter(token_family=row.token_family, pk__gt=row.pk)
+    return later.filter(revoked=None).count() == 1 and not later.filter(revoked__isnull=False).exists()

@@ -1,0 +1,61 @@
+"""The sign-in of a browser: when it happened, which applications took part, and their `sid`s.
+
+A sign-in has an id of its own; an application's sid is derived from it, so that no two applications can compare theirs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+import uuid
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from identity.models import TrustedApplication, User
+
+_SIGN_IN = "sign_in"
+_AUTH_TIME = "auth_time"
+_APPLICATIONS = "applications"
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """Who is signed in at this instance with this browser, and since when."""
+
+    user: User
+    id: str
+    auth_time: datetime.datetime
+
+    def sid(self, application_id: str) -> str:
+        """The session id that this application's tokens carry."""
+        return str(uuid.uuid5(uuid.UUID(self.id), application_id))
+
+
+def sign_in_started(request: HttpRequest) -> None:
+    """A person has just proved who they are; called after django.contrib.auth.login."""
+    request.session[_AUTH_TIME] = time.time()
+    request.session.setdefault(_SIGN_IN, str(uuid.uuid4()))
+
+
+def sign_in_get(request: HttpRequest) -> SignIn | None:
+    """The sign-in of the request's browser, or None."""
+    user = request.user
+    if not isinstance(user, User) or not user.active:
+        return None
+    if _SIGN_IN not in request.session or _AUTH_TIME not in request.session:
+        sign_in_started(request)
+    auth_time = datetime.datetime.fromtimestamp(request.session[_AUTH_TIME], datetime.UTC)
+    return SignIn(user, request.session[_SIGN_IN], auth_time)
+
+
+def application_joined(request: HttpRequest, application: TrustedApplication) -> None:
+    """The application got an answer for this sign-in: it must hear of the sign-out."""
+    joined: list[str] = request.session.get(_APPLICATIONS, [])
+    if str(application.pk) not in joined:
+        request.session[_APPLICATIONS] = [*joined, str(application.pk)]
+
+
+def applications_of(request: HttpRequest) -> list[TrustedApplication]:
+    """The applications that took part in the sign-in."""
+    return list(TrustedApplication.objects.filter(pk__in=request.session.get(_APPLICATIONS, [])))

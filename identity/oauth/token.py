@@ -1,0 +1,244 @@
+"""The token, revocation, introspection and userinfo endpoints (RFC 6749, 3.2; RFC 7009; RFC 7662; OIDC Core, 5.3)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.debug import sensitive_post_parameters
+from oauthlib.oauth2.rfc6749.errors import OAuth2Error
+
+from foundation import errors
+from foundation.fields import utc_now
+from identity import authentication, rate_limits
+from identity.changes import tokens_revoked
+from identity.credentials import REFERENCE_PREFIX
+from identity.instance import client_address
+from identity.models import AccessToken, ReferenceToken, RefreshToken, TrustedApplication, User
+from identity.oauth import claims, clients
+from identity.oauth.responses import UnreadableForm, no_store, parameters_given, repeated
+from identity.oauth.server import request_headers, server
+from identity.reference_tokens import reference_token_revoke
+from identity.token_identity import identify
+
+# What oauthlib is shown. Whatever else a request has would become attributes of oauthlib's request, `user` for example.
+_FOR_OAUTHLIB = {
+    "grant_type", "code", "redirect_uri", "code_verifier", "client_id", "client_secret", "scope", "refresh_token",
+    "token", "token_type_hint",
+}  # fmt: skip
+# A JWT has some 1,500 characters; nothing that belongs here is longer than a few of them.
+_FORM = "application/x-www-form-urlencoded"
+_MAX_BODY_BYTES = 64 * 1024
+# Where oauthlib says nothing. One text for all causes of invalid_grant that help a guesser.
+_DESCRIPTIONS = {
+    "invalid_grant": "The code, refresh token or code_verifier does not fit.",
+    "invalid_request": "The request lacks a parameter or has one twice.",
+    "invalid_scope": "The scope is not one that was granted.",
+    "unsupported_grant_type": "grant_type must be authorization_code, client_credentials or refresh_token.",
+}
+
+
+@csrf_exempt
+@sensitive_post_parameters()
+def token(request: HttpRequest) -> HttpResponse:
+    """POST grant_type and its parameters, form-encoded."""
+    if problem := _form_problem(request):
+        return problem
+    if not _form(request).get("grant_type"):
+        return _error(400, "invalid_request", "The request has no grant_type.")
+    try:
+        rate_limits.check_token_failures(client_address(request))
+        rate_limits.check_token_request(_client_id(request))
+    except errors.TooManyRequests as limited:
+        return _error(429, "slow_down", limited.message, limited.headers())
+    return _oauth_response(request, server().create_token_response)
+
+
+@csrf_exempt
+@sensitive_post_parameters()
+def revocation(request: HttpRequest) -> HttpResponse:
+    """POST token: 200 for whatever the client may revoke, and for what it may not know of."""
+    if problem := _form_problem(request):
+        return problem
+    raw = _form(request).get("token", "")
+    if raw.startswith(REFERENCE_PREFIX):
+        return _revoke_reference(request, raw)
+    return _oauth_response(request, server().create_revocation_response)
+
+
+@csrf_exempt
+@sensitive_post_parameters()
+def introspection(request: HttpRequest) -> HttpResponse:
+    """POST token: what it stands for, for confidential clients (RFC 7662, 2.2)."""
+    if problem := _form_problem(request):
+        return problem
+    client = _authenticated(request)
+    if client is None or client.is_public:
+        return _refuse_client(request)
+    raw = _form(request).get("token")
+    if raw is None:
+        return _error(400, "invalid_request", "The request has no token.")
+    return no_store(JsonResponse(_introspect(raw, client)))
+
+
+@csrf_exempt
+def userinfo(request: HttpRequest) -> HttpResponse:
+    """GET or POST with a user's access token that has the scope openid: in the header, or in a form (RFC 6750, 2.2)."""
+    if request.method not in {"GET", "POST"}:
+        return _error(405, "invalid_request", "Use GET or POST.", {"Allow": "GET, POST"})
+    in_form = request.method == "POST" and request.content_type == _FORM
+    if in_form and (problem := _form_problem(request)):
+        return problem
+    given = _form(request).get("access_token") if in_form else None
+    if given and (request.META.keys() & {"HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_API_KEY"}):
+        return _error(400, "invalid_request", "Send the token in one place: the Authorization header or the body.")
+    try:
+        identity = identify(given) if given else authentication.identify_caller(request)
+        if identity.is_service:
+            raise errors.Forbidden(errors.USER_REQUIRED)
+        authentication.require_scope_of(identity.scopes, "openid")
+    except errors.PlatformError as refused:
+        return _bearer_error(refused)
+    user = User.objects.get(pk=identity.caller.id)
+    return no_store(JsonResponse(claims.user_claims(user, identity.scopes)))
+
+
+def _form_problem(request: HttpRequest) -> HttpResponse | None:
+    """What is wrong with the form, whatever it asks for (RFC 6749, 3.2), or None."""
+    if request.method != "POST":
+        return _error(405, "invalid_request", "Use POST.", {"Allow": "POST"})
+    if request.content_type != _FORM:
+        return _error(400, "invalid_request", f"The body must be {_FORM}.")
+    if request.META.get("QUERY_STRING"):
+        return _error(400, "invalid_request", "The parameters belong in the body; the URL may not have any.")
+    length = str(request.META.get("CONTENT_LENGTH") or "0")
+    if not length.isdecimal() or int(length[:12]) > _MAX_BODY_BYTES:
+        return _error(413, "invalid_request", f"The body may have {_MAX_BODY_BYTES} bytes.")
+    try:
+        names = repeated(parameters_given(request))
+    except UnreadableForm as unreadable:
+        return _error(400, "invalid_request", str(unreadable))
+    return _error(400, "invalid_request", f"The body has {names[0]} more than once.") if names else None
+
+
+def _form(request: HttpRequest) -> dict[str, str]:
+    """The parameters that a form without a problem has; empty ones count as left out."""
+    return {name: str(value) for name, value in parameters_given(request).items()}
+
+
+def _client_id(request: HttpRequest) -> str:
+    """Who the client says it is, for counting; wrong credentials are refused later."""
+    try:
+        credentials = clients.credentials_read(
+            request.META.get("HTTP_AUTHORIZATION", ""), _form(request).get("client_id"), None
+        )
+    except OAuth2Error:
+        return ""
+    return credentials.client_id if credentials else ""
+
+
+def _oauth_response(request: HttpRequest, answer_of: Callable[..., tuple[Any, str | None, int]]) -> HttpResponse:
+    """What oauthlib answers, in our form."""
+    body = urlencode({name: value for name, value in _form(request).items() if name in _FOR_OAUTHLIB})
+    try:
+        _headers, text, status = answer_of(
+            request.path, http_method="POST", body=body, headers=request_headers(request)
+        )
+    except OAuth2Error as error:
+        # Of two requests with one code or refresh token, the one that comes second learns it only when it saves.
+        text, status = error.json, error.status_code
+    if status == 401:
+        return _refuse_client(request)
+    content: dict[str, Any] = json.loads(text) if text else {}
+    if "error" in content:
+        return _error(status, content["error"], content.get("error_description") or "")
+    return no_store(JsonResponse(content, status=status) if text else HttpResponse(status=status))
+
+
+def _refuse_client(request: HttpRequest) -> HttpResponse:
+    rate_limits.note_token_failure(client_address(request))
+    # RFC 6749, 5.2: the challenge names the scheme that the client used.
+    return _error(
+        401, "invalid_client", "Unknown client, or wrong client secret.", {"WWW-Authenticate": 'Basic realm="id"'}
+    )
+
+
+def _error(status: int, error: str, description: str, headers: Any = None) -> HttpResponse:
+    content = {"error": error, "error_description": description or _DESCRIPTIONS.get(error, error)}
+    return no_store(JsonResponse(content, status=status, headers=dict(headers or {})))
+
+
+def _bearer_error(refused: errors.PlatformError) -> HttpResponse:
+    """RFC 6750, 3.1."""
+    error = "insufficient_scope" if refused.status == 403 else "invalid_token"
+    response = _error(refused.status, error, refused.message, refused.headers())
+    response.headers.setdefault("WWW-Authenticate", f'Bearer error="{error}"')
+    return response
+
+
+def _authenticated(request: HttpRequest) -> TrustedApplication | None:
+    form = _form(request)
+    try:
+        credentials = clients.credentials_read(
+            request.META.get("HTTP_AUTHORIZATION", ""), form.get("client_id"), form.get("client_secret")
+        )
+    except OAuth2Error:
+        return None
+    loaded = clients.client_authenticate(credentials)
+    return loaded.application if loaded and loaded.application.is_enabled else None
+
+
+def _revoke_reference(request: HttpRequest, raw: str) -> HttpResponse:
+    client = _authenticated(request)
+    if client is None:
+        return _refuse_client(request)
+    digest = hashlib.sha256(raw.encode()).hexdigest()
+    row = ReferenceToken.objects.filter(digest=digest, application=client, revoked=None).first()
+    if row is not None:
+        reference_token_revoke(row)
+        tokens_revoked()
+    return no_store(HttpResponse(status=200))
+
+
+def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
+    """Active for a live token of an enabled application and user. Refresh tokens only for their own client."""
+    try:
+        found = identify(raw)
+    except errors.PlatformError:
+        return _introspect_refresh(raw, client)
+    checksum = hashlib.sha256(raw.encode()).hexdigest()
+    row = AccessToken.objects.filter(token_checksum=checksum).first()
+    return {
+        "active": True,
+        "scope": " ".join(sorted(found.scopes)),
+        "client_id": found.application_uri,
+        "username": found.caller.login,
+        "sub": found.application_uri if found.is_service else found.caller.login,
+        "token_type": "Bearer",
+        "exp": int(found.expires),
+        **({"iat": int(row.created.timestamp()), "sid": row.sid} if row else {}),
+    }
+
+
+def _introspect_refresh(raw: str, client: TrustedApplication) -> dict[str, Any]:
+    checksum = hashlib.sha256(raw.encode()).hexdigest()
+    row = (
+        RefreshToken.objects.select_related("user", "application")
+        .filter(token_checksum=checksum, application=client, revoked=None)
+        .first()
+    )
+    if row is None or row.expires <= utc_now() or not row.user.active:
+        return {"active": False}
+    return {
+        "active": True,
+        "scope": row.scope,
+        "client_id": client.client_id,
+        "username": row.user.login,
+        "sub": row.user.login,
+        "exp": int(row.expires.timestamp()),
+    }

@@ -1,0 +1,49 @@
+"""Prefer tokens (RFC 7240) and the context that a caller asks for (spec 08, 8.4). Carried, checked by who uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from django.http import HttpRequest
+
+from foundation.guids import parse_guid
+
+COMPANY = "CurrentEnterpriseCompanyId"
+LOCATION = "CurrentEnterpriseCompanyLocationId"
+CONTEXT_HEADER = "HTTP_ERPCONTEXTPARAMETERS"
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def read_prefer(request: HttpRequest) -> Mapping[str, str]:
+    """Prefer tokens in lower case → value, "" where bare."""
+    header = request.META.get("HTTP_PREFER")
+    return parse_prefer(header) if header else _NONE
+
+
+@lru_cache(maxsize=512)
+def parse_prefer(header: str) -> Mapping[str, str]:
+    """`return=minimal, maxpagesize="5"; x=y` → {"return": "minimal", "maxpagesize": "5"}; the first of a name wins."""
+    found: dict[str, str] = {}
+    for preference in header.split(","):
+        name, _, value = preference.partition(";")[0].partition("=")
+        if name.strip():
+            found.setdefault(name.strip().lower(), value.strip().strip('"'))
+    return MappingProxyType(found)
+
+
+def context_guid(request: HttpRequest, prefer: Mapping[str, str], name: str) -> str | None:
+    """A context parameter: Prefer, query, or ErpContextParameters (name=value;…). None when absent or no guid."""
+    text = prefer.get(name.lower())
+    if text is None and name in request.META.get("QUERY_STRING", ""):
+        text = request.GET.get(name)
+    if text is None and (header := request.META.get(CONTEXT_HEADER)):
+        text = parse_prefer(header.replace(";", ",")).get(name.lower())
+    if not text:
+        return None
+    try:
+        return parse_guid(text)
+    except ValueError:
+        return None

@@ -1,0 +1,126 @@
+"""Reference tokens: `enrt_<64 hex>`, for people (PAT) and services (SAT), stored by digest (spec 01, 1.5)."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import secrets
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from foundation import errors
+from foundation.fields import utc_now
+from identity.credentials import REFERENCE_PREFIX
+from identity.models import ReferenceToken, TrustedApplication, User
+from identity.scopes import API_SCOPES
+from identity.sessions import session_close
+
+MAX_LIFETIME = datetime.timedelta(days=366)
+
+
+class ReferenceTokenRefused(Exception):
+    """A token that may not be issued; the text says why."""
+
+
+def reference_token_issue(
+    *,
+    user: User | None,
+    application: TrustedApplication,
+    name: str,
+    scopes: list[str],
+    lifetime: datetime.timedelta,
+) -> tuple[str, ReferenceToken]:
+    """(token, row); the token is shown once and not kept. `user` None issues a service token.
+
+    Raises ReferenceTokenRefused for what the application's policy, its scopes or the lifetime do not allow.
+    """
+    kind = ReferenceToken.PERSONAL if user else ReferenceToken.SERVICE
+    holder = user or application.system_user
+    problem = _policy_problem(holder, application, kind) or _scope_problem(application, scopes)
+    if problem is None and not datetime.timedelta(0) < lifetime <= MAX_LIFETIME:
+        problem = f"A token lives for at most {MAX_LIFETIME.days} days."
+    if problem is not None or holder is None:
+        raise ReferenceTokenRefused(problem or "There is nobody to issue the token for.")
+    token = REFERENCE_PREFIX + secrets.token_hex(32)
+    row = ReferenceToken.objects.create(
+        digest=hashlib.sha256(token.encode()).hexdigest(),
+        hint=token[-4:],
+        name=name[:254] or "token",
+        kind=kind,
+        user=holder,
+        application=application,
+        scope=" ".join(scopes),
+        expires=utc_now() + lifetime,
+    )
+    return token, row
+
+
+def reference_token_revoke(row: ReferenceToken) -> None:
+    """Revoke at once, and give its session's slot back."""
+    with transaction.atomic():
+        row.revoked = utc_now()
+        row.save(update_fields=["revoked"])
+        session_close([str(row.pk)])
+
+
+def reference_tokens_list(*, user: User | None = None) -> QuerySet[ReferenceToken]:
+    """Those that are neither revoked nor expired, newest first."""
+    found = ReferenceToken.objects.filter(revoked=None, expires__gt=utc_now()).select_related("application", "user")
+    return (found.filter(user=user, kind=ReferenceToken.PERSONAL) if user else found).order_by("-created")
+
+
+def reference_token_load(digest: str) -> ReferenceToken:
+    """The live token with this hexadecimal digest. Raises Unauthorized."""
+    row = ReferenceToken.objects.select_related("user", "application").filter(digest=digest).first()
+    if row is None:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, "it is unknown")
+    if row.revoked is not None:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, "it has been revoked")
+    if row.expires <= utc_now():
+        raise errors.Unauthorized(errors.TOKEN_EXPIRED)
+    if problem := _policy_problem(row.user, row.application, row.kind):
+        raise errors.Unauthorized(errors.TOKEN_INVALID, problem)
+    return row
+
+
+def reference_token_used(token_id: str) -> None:
+    """Record that it was used now."""
+    ReferenceToken.objects.filter(pk=token_id).update(last_used=utc_now())
+
+
+def applications_for(user: User) -> list[TrustedApplication]:
+    """The applications for which this user may make personal tokens."""
+    enabled = TrustedApplication.objects.filter(is_enabled=True).exclude(access_tokens="None").order_by("name")
+    return [found for found in enabled if _policy_problem(user, found, ReferenceToken.PERSONAL) is None]
+
+
+def scopes_for(application: TrustedApplication) -> list[str]:
+    """The API scopes that a token of this application may carry."""
+    return [scope for scope in API_SCOPES if scope in application.scopes]
+
+
+def _policy_problem(user: User | None, application: TrustedApplication, kind: str) -> str | None:
+    if not application.is_enabled:
+        return "The application is disabled."
+    if user is None or not user.active:
+        return "The user is disabled."
+    if application.access_tokens == "None":
+        return "The application does not allow reference tokens."
+    if kind == ReferenceToken.SERVICE:
+        if not application.system_user_allowed:
+            return "The application may not run as a service."
+        return None
+    if user.user_type != "InternalUser":
+        return "Only internal users may call this service."
+    if application.access_tokens == "AdministratorsOnly" and not user.is_admin:
+        return "The application allows reference tokens to administrators only."
+    return None
+
+
+def _scope_problem(application: TrustedApplication, scopes: list[str]) -> str | None:
+    allowed = scopes_for(application)
+    if not scopes:
+        return "A token needs at least one scope."
+    beyond = [scope for scope in scopes if scope not in allowed]
+    return f"The application may not have the scopes: {', '.join(beyond)}." if beyond else None

@@ -1,0 +1,224 @@
+"""Licensed sessions: opened by the first request, kept by the next ones, closed at once on sign-out (spec 01, 1.8).
+
+A request of a session that this process touched lately costs no query: the process remembers until when it may believe
+that the session is open (at most WRITE_SECONDS after the last write), and closing a session bumps the stamp "sessions",
+which makes every process ask the database again. Slots are taken in one serialized database transaction, so there are
+never more open rows than slots, whatever the number of processes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib.sessions.models import Session as BrowserSession
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
+
+from foundation import errors, stamps
+from foundation.fields import utc_now
+from identity import session_hooks
+from identity.licences import LicenceTerms, licence_read
+from identity.lru import GenerationalCache
+from identity.models import Session
+
+STAMP = "sessions"
+IDLE = datetime.timedelta(minutes=20)
+SERVICE_LIFETIME = datetime.timedelta(hours=1)
+WRITE_SECONDS = 30
+MAX_RETRY_SECONDS = 1200
+#: How long closed sessions are kept: three times what the usage chart shows.
+KEPT_CLOSED = datetime.timedelta(days=90)
+# Any constant will do, as long as nothing else of the instance locks the same one.
+_ADVISORY_LOCK = 0x5E55_1045
+
+CLOSED_EXPIRED = gettext_noop("expired")
+CLOSED_SIGNED_OUT = gettext_noop("signed out")
+CLOSED_BY_ADMINISTRATOR = gettext_noop("administrator")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """Whose session a token belongs to: `key` is its sid, the rest describes a session that it would open."""
+
+    key: str
+    user_id: str
+    application_id: str
+    is_service: bool
+
+
+@dataclass(slots=True)
+class _Known:
+    """What this process knows of an open session; `fresh_until` is an utc timestamp."""
+
+    session_id: str
+    stamp: int
+    fresh_until: float
+
+
+_known: GenerationalCache[str, _Known] = GenerationalCache(4096)
+_lock = threading.Lock()
+
+
+def session_touch(key: SessionKey, client_address: str = "") -> str:
+    """The id of the open session, opened if need be. Raises Unavailable (NoLicence) when no slot is free.
+
+    Writes the last activity at most every WRITE_SECONDS.
+    """
+    known = _known.get(key.key)
+    # utc_now() rather than a monotonic clock: what is compared with is stored, and tests move it.
+    if known is not None and known.fresh_until > utc_now().timestamp() and known.stamp == stamps.current(STAMP):
+        return known.session_id
+    stamp = stamps.current(STAMP)
+    session_id, fresh_until = _extend(key) or _open(key, client_address)
+    _known.put(key.key, _Known(session_id, stamp, fresh_until.timestamp()))
+    return session_id
+
+
+def session_close(keys: Iterable[str], reason: str = CLOSED_SIGNED_OUT) -> int:
+    """Close the open sessions with these keys; their slots are free when this returns. How many there were."""
+    return _close(Session.objects.filter(key__in=list(keys)), reason)
+
+
+def session_close_by_id(session_id: str, reason: str = CLOSED_BY_ADMINISTRATOR) -> int:
+    """Close one session."""
+    return _close(Session.objects.filter(pk=session_id), reason)
+
+
+def session_close_user(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR) -> int:
+    """Close all sessions of a user."""
+    return _close(Session.objects.filter(user_id=user_id), reason)
+
+
+def sessions_sweep() -> int:
+    """Close what has expired; how many. Called every minute by the worker, and by any caller who finds no slot."""
+    now = utc_now()
+    # Closed as of when they ended, so that the usage history does not depend on when somebody looked.
+    closed: list[str] = []
+    with transaction.atomic():
+        for session_id, expires in Session.objects.filter(closed=None, expires__lte=now).values_list("pk", "expires"):
+            still_open = Session.objects.filter(pk=session_id, closed=None, expires__lte=now)
+            if still_open.update(closed=expires, close_reason=CLOSED_EXPIRED):
+                closed.append(str(session_id))
+        session_hooks.sessions_closed(closed)
+    return len(closed)
+
+
+def sessions_prune() -> int:
+    """Remove sessions that closed long ago; how many."""
+    removed, _details = Session.objects.filter(closed__lt=utc_now() - KEPT_CLOSED).delete()
+    return removed
+
+
+def browser_sessions_prune() -> int:
+    """Remove what browsers' cookies of sign-ins that have expired refer to; how many."""
+    removed, _details = BrowserSession.objects.filter(expire_date__lt=utc_now()).delete()
+    return removed
+
+
+def sessions_list(*, include_closed: bool = False) -> QuerySet[Session]:
+    """Sessions, newest first, with user and application."""
+    found = Session.objects.select_related("user", "application").order_by("-opened")
+    return found if include_closed else found.filter(closed=None, expires__gt=utc_now())
+
+
+def _close(sessions: QuerySet[Session], reason: str) -> int:
+    with transaction.atomic():
+        ids = [str(pk) for pk in sessions.filter(closed=None).values_list("pk", flat=True)]
+        closed = Session.objects.filter(pk__in=ids, closed=None).update(closed=utc_now(), close_reason=reason)
+        if closed:
+            session_hooks.sessions_closed(ids)
+            stamps.bump(STAMP)
+    return closed
+
+
+def _extend(key: SessionKey) -> tuple[str, datetime.datetime] | None:
+    """Slide the open session by one conditional update; None when there is none, or when it has ended meanwhile."""
+    now = utc_now()
+    row = (
+        Session.objects.filter(key=key.key, closed=None, expires__gt=now)
+        .values_list("pk", "last_activity", "absolute_expires", "expires")
+        .first()
+    )
+    if row is None:
+        return None
+    session_id, last_activity, absolute_expires, expires = row
+    if (now - last_activity).total_seconds() >= WRITE_SECONDS:
+        expires = min(now + IDLE, absolute_expires) if absolute_expires else now + IDLE
+        kept = Session.objects.filter(pk=session_id, closed=None).update(last_activity=now, expires=expires)
+        if not kept:
+            return None
+        last_activity = now
+    return str(session_id), min(expires, last_activity + datetime.timedelta(seconds=WRITE_SECONDS))
+
+
+def _open(key: SessionKey, client_address: str) -> tuple[str, datetime.datetime]:
+    with _lock, transaction.atomic():
+        # SQLite: the transaction began IMMEDIATE, so it is the only writer. PostgreSQL: this lock makes it the only
+        # opener; it is released with the transaction.
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ADVISORY_LOCK])
+        # Of two requests of one session, the second finds what the first opened.
+        if found := _extend(key):
+            return found
+        opened = _take_slot(key, client_address)
+    # Raised outside, so that what was swept stays swept.
+    if isinstance(opened, errors.PlatformError):
+        raise opened
+    return opened
+
+
+def _take_slot(key: SessionKey, client_address: str) -> tuple[str, datetime.datetime] | errors.Unavailable:
+    sessions_sweep()
+    terms = licence_read()
+    holders = list(Session.objects.filter(closed=None).values_list("user_id", "expires"))
+    open_by_user = Counter(str(user) for user, _ in holders)
+    now = utc_now()
+    if not terms.admits(key.user_id, open_by_user):
+        seconds = _seconds_until_free(key.user_id, terms, holders, now)
+        return errors.Unavailable(errors.NO_LICENCE, seconds, retry_after_seconds=seconds)
+    absolute = now + SERVICE_LIFETIME if key.is_service else None
+    session = Session.objects.create(
+        key=key.key,
+        user_id=key.user_id,
+        application_id=key.application_id,
+        is_service=key.is_service,
+        client_address=client_address,
+        opened=now,
+        last_activity=now,
+        absolute_expires=absolute,
+        expires=now + IDLE,
+    )
+    return session.pk, now + datetime.timedelta(seconds=WRITE_SECONDS)
+
+
+def _seconds_until_free(
+    user_id: str, terms: LicenceTerms, holders: list[tuple[str, datetime.datetime]], now: datetime.datetime
+) -> int:
+    """When the soonest slot that this user may take can free: 1 to MAX_RETRY_SECONDS."""
+    open_by_user = Counter(str(user) for user, _ in holders)
+    useful = [
+        expires
+        for holder, expires in holders
+        # The end of a session on a reserved seat gives the slot back to its owner alone.
+        if str(holder) == user_id or terms.beyond_seats(str(holder), open_by_user[str(holder)]) > 0
+    ]
+    if not useful:
+        return MAX_RETRY_SECONDS
+    return min(MAX_RETRY_SECONDS, max(1, math.ceil((min(useful) - now).total_seconds())))
+
+
+def forget() -> None:
+    """Drop what this process remembers (tests)."""
+    _known.clear()
+
+
+def open_count() -> int:
+    """How many slots are taken now."""
+    return Session.objects.filter(closed=None, expires__gt=utc_now()).count()

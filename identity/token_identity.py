@@ -1,0 +1,164 @@
+"""From a token to whom it stands for, kept in the process by the token's digest (spec 01, 1.5).
+
+A first sight costs a signature and a query. After that it is one lookup, until the stamp "tokens" moves: then the state
+of token, application and user is read again, without any RSA. So revoking and disabling act on every node within
+foundation.stamps.CHECK_SECONDS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+
+from foundation import errors, stamps
+from identity.changes import TOKENS
+from identity.context import Caller
+from identity.credentials import REFERENCE_PREFIX
+from identity.lru import GenerationalCache
+from identity.models import AccessToken, TrustedApplication, User
+from identity.oauth import jwt
+from identity.reference_tokens import reference_token_load, reference_token_used
+from identity.sessions import SessionKey
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIdentity:
+    """Whom a verified token stands for; `expires` is an utc timestamp, `reference_id` that of a reference token."""
+
+    caller: Caller
+    application_id: str
+    application_uri: str
+    application_limit: int | None
+    scopes: frozenset[str]
+    session: SessionKey
+    is_service: bool
+    expires: float
+    default_language: str
+    reference_id: str | None = None
+
+
+@dataclass(slots=True)
+class _Entry:
+    stamp: int
+    identity: TokenIdentity
+    used_noted: float = 0.0
+
+
+_entries: GenerationalCache[bytes, _Entry] = GenerationalCache(8192)
+_NOTE_USED_SECONDS = 30
+
+
+def identify(token: str) -> TokenIdentity:
+    """Whom the token stands for. Raises Unauthorized or Forbidden. Warm: no RSA, no query, no write."""
+    digest = hashlib.sha256(token.encode()).digest()
+    entry = _entries.get(digest)
+    stamp = stamps.current(TOKENS)
+    now = time.time()
+    if entry is None or entry.stamp != stamp:
+        # After the stamp was read: a change in between leads to one reading too many, never to a stale entry.
+        entry = _Entry(stamp, _load(token, digest, known=entry is not None), entry.used_noted if entry else 0.0)
+        _entries.put(digest, entry)
+    identity = entry.identity
+    if identity.expires <= now:
+        _entries.drop(digest)
+        raise errors.Unauthorized(errors.TOKEN_EXPIRED)
+    if identity.reference_id is not None and now - entry.used_noted >= _NOTE_USED_SECONDS:
+        entry.used_noted = now
+        reference_token_used(identity.reference_id)
+    return identity
+
+
+def forget() -> None:
+    """Drop what this process remembers (tests)."""
+    _entries.clear()
+
+
+def _load(token: str, digest: bytes, *, known: bool) -> TokenIdentity:
+    if token.startswith(REFERENCE_PREFIX):
+        return _load_reference(digest)
+    return _load_access_token(token, digest, known=known)
+
+
+def _load_access_token(token: str, digest: bytes, *, known: bool) -> TokenIdentity:
+    if not known:
+        try:
+            jwt.verify_access_token(token)
+        except jwt.InvalidToken as exc:
+            if exc.expired:
+                raise errors.Unauthorized(errors.TOKEN_EXPIRED) from exc
+            raise errors.Unauthorized(errors.TOKEN_INVALID, exc.reason) from exc
+    # The toolkit's checksum is the hexadecimal digest of the same bytes.
+    row = (
+        AccessToken.objects.select_related("user", "application", "application__system_user")
+        .filter(token_checksum=digest.hex())
+        .first()
+    )
+    if row is None or row.application is None:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, "it has been revoked")
+    application: TrustedApplication = row.application
+    user = application.system_user if row.is_service else row.user
+    return _identity(
+        user,
+        application,
+        scopes=row.scope,
+        session_key=row.sid,
+        is_service=row.is_service,
+        expires=row.expires.timestamp(),
+    )
+
+
+def _load_reference(digest: bytes) -> TokenIdentity:
+    row = reference_token_load(digest.hex())
+    return _identity(
+        row.user,
+        row.application,
+        scopes=row.scope,
+        session_key=str(row.pk),
+        is_service=row.kind == row.SERVICE,
+        expires=row.expires.timestamp(),
+        reference_id=str(row.pk),
+    )
+
+
+def _identity(
+    user: User | None,
+    application: TrustedApplication,
+    *,
+    scopes: str,
+    session_key: str,
+    is_service: bool,
+    expires: float,
+    reference_id: str | None = None,
+) -> TokenIdentity:
+    check_access(user, application, is_service=is_service)
+    # Reference tokens have a policy of their own, which was checked when the row was loaded.
+    if reference_id is None and not is_service and not application.impersonate_as_internal_user_allowed:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, "its application may no longer act for users")
+    assert user is not None
+    return TokenIdentity(
+        caller=user.as_caller(user.default_language or "en"),
+        application_id=str(application.pk),
+        application_uri=application.application_uri,
+        application_limit=application.rate_limit_per_minute,
+        scopes=frozenset(scopes.split()),
+        session=SessionKey(session_key, str(user.pk), str(application.pk), is_service),
+        is_service=is_service,
+        expires=expires,
+        default_language=(user.default_language or "").lower(),
+        reference_id=reference_id,
+    )
+
+
+def check_access(user: User | None, application: TrustedApplication, *, is_service: bool) -> None:
+    """Whether both may still call the API. Raises Unauthorized or Forbidden."""
+    if not application.is_enabled:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, "its application is disabled")
+    if user is None or not user.active:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, "its user is disabled")
+    if is_service:
+        if not application.system_user_allowed:
+            raise errors.Unauthorized(errors.TOKEN_INVALID, "its application may no longer run as a service")
+        return
+    if user.user_type != "InternalUser":
+        raise errors.Forbidden(errors.USER_NOT_INTERNAL)

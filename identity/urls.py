@@ -1,0 +1,29 @@
+"""Addresses of the id site, under /id/, and of the profile, under /profile/."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, URLResolver, path
+
+from identity import cors, password_reset, profile, views
+from identity.oauth import authorize, discovery, logout, token
+
+app_name = "identity"
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("id/.well-known/openid-configuration", discovery.configuration, name="configuration"),
+    path("id/.well-known/openid-configuration/jwks", discovery.jwks, name="jwks"),
+    path("id/connect/authorize", authorize.authorize, name="authorize"),
+    path("id/connect/token", cors.for_applications(token.token), name="token"),
+    path("id/connect/userinfo", cors.for_applications(token.userinfo), name="userinfo"),
+    path("id/connect/revocation", cors.for_applications(token.revocation), name="revocation"),
+    path("id/connect/introspect", token.introspection, name="introspect"),
+    path("id/connect/endsession", logout.end_session, name="end_session"),
+    path("id/account/login", views.login_page, name="login"),
+    path("id/account/logout", views.logout_page, name="logout"),
+    path("id/account/password", views.password_page, name="password"),
+    path("id/account/reset", password_reset.request_page, name="reset"),
+    path("id/account/reset/<str:uid>/<str:token>", password_reset.set_page, name="reset_set"),
+    path("profile/", views.profile_page, name="profile"),
+    path("profile/me", profile.me, name="me"),
+    path("profile/tokens/<str:token_id>/revoke", views.token_revoke, name="token_revoke"),
+]

@@ -1,0 +1,108 @@
+"""How much of the licence is in use, now and lately; the sessions' own times are the history (spec 01, 1.8)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+from django.utils.formats import date_format
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from identity.licences import licence_read
+from identity.models import Session
+from identity.sessions import open_count
+
+HOURS = 24
+DAYS = 30
+_HOUR = datetime.timedelta(hours=1)
+_DAY = datetime.timedelta(days=1)
+# The chart in its own units: a column is 20 wide, of which 14 are painted; 100 high and 20 below for the times.
+_COLUMN, _BAR, _HEIGHT, _FOOT = 20, 14, 100, 24
+
+Spans = Sequence[tuple[datetime.datetime, datetime.datetime]]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The most sessions that were open at once in a stretch of time."""
+
+    begin: datetime.datetime
+    most: int
+
+
+def usage_now() -> tuple[int, int]:
+    """(slots taken, slots)."""
+    return open_count(), licence_read().sessions
+
+
+def usage_by_hour(now: datetime.datetime, hours: int = HOURS) -> list[Usage]:
+    """By hour, oldest first, the running hour last."""
+    return _usage(now.replace(minute=0, second=0, microsecond=0), _HOUR, hours, now)
+
+
+def usage_by_day(now: datetime.datetime, days: int = DAYS) -> list[Usage]:
+    """By day (UTC), oldest first, today last."""
+    return _usage(now.replace(hour=0, minute=0, second=0, microsecond=0), _DAY, days, now)
+
+
+def _usage(last: datetime.datetime, step: datetime.timedelta, count: int, now: datetime.datetime) -> list[Usage]:
+    start = last - step * (count - 1)
+    spans = [
+        (opened, closed or min(expires, now))
+        for opened, closed, expires in Session.objects.filter(opened__lte=now)
+        .filter(Q(closed=None) | Q(closed__gt=start))
+        .values_list("opened", "closed", "expires")
+    ]
+    begins = [start + step * index for index in range(count)]
+    return [Usage(begin, _most_at_once(spans, begin, begin + step)) for begin in begins]
+
+
+def usage_chart(usages: Sequence[Usage], slots: int, time_format: str) -> SafeString:
+    """Columns up to the number of slots, each with its figure; the same figures as a table for who cannot see them.
+
+    A drawing of the page's own, in its colours (identity/admin.css): it needs no script and no style of its own.
+    """
+    top = max(slots, 1, *(usage.most for usage in usages))
+    width = _COLUMN * len(usages)
+    limit = _HEIGHT - _HEIGHT * slots / top
+    columns = format_html_join("", "{}", ((_column(at, usage, top, time_format),) for at, usage in enumerate(usages)))
+    drawing = format_html(
+        '<svg class="usage" viewBox="0 0 {} {}" role="img" aria-label="{}">'
+        '{}<line x1="0" x2="{}" y1="{}" y2="{}"></line></svg>',
+        width, _HEIGHT + _FOOT, _("Sessions at once; the line is the number of slots"), columns, width, limit, limit,
+    )  # fmt: skip
+    rows = format_html_join(
+        "",
+        '<tr><th scope="row">{}</th><td>{}</td></tr>',
+        ((date_format(usage.begin, time_format), usage.most) for usage in reversed(usages)),
+    )
+    return format_html("{}<details><summary>{}</summary><table>{}</table></details>", drawing, _("As a table"), rows)
+
+
+def _column(at: int, usage: Usage, top: int, time_format: str) -> SafeString:
+    height = _HEIGHT * usage.most / top
+    label = date_format(usage.begin, time_format)
+    shown = format_html(
+        '<rect x="{}" y="{}" width="{}" height="{}"><title>{}: {}</title></rect>',
+        _COLUMN * at, _HEIGHT - height, _BAR, height, label, usage.most,
+    )  # fmt: skip
+    if at % 4:
+        return shown
+    return format_html('{}<text x="{}" y="{}">{}</text>', shown, _COLUMN * at, _HEIGHT + _FOOT - 6, label)
+
+
+def _most_at_once(spans: Spans, begin: datetime.datetime, end: datetime.datetime) -> int:
+    changes: list[tuple[datetime.datetime, int]] = []
+    for opened, closed in spans:
+        if opened < end and closed > begin:
+            changes += [(max(opened, begin), 1), (min(closed, end), -1)]
+    taken = most = 0
+    # Of a close and an opening at one moment the close counts first: a freed slot can be taken again at once.
+    for _moment, change in sorted(changes):
+        taken += change
+        most = max(most, taken)
+    return most

@@ -1,0 +1,200 @@
+"""The pages for people: login, logout, password, profile (spec 01, 1.6)."""
+
+from __future__ import annotations
+
+import datetime
+from urllib.parse import parse_qs, urlsplit
+
+from django.contrib import messages
+from django.contrib.auth import authenticate, login, update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import translation
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from foundation import errors
+from foundation.guids import is_guid
+from identity import rate_limits
+from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
+from identity.instance import client_address
+from identity.languages import ui_language
+from identity.models import ReferenceToken, User
+from identity.oauth import logout
+from identity.oauth.clients import client_load
+from identity.oauth.sign_in import sign_in_started
+from identity.password_reset import mail_is_configured
+from identity.reference_tokens import (
+    ReferenceTokenRefused,
+    applications_for,
+    reference_token_issue,
+    reference_token_revoke,
+    reference_tokens_list,
+)
+
+
+@sensitive_post_parameters()
+@never_cache
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def login_page(request: HttpRequest) -> HttpResponse:
+    """`next` leads to this instance only; `login_hint` fills the login in, `ui_locales` chooses the language."""
+    target = safe_next(request)
+    with translation.override(ui_language(request.GET.get("ui_locales", ""))):
+        form = LoginForm(request.POST or None, initial={"login": request.GET.get("login_hint", "")[:64]})
+        status = 200
+        if request.method == "POST" and form.is_valid():
+            try:
+                user = _authenticate(request, form.cleaned_data["login"], form.cleaned_data["password"])
+            except errors.TooManyRequests as limited:
+                form.add_error(None, _("Too many failed attempts. Try again in a minute."))
+                response = _login_form(request, form, target, 429)
+                response.headers["Retry-After"] = str(limited.retry_after_seconds)
+                return response
+            if user is not None:
+                if isinstance(request.user, User) and request.user != user:
+                    # Whoever used this browser before is signed out properly: tokens, slots, back channel.
+                    logout.sign_out(request)
+                # Changes the session's key (session fixation).
+                login(request, user)
+                sign_in_started(request)
+                return HttpResponseRedirect(target or reverse("identity:profile"))
+            # One text for all causes, so that nobody learns which logins exist.
+            form.add_error(None, _("The login or the password is wrong."))
+        return _login_form(request, form, target, status)
+
+
+@never_cache
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def logout_page(request: HttpRequest) -> HttpResponse:
+    """GET asks, POST signs out everywhere."""
+    if request.method == "GET" and request.user.is_authenticated:
+        return render(request, "identity/logout.html", {"action": request.path, "fields": [], "proof": ""})
+    frames = logout.sign_out(request) if request.method == "POST" else []
+    response = render(request, "identity/signed_out.html", {"frames": frames, "target": None})
+    response.frame_sources = frames  # type: ignore[attr-defined]
+    return response
+
+
+@sensitive_post_parameters()
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def password_page(request: HttpRequest) -> HttpResponse:
+    """Change one's own password; other browsers of the user are signed out by Django's session hash."""
+    user = _user(request)
+    form = PasswordForm(user, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        user.set_password(form.cleaned_data["new_password"])
+        user.save(update_fields=["password"])
+        update_session_auth_hash(request, user)
+        messages.success(request, _("Your password has been changed."))
+        return redirect("identity:profile")
+    return render(request, "identity/password.html", {"form": form})
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def profile_page(request: HttpRequest) -> HttpResponse:
+    """Who one is, and one's personal tokens; POST makes one and shows it once."""
+    user = _user(request)
+    form = ReferenceTokenForm(applications_for(user), request.POST or None)
+    token = None
+    if request.method == "POST" and form.is_valid():
+        try:
+            token, _row = reference_token_issue(
+                user=user,
+                application=form.application,
+                name=form.cleaned_data["name"],
+                scopes=form.cleaned_data["scopes"],
+                lifetime=datetime.timedelta(days=form.cleaned_data["days"]),
+            )
+            form = ReferenceTokenForm(applications_for(user), None)
+        except ReferenceTokenRefused as refused:
+            form.add_error(None, str(refused))
+    context = {
+        "form": form,
+        "token": token,
+        "tokens": reference_tokens_list(user=user),
+        "person": user,
+        "person_name": user.display_name((translation.get_language() or "en").partition("-")[0]),
+    }
+    return render(request, "identity/profile.html", context)
+
+
+@login_required
+@require_POST
+def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
+    """Revoke one of one's own personal tokens."""
+    if not is_guid(token_id):
+        raise Http404
+    row = get_object_or_404(ReferenceToken, pk=token_id, user=_user(request), kind=ReferenceToken.PERSONAL)
+    reference_token_revoke(row)
+    messages.success(request, _("The token has been revoked."))
+    return redirect("identity:profile")
+
+
+def safe_next(request: HttpRequest) -> str:
+    """Where to go after the login: an address of this instance, or ""."""
+    target = request.POST.get("next") or request.GET.get("next") or ""
+    # Without its query, which decides nothing here: that of an authorization request (state, id_token_hint) is often
+    # longer than the 2,048 characters that Django takes for a URL.
+    address = target.partition("?")[0]
+    safe = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
+    return target if safe else ""
+
+
+def _authenticate(request: HttpRequest, login_name: str, password: str) -> User | None:
+    """The user, or None; as slowly for an unknown login as for a wrong password: Django hashes in both cases."""
+    address = client_address(request)
+    rate_limits.check_login(login_name, address)
+    user = authenticate(request, username=login_name, password=password)
+    if not isinstance(user, User):
+        rate_limits.note_login_failure(login_name, address)
+        return None
+    return user
+
+
+def _login_form(request: HttpRequest, form: LoginForm, target: str, status: int) -> HttpResponse:
+    context = {
+        "form": form,
+        "next": target,
+        "reset_offered": mail_is_configured(),
+        "stranger": _stranger_to_admin(request, target),
+    }
+    response = render(request, "identity/login.html", context, status=status)
+    response.form_action = _client_of(target)  # type: ignore[attr-defined]  # the login's redirects end there
+    return response
+
+
+def _stranger_to_admin(request: HttpRequest, target: str) -> User | None:
+    """Who is signed in, when the admin site has sent them here because they may not enter."""
+    user = request.user
+    sent = target.startswith(reverse("admin:index"))
+    return user if sent and isinstance(user, User) and not user.is_staff else None
+
+
+def _client_of(target: str) -> str | None:
+    """The registered redirect URI to which the login will lead, when it was asked for by an application."""
+    parts = urlsplit(target)
+    if parts.path != reverse("identity:authorize"):
+        return None
+    query = parse_qs(parts.query)
+    loaded = client_load(query.get("client_id", [""])[0])
+    if loaded is None or not loaded.application.login_urls:
+        return None
+    given = query.get("redirect_uri", loaded.application.login_urls)[0]
+    return given if loaded.application.redirect_uri_allowed(given) else None
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

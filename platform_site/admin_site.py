@@ -1,0 +1,107 @@
+"""The admin as one product: sections by task instead of by Django app (spec 09, 9.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.text import slugify
+from django.utils.translation import gettext, gettext_noop
+
+from domain.model.registry import repositories
+
+#: Section title → namespaces of repositories (prefixes), in the order of the page.
+SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (gettext_noop("Sales"), ("Crm.",)),
+    (gettext_noop("Products and stock"), ("General.Products.", "Logistics.")),
+    (gettext_noop("Contacts and companies"), ("General.Contacts.", "General.EnterpriseCompanies")),
+    (gettext_noop("Finance"), ("General.Currencies.", "Finance.", "Regulatory.")),
+    (gettext_noop("Service and activities"), ("Applications.", "General.Activities.")),
+    (gettext_noop("Documents"), ("Systems.Documents.", "General.Documents.")),
+    (gettext_noop("Automation"), ("Systems.Bpm.", "Systems.Config.WebHook", "Systems.Core.")),
+    (gettext_noop("People and access"), ("Systems.Security.",)),
+    (gettext_noop("Exchange and monitoring"), ("Systems.Exchange.", "Systems.Monitoring.", "Systems.Config.")),
+)
+OTHER = gettext_noop("Other")
+#: Models without a repository: Django app → section.
+_BY_APP = {
+    "identity": gettext_noop("People and access"),
+    "scripts": gettext_noop("Automation"),
+    "rules": gettext_noop("Automation"),
+    "webhooks": gettext_noop("Automation"),
+    "django_q": gettext_noop("Exchange and monitoring"),
+}
+#: Roles stand for Django's groups, and Django Q's successes are of no use to anybody.
+_HIDDEN = frozenset({"Group", "Success"})
+
+
+class PlatformAdminSite(admin.AdminSite):
+    """The admin site of an instance."""
+
+    index_template = "site/admin_home.html"
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """Home: the state of the instance for its administrators, then the sections."""
+        # Here, because the site exists before the apps whose state is shown are loaded.
+        from platform_site import overview
+
+        shown = overview.cards(request) if getattr(request.user, "is_admin", False) else []
+        return super().index(request, {"cards": shown, **(extra_context or {})})
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Sections with the heads of aggregates, by name; what belongs to something is found on its owner's page."""
+        found = super().get_app_list(request, app_label)
+        if app_label is not None:
+            return found
+        sections: dict[str, list[Any]] = {title: [] for title, _ in SECTIONS}
+        for app in found:
+            for model in app["models"]:
+                title = self._section(model["model"], app["app_label"])
+                if title is not None:
+                    sections.setdefault(title, []).append(model)
+        return [
+            {
+                "name": gettext(title),
+                "app_label": _anchor(title),
+                "app_url": _on_home(title),
+                "has_module_perms": True,
+                "models": sorted(models, key=lambda model: str(model["name"])),
+            }
+            for title, models in sections.items()
+            if models
+        ]
+
+    def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponseRedirect:  # type: ignore[override]
+        """Django's page of an app: pages are found by task, and a Django app is none."""
+        return HttpResponseRedirect(reverse("admin:index"))
+
+    def section_link(self, model: type[Any]) -> tuple[str, str] | None:
+        """(title, URL on the home page) of the section in which the model's list is; None where it is in none."""
+        title = self._section(model, model._meta.app_label)
+        return None if title is None else (gettext(title), _on_home(title))
+
+    @staticmethod
+    def _section(model: type[Any], app_label: str) -> str | None:
+        """The section's title; None for what is not listed by itself."""
+        try:
+            repository = repositories.for_model(model)
+        except LookupError:
+            return None if model.__name__ in _HIDDEN else _BY_APP.get(app_label, OTHER)
+        if repository.owner is not None:
+            return None
+        for title, namespaces in SECTIONS:
+            if repository.name.startswith(namespaces):
+                return title
+        return OTHER
+
+
+def _on_home(title: str) -> str:
+    return f"{reverse('admin:index')}#{_anchor(title)}"
+
+
+def _anchor(title: str) -> str:
+    """Where the section is on the home page; the same in every language."""
+    return slugify(title)

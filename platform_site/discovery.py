@@ -1,0 +1,92 @@
+"""Site discovery: what this instance serves, and whether it works (spec 01, 1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import Resolver404, resolve
+from django.views.decorators.http import require_safe
+
+from identity.cors import for_everybody
+from identity.instance import base_url
+from identity.oauth import keys
+from platform_site import health
+
+WORKING = "Working"
+NOT_WORKING = "NotWorking"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One kind of site; `probe` is an address that exists when it is served, `needs` the parts that it stands on."""
+
+    type: str
+    path: str
+    probe: str
+    needs: tuple[str, ...] = ("database",)
+    properties: dict[str, str] = field(default_factory=dict)  # name → path, made absolute
+
+
+ODATA_PATH = "/api/domain/odata/"
+SITES = (
+    Site("ID", "/id", "/id/.well-known/openid-configuration", ("database", "keys")),
+    Site("API", "/api", ODATA_PATH, properties={"ODataServiceRoot": ODATA_PATH}),
+    # The same site once more, by the name that newer clients look for.
+    Site("DomainAPI", "/api", ODATA_PATH, properties={"ODataServiceRoot": ODATA_PATH}),
+    Site("TableAPI", "/api/table", "/api/table/odata/", properties={"ODataServiceRoot": "/api/table/odata/"}),
+    Site("UserProfile", "/profile/", "/profile/me"),
+    Site("InstanceManager", "/admin/", "/admin/"),
+)
+
+
+@require_safe
+@for_everybody
+def auto_discovery(request: HttpRequest) -> HttpResponse:
+    """{"WebSites": [{Type, Status, Url, AdditionalProperties}]}, for anybody."""
+    content = {
+        "WebSites": described_sites(request),
+        "Host": urlsplit(base_url(request)).netloc,
+    }
+    return JsonResponse(content, headers={"Cache-Control": "no-store"})
+
+
+def described_sites(request: HttpRequest) -> list[dict[str, Any]]:
+    """What is served, each site with its checked status, as the document of discovery lists it."""
+    base = base_url(request)
+    return [_described(site, base) for site in _served()]
+
+
+def _served() -> Iterator[Site]:
+    return (site for site in SITES if _exists(site.probe))
+
+
+def _exists(path: str) -> bool:
+    try:
+        resolve(path)
+    except Resolver404:
+        return False
+    return True
+
+
+def _described(site: Site, base: str) -> dict[str, Any]:
+    problems = [finding for finding in map(health.examine, site.needs) if finding.problem]
+    return {
+        "Type": site.type,
+        "Status": NOT_WORKING if problems else WORKING,
+        "StatusDescription": ", ".join(f"{finding.name}: {finding.problem}" for finding in problems),
+        "Url": base + site.path,
+        "AdditionalProperties": {name: base + path for name, path in site.properties.items()} or None,
+        "System": site.type == "InstanceManager",
+    }
+
+
+def _keys() -> str | None:
+    keys.key_set()  # raises when there is none and none can be made
+    return None
+
+
+health.register("keys", _keys)

@@ -1,0 +1,1 @@
+"""Formats of languages where ours differ from Django's."""

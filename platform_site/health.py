@@ -1,0 +1,109 @@
+"""Checks of the parts that an instance needs, each cached for a few seconds so that probes stay cheap (spec 01, 1.1).
+
+A check is a function that returns None when the part works and a sentence when it does not; raising counts as the
+exception's sentence. Apps that own a part register theirs in AppConfig.ready.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.core.cache import cache
+from django.db import connections
+
+Check = Callable[[], str | None]
+
+_CACHED_SECONDS = 5.0
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How a part did; `problem` None means that it works. Without a part that is not vital, requests are served."""
+
+    name: str
+    problem: str | None
+    milliseconds: float
+    vital: bool = True
+
+
+_checks: dict[str, Check] = {}
+_not_vital: set[str] = set()
+_findings: dict[str, tuple[float, Finding]] = {}
+
+
+def register(name: str, check: Check, *, vital: bool = True) -> None:
+    """Add or replace the check of a part."""
+    _checks[name] = check
+    if not vital:
+        _not_vital.add(name)
+
+
+def examine(name: str) -> Finding:
+    """The part's state, at most a few seconds old."""
+    now = time.monotonic()
+    known = _findings.get(name)
+    if known is not None and now - known[0] < _CACHED_SECONDS:
+        return known[1]
+    started = time.perf_counter()
+    try:
+        problem = _checks[name]()
+    except Exception as exc:
+        # What is wrong goes to the log; strangers who probe learn only that something is.
+        logger.warning("the check of %s failed: %s", name, exc)
+        problem = f"{type(exc).__name__}"
+    finding = Finding(name, problem, round((time.perf_counter() - started) * 1000, 1), name not in _not_vital)
+    _findings[name] = (now, finding)
+    return finding
+
+
+def examine_all() -> list[Finding]:
+    """Every part."""
+    return [examine(name) for name in _checks]
+
+
+def forget() -> None:
+    """Examine afresh next time (tests)."""
+    _findings.clear()
+
+
+def _database() -> str | None:
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return None
+
+
+def _cache() -> str | None:
+    value = secrets.token_hex(4)
+    cache.set("health", value, 10)
+    return None if cache.get("health") is not None else "What is put into the cache is not found there."
+
+
+def _queue() -> str | None:
+    from django_q.brokers import get_broker
+
+    get_broker().queue_size()
+    return None
+
+
+def _sandbox() -> str | None:
+    return None if importlib.util.find_spec("quickjs") else "The JavaScript engine is not installed."
+
+
+def _worker() -> str | None:
+    from webhooks.selectors import workers_problem
+
+    return workers_problem()
+
+
+register("database", _database)
+register("cache", _cache)
+register("queue", _queue)
+register("sandbox", _sandbox)
+# Shown, and no reason to take web nodes out of service: what waits for the workers is safe in the database.
+register("worker", _worker, vital=False)

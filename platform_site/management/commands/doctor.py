@@ -1,0 +1,279 @@
+"""manage.py doctor: everything that a support engineer would ask about an instance (spec 09, 9.4)."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import django
+from django.conf import settings
+from django.core.cache import cache
+from django.core.checks import WARNING, run_checks
+from django.core.management.base import CommandParser
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from domain.dataset.dataset import Dataset
+from identity.context import system_context
+from identity.licences import licence_read
+from identity.management.support import PlatformCommand
+from identity.models import User
+from identity.oauth.keys import key_set
+from identity.sessions import open_count
+from platform_site.environment import BASE_DIR, SETTINGS
+
+Level = Literal["ok", "warning", "problem"]
+_FREE_WARNING, _FREE_PROBLEM = 2 * 1024**3, 200 * 1024**2
+_CLOCK_WARNING_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found; `cure` says what to do where something is wrong."""
+
+    topic: str
+    level: Level
+    text: str
+    cure: str = ""
+
+
+Examination = Callable[[], Iterator[Finding]]
+_examinations: list[tuple[str, Examination]] = []
+
+
+def _examines(topic: str) -> Callable[[Examination], Examination]:
+    def add(examination: Examination) -> Examination:
+        _examinations.append((topic, examination))
+        return examination
+
+    return add
+
+
+class Command(PlatformCommand):
+    """Changes nothing, except that a script runs and a value goes through the cache."""
+
+    help = (
+        "Examine this node and what it uses: versions, settings, databases, migrations, cache, queue, workers, keys, "
+        "sandbox, licence, disk, clock. Exit status 1 where there is a problem; warnings alone leave it 0."
+    )
+    example = "manage.py doctor\n  manage.py doctor --json | jq '.findings[] | select(.level != \"ok\")'"
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", dest="as_json")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        findings = [finding for topic, examination in _examinations for finding in _examined(topic, examination)]
+        healthy = all(finding.level != "problem" for finding in findings)
+        if options["as_json"]:
+            self.stdout.write(json.dumps({"healthy": healthy, "findings": [asdict(f) for f in findings]}, indent=2))
+        else:
+            for finding in findings:
+                mark = {"ok": "✓", "warning": "!", "problem": "✗"}[finding.level]
+                self.stdout.write(f"{mark} {finding.topic:<10} {finding.text}")
+                if finding.cure:
+                    self.stdout.write(f"  {'':<10} → {finding.cure}")
+            counted = {level: sum(f.level == level for f in findings) for level in ("problem", "warning")}
+            self.stdout.write(f"{counted['problem']} problems, {counted['warning']} warnings.")
+        if not healthy:
+            sys.exit(1)
+
+
+def _examined(topic: str, examination: Examination) -> list[Finding]:
+    try:
+        return list(examination())
+    except Exception as exc:  # a part that is broken must not hide the others
+        return [Finding(topic, "problem", f"cannot be examined: {type(exc).__name__}: {exc}")]
+
+
+@_examines("versions")
+def _versions() -> Iterator[Finding]:
+    text = f"Python {platform.python_version()}, Django {django.get_version()}, {platform.platform()}"
+    yield Finding("versions", "ok", text)
+    wrong = []
+    for line in (BASE_DIR / "requirements.txt").read_text().splitlines():
+        name, pinned, version = line.partition("==")
+        if not pinned or name.startswith("#"):
+            continue
+        try:
+            installed = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            installed = "none"
+        wanted = version.partition("#")[0].strip()
+        if installed != wanted:
+            wrong.append(f"{name} {installed} instead of {wanted}")
+    if wrong:
+        yield Finding("versions", "warning", "; ".join(wrong), "make setup")
+    else:
+        yield Finding("versions", "ok", "every library is the pinned one")
+
+
+@_examines("settings")
+def _settings() -> Iterator[Finding]:
+    given = sorted(setting.name for setting in SETTINGS if os.environ.get(setting.name))
+    yield Finding("settings", "ok", f"set in the environment: {', '.join(given) or 'none'}")
+    if settings.DEBUG:
+        yield Finding("settings", "warning", "DEBUG is on: errors show stack traces", "unset DEBUG in production")
+    if settings.DEMO:
+        yield Finding("settings", "warning", "DEMO is on: logins and secrets that everybody knows", "unset DEMO")
+    if not settings.BASE_URL:
+        yield Finding("settings", "ok", "BASE_URL is empty: addresses are taken from each request")
+    for message in run_checks(include_deployment_checks=settings.SECURE):
+        if message.level >= WARNING and not message.is_silenced():
+            level: Level = "problem" if message.is_serious() else "warning"
+            yield Finding("settings", level, f"{message.id}: {message.msg}", message.hint or "")
+
+
+@_examines("database")
+def _databases() -> Iterator[Finding]:
+    for alias in connections:
+        connection = connections[alias]
+        started = time.perf_counter()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            milliseconds = (time.perf_counter() - started) * 1000
+        version = ".".join(str(part) for part in connection.get_database_version())
+        yield Finding(
+            "database", "ok", f"{alias}: {connection.display_name} {version}, answers in {milliseconds:.1f} ms"
+        )
+        plan = MigrationExecutor(connection).migration_plan(_targets(alias))
+        if plan:
+            names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _backwards in plan[:5])
+            yield Finding(
+                "database", "problem", f"{alias}: {len(plan)} migrations are due: {names}", "manage.py migrate"
+            )
+        else:
+            yield Finding("database", "ok", f"{alias}: no migration is due")
+
+
+def _targets(alias: str) -> list[tuple[str, str | None]]:
+    leaves = MigrationExecutor(connections[alias]).loader.graph.leaf_nodes()
+    # The broker's file holds the queue's tables alone (platform_site.serving.preparation).
+    return [leaf for leaf in leaves if alias != "broker" or leaf[0] == "django_q"]
+
+
+@_examines("clock")
+def _clock() -> Iterator[Finding]:
+    connection = connections["default"]
+    if connection.vendor != "postgresql":
+        yield Finding("clock", "ok", f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC; the database is in this process")
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXTRACT(EPOCH FROM clock_timestamp())")
+        apart = abs(float(cursor.fetchone()[0]) - time.time())
+    level: Level = "warning" if apart > _CLOCK_WARNING_SECONDS else "ok"
+    cure = "run a time service (chrony, systemd-timesyncd) on every machine" if level == "warning" else ""
+    yield Finding("clock", level, f"{apart:.2f} s apart from the database's clock", cure)
+
+
+@_examines("cache")
+def _cache() -> Iterator[Finding]:
+    kind = "Redis" if settings.REDIS_URL else "files in DATA_DIR"
+    value = f"{time.time()}"
+    cache.set("doctor", value, 10)
+    if cache.get("doctor") == value:
+        yield Finding("cache", "ok", f"{kind}: what is put in is found")
+    else:
+        yield Finding(
+            "cache", "problem", f"{kind}: what is put in is not found", "check REDIS_URL, or space in DATA_DIR"
+        )
+
+
+@_examines("queue")
+def _queue() -> Iterator[Finding]:
+    from django_q.brokers import get_broker
+    from django_q.models import Schedule
+
+    broker = get_broker()
+    waiting = broker.queue_size()
+    level: Level = "warning" if waiting > 1000 else "ok"
+    yield Finding(
+        "queue", level, f"{waiting} tasks wait ({broker.info()})", "start more workers" if waiting > 1000 else ""
+    )
+    alias = "broker" if "broker" in settings.DATABASES else "default"
+    schedules = Schedule.objects.using(alias).count()
+    if schedules:
+        yield Finding("queue", "ok", f"{schedules} schedules")
+    else:
+        yield Finding("queue", "problem", "nothing is scheduled: sessions do not expire", "manage.py migrate")
+
+
+@_examines("worker")
+def _workers() -> Iterator[Finding]:
+    from webhooks import selectors
+
+    alive = selectors.workers_alive()
+    if alive:
+        yield Finding("worker", "ok", f"{len(alive)} alive")
+    else:
+        cure = "start one: manage.py serve --only worker"
+        yield Finding("worker", "warning", "no worker was heard of lately: webhooks and schedules wait", cure)
+    numbers = selectors.delivery_statistics()
+    late = numbers.lag_seconds > selectors.LATE_SECONDS
+    text = f"webhooks: {numbers.by_state.get('Pending', 0)} pending, the oldest due for {numbers.lag_seconds:.0f} s"
+    yield Finding("worker", "warning" if late else "ok", text)
+    if numbers.open_circuits:
+        yield Finding("worker", "warning", f"webhooks wait for hosts that fail: {', '.join(numbers.open_circuits)}")
+    if numbers.suspended_templates:
+        text = f"{numbers.suspended_templates} webhooks are suspended"
+        yield Finding("worker", "warning", text, "see Webhook deliveries in the admin")
+
+
+@_examines("keys")
+def _keys() -> Iterator[Finding]:
+    key_set()
+    yield Finding("keys", "ok", "the signing key can be read")
+    for path in (Path(settings.DATA_DIR) / "secret_key", *sorted((Path(settings.DATA_DIR) / "keys").glob("[!.]*"))):
+        if path.is_file() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            yield Finding("keys", "problem", f"{path} can be read by others", f"chmod 600 {path}")
+
+
+@_examines("sandbox")
+def _sandbox() -> Iterator[Finding]:
+    from scripts.services import pool, script_run
+
+    started = time.perf_counter()
+    outcome = script_run("console.log(6 * 7);", Dataset(system_context()), kind="Command", name="doctor")
+    milliseconds = (time.perf_counter() - started) * 1000
+    if outcome.console.strip() != "42":
+        yield Finding("sandbox", "problem", f"a script said {outcome.console!r} instead of 42")
+    else:
+        yield Finding("sandbox", "ok", f"a script ran in {milliseconds:.0f} ms, its process included")
+    missing = sorted(name for name, holds in pool().confinement().items() if not holds)
+    if missing:
+        cure = "on Linux with seccomp, as a user that may not do more than it needs"
+        yield Finding("sandbox", "warning", f"not confined by: {', '.join(missing)}", cure)
+
+
+@_examines("licence")
+def _licence() -> Iterator[Finding]:
+    terms, taken = licence_read(), open_count()
+    full = taken >= terms.sessions
+    yield Finding("licence", "warning" if full else "ok", f"{taken} of {terms.sessions} sessions are in use")
+    if not User.objects.filter(is_admin=True, active=True).exists():
+        cure = "manage.py createsuperuser"
+        yield Finding("licence", "warning", "there is no active administrator", cure)
+
+
+@_examines("disk")
+def _disk() -> Iterator[Finding]:
+    directory = Path(settings.DATA_DIR)
+    free = shutil.disk_usage(directory).free
+    level: Level = "problem" if free < _FREE_PROBLEM else "warning" if free < _FREE_WARNING else "ok"
+    yield Finding("disk", level, f"{free / 1024**3:.1f} GiB are free where DATA_DIR is")
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    if mode & 0o077:
+        yield Finding("disk", "warning", f"DATA_DIR is open to others ({mode:o})", f"chmod 700 {directory}")
+    if not os.access(directory, os.W_OK):
+        yield Finding("disk", "problem", "DATA_DIR cannot be written")

@@ -1,0 +1,125 @@
+"""manage.py serve: the whole instance in one terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from domain.dataset.change_waits import SLOTS
+from platform_site.environment import BASE_DIR, Environment
+from platform_site.serving import addresses, preparation, service_manager
+from platform_site.serving.children import Child, StartFailed, Supervisor
+from platform_site.serving.console import Console
+
+READY_TIMEOUT_SECONDS = 60.0
+
+
+class Command(BaseCommand):
+    """Prepare what is due, start web server and worker, watch them until Ctrl-C."""
+
+    help = (
+        "Start the instance: web server and background worker in one terminal; Ctrl-C or SIGTERM stops both. "
+        "Database, keys and static files are brought up to date first, where a cheap look says that they are not. "
+        "Example: PORT=9000 manage.py serve"
+    )
+    # The checks cost a second and run in `make test` and `check --deploy`; migrate runs those that concern databases.
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Few: what differs between instances is a setting, not a switch."""
+        parser.add_argument("--only", choices=("web", "worker"), help="Start only one of the two on this node.")
+        parser.add_argument("--keys-only", action="store_true", help="Generate the keys that are missing, then end.")
+        parser.add_argument(
+            "--i-know", action="store_true", help="Serve demo logins on an address that other machines reach."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """The command. Exit status 0 after an orderly stop, 1 when the instance could not start."""
+        env = Environment()
+        host, port = str(env("HOST")), int(env("PORT"))
+        console = Console()
+        if options["keys_only"]:
+            preparation.generate_keys()
+            return
+        serves_web = options["only"] != "worker"
+        if serves_web:
+            self._check_address(host, port, knows=options["i_know"])
+        started = time.monotonic()
+        try:
+            preparation.prepare(console.say)
+        except RuntimeError as error:
+            raise CommandError(str(error)) from error
+        except KeyboardInterrupt:
+            # Nothing runs yet; each step of the preparation that was not finished is due again at the next start.
+            raise CommandError("Stopped before it was started.", returncode=130) from None
+        children = _children(host, port, options["only"], web_processes=int(env("WEB_PROCESSES")))
+        supervisor = Supervisor(console, children)
+        try:
+            supervisor.start()
+            up = supervisor.wait_until(
+                lambda: not serves_web or addresses.answers(host, port), timeout_seconds=READY_TIMEOUT_SECONDS
+            )
+            if up:
+                if serves_web:
+                    self._greet(console, host, port)
+                console.say(f"Started in {time.monotonic() - started:.1f} s. Ctrl-C stops everything.")
+                console.say("ready")
+                service_manager.tell("READY=1")
+                supervisor.run()
+            service_manager.tell("STOPPING=1")
+            console.say("\nStopping ... (Ctrl-C again to stop at once)")
+        except StartFailed as error:
+            raise CommandError(str(error)) from error
+        finally:
+            supervisor.stop()
+        console.say("Stopped.")
+
+    def _check_address(self, host: str, port: int, *, knows: bool) -> None:
+        if not addresses.is_loopback(host) and not knows:
+            if settings.DEMO:
+                raise CommandError(
+                    f"Demo mode has logins and secrets that everybody knows, so it is not served on {host}, which "
+                    "other machines reach. Use HOST=127.0.0.1, or add --i-know if that is what you want."
+                )
+            if preparation.holds_demo_logins():
+                raise CommandError(
+                    f"The data in {settings.DATA_DIR} comes from demo mode and holds logins that everybody knows, so "
+                    f"it is not served on {host}. Use another DATA_DIR, or add --i-know after changing them."
+                )
+        if problem := addresses.port_problem(host, port):
+            raise CommandError(problem)
+
+    def _greet(self, console: Console, host: str, port: int) -> None:
+        root = addresses.link_root(host, port, settings.BASE_URL)
+        for line in addresses.greeting(root, demo=settings.DEMO, data_dir=str(settings.DATA_DIR)):
+            console.say(line)
+
+
+#: Requests of one web process that may arrive, or wait for something outside, at once; beside them all long polls.
+#: A thread that has nothing to do for half a minute ends, so those of the long polls cost nothing until they are used.
+WEB_THREADS = 16 + SLOTS
+#: Connections of one web process that the server reads from: also those whose requests wait, or that are kept open.
+WEB_CONNECTIONS = 1024
+
+
+def _children(host: str, port: int, only: str | None, *, web_processes: int) -> list[Child]:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    # fmt: off
+    web = Child("web", [
+        sys.executable, "-m", "granian", "--interface", "wsgi", "--host", host, "--port", str(port),
+        # One request at a time works in a process, for CPU-bound pages collapse under threads that share an interpreter
+        # lock (measured); the other threads hold requests that still arrive or wait (serving.turns).
+        "--workers", str(web_processes), "--blocking-threads", str(WEB_THREADS),
+        "--backpressure", str(WEB_CONNECTIONS), "--respawn-failed-workers", "--workers-kill-timeout", "20",
+        "--http", "1", "--no-ws", "--working-dir", str(BASE_DIR),
+        "--log-level", "warning", "--log-config", str(BASE_DIR / "platform_site/serving/web_log.json"),
+        "platform_site.serving.web:application",
+    ], environment)
+    # fmt: on
+    worker = Child("worker", [sys.executable, str(BASE_DIR / "manage.py"), "qcluster"], environment)
+    return [child for child in (web, worker) if only in (None, child.name)]

@@ -1,0 +1,27 @@
+"""Which database a table lives in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+
+class BrokerRouter:
+    """django-q2's rows live in the broker database where there is one, all others in the default."""
+
+    def _broker(self) -> str | None:
+        return "broker" if "broker" in settings.DATABASES else None
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        """The database to read the model from."""
+        return self._broker() if model._meta.app_label == "django_q" else None
+
+    db_for_write = db_for_read
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
+        """The broker has django-q2's tables only; the default has all.
+
+        Its own django-q2 tables stay empty while there is a broker, and are there on the day that REDIS_URL is set.
+        """
+        return app_label == "django_q" or db != "broker"

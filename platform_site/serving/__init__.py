@@ -1,0 +1,1 @@
+"""What stands behind `make run`: prepare the instance, start web server and worker, watch them, stop them."""

@@ -1,0 +1,30 @@
+"""Every address of the instance, by site."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
+
+from platform_site import discovery, landing, metrics, tools
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", landing.landing, name="landing"),
+    path("", include("identity.urls")),
+    path("sys/auto-discovery", discovery.auto_discovery, name="discovery"),
+    path("tools/auto-discovery", discovery.auto_discovery),
+    path("sys/tools/sha256", tools.sha256),
+    path("sys/ver", tools.ver),
+    path("sys/server-info", tools.server_info),
+    path("api/", include("domain.odata.urls")),
+    path("api/", include("domain.site.urls")),
+    path("healthz", tools.healthz),
+    path("readyz", tools.readyz),
+    path("metrics", metrics.metrics),
+    # One login page, throttled, for the admin site too; one way out, which signs out everywhere; one
+    # page where people change their password.
+    path("admin/login/", RedirectView.as_view(pattern_name="identity:login", query_string=True)),
+    path("admin/logout/", RedirectView.as_view(pattern_name="identity:logout")),
+    path("admin/password_change/", RedirectView.as_view(pattern_name="identity:password")),
+    path("admin/", admin.site.urls),
+]

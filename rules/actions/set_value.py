@@ -1,0 +1,163 @@
+"""SETVALUE: an attribute or custom property of the entity takes a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext_noop as _
+
+from domain.dataset.allowed_values import find_allowed
+from domain.dataset.dataset import Dataset
+from domain.dataset.names import Name, UnknownName, custom_definition
+from domain.interpolation import format_value
+from domain.model import custom_properties
+from domain.model.attributes import Attribute
+from domain.model.registry import repositories
+from domain.model.values import parse_input
+from foundation import errors
+from foundation.kinds import Kind
+from identity.context import system_context
+from rules.actions.base import VALUE, ActionType, BoundAction, ParameterRule, action_types, reference_literal
+from rules.scope import Finding, RuleScope, found
+from rules.specs import ActionSpec
+
+if TYPE_CHECKING:
+    from rules.firing import Firing
+
+_NUMBERS = frozenset({Kind.INT, Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY})
+_MOMENTS = frozenset({Kind.DATE, Kind.DATETIME})
+
+
+def can_copy(source: Name, target: Attribute) -> bool:
+    """Whether values of the source fit the attribute (by kind; lengths and ranges are checked at commit)."""
+    if target.kind is Kind.REFERENCE:
+        return source.kind in (Kind.GUID, Kind.REFERENCE) and _related(source.target, target.target)
+    if target.kind is Kind.ENUM:
+        return source.kind is Kind.STRING or (source.kind is Kind.ENUM and source.enum is target.enum)
+    if target.kind in (Kind.STRING, Kind.MULTILANGUAGE):
+        return source.kind is not Kind.BINARY
+    return any(source.kind in group and target.kind in group for group in (_NUMBERS, _MOMENTS)) or (
+        source.kind is target.kind
+    )
+
+
+def _related(source: str, target: str) -> bool:
+    """Whether an entity of one repository may be one of the other; "" is any."""
+    if not source or not target:
+        return True
+    one, other = repositories[source].model, repositories[target].model
+    return issubclass(one, other) or issubclass(other, one)
+
+
+def convert(target: Attribute, value: Any, language: str) -> Any:
+    """A canonical value of another kind, or a text, as the attribute holds it. Raises BadRequest(INVALID_LITERAL)."""
+    if value is None:
+        return None
+    match target.kind:
+        case Kind.STRING if not isinstance(value, str):
+            return format_value(value, language=language)
+        case Kind.INT if isinstance(value, Decimal):
+            return int(value.quantize(Decimal(1), ROUND_HALF_UP))
+        case Kind.REFERENCE if isinstance(value, str):
+            value = reference_literal(value) or value
+        case Kind.MULTILANGUAGE if not isinstance(value, str | dict):
+            value = format_value(value, language=language)
+    # An empty text means "no value" wherever it cannot be one.
+    if value == "" and target.kind not in (Kind.STRING, Kind.MULTILANGUAGE):
+        return None
+    return parse_input(target, value, language=language)
+
+
+@action_types.register
+class SetValue(ActionType):
+    """Which attribute, and its value. Without a value the attribute becomes null."""
+
+    name = "SETVALUE"
+    description = _("Sets an attribute or a custom property.")
+    parameters = (
+        ParameterRule(_("attribute"), ("Attribute", "Reference")),
+        ParameterRule(_("value"), VALUE, required=False),
+    )
+
+    def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
+        """The attribute can be set, and takes what it would be given."""
+        yield from super().check(action, rule)
+        written, given = action.parameters[0].value, action.parameters[1]
+        try:
+            target = rule.bind(written or "")
+        except UnknownName as exc:
+            if reference_literal(written or "") is not None:
+                yield Finding(str(exc), "Parameter1Value")
+            return
+        if target.text.startswith("@"):
+            yield from self._check_custom(action, rule)
+            return
+        attribute = target.attribute
+        if attribute is None or target.hops:
+            yield found("Parameter1Value", _("{0} is not an attribute of the object itself."), target.text)
+            return
+        if attribute.read_only or attribute.owner or attribute.name == "Id" or attribute.kind is Kind.BINARY:
+            yield found("Parameter1Value", _("{0} cannot be set."), attribute.name)
+            return
+        if given.value is None:
+            if attribute.required:
+                yield found("Parameter2Value", _("{0} needs a value."), attribute.name)
+        elif given.type in (None, "Constant") or reference_literal(given.value) is not None:
+            try:
+                convert(attribute, given.value, "en")
+            except errors.BadRequest as exc:
+                yield Finding(exc.message, "Parameter2Value")
+        elif given.type in ("Attribute", "Reference"):
+            try:
+                source = rule.bind(given.value)
+            except UnknownName:
+                return
+            if not can_copy(source, attribute):
+                yield found("Parameter2Value", _("The value of {0} does not fit {1}."), source.text, attribute.name)
+
+    def _check_custom(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
+        given = action.parameters[1]
+        if given.value is None or given.type not in (None, "Constant"):
+            return
+        try:
+            code = (action.parameters[0].value or "").strip()[1:]
+            _custom_form(Dataset(system_context()), rule.repository, code, given.value)
+        except errors.PlatformError as exc:
+            yield Finding(exc.message, "Parameter2Value")
+
+    def run(self, action: BoundAction, firing: Firing) -> None:
+        """Assign on the server's behalf. An entity that is about to be deleted keeps its values."""
+        record, dataset = firing.record, firing.dataset
+        if record.is_deleted:
+            return
+        target, language = action.parameters[0].name, dataset.context.language
+        assert target is not None
+        attribute = target.attribute
+        if attribute is None:
+            text = action.text(1, firing, escape="plain")
+            code, stored = _custom_form(dataset, record.repository, target.text[1:], text or None)
+            dataset.assign_custom(record, code, stored)
+            return
+        # For people where people read it, for machines where it is parsed again.
+        readable = attribute.kind in (Kind.STRING, Kind.MULTILANGUAGE)
+        value = action.parameters[1].value(firing, escape="text" if readable else "plain")
+        value = convert(attribute, value, language)
+        if attribute.kind is Kind.MULTILANGUAGE and value is not None:
+            value = {**(record.values.get(attribute.name) or {}), **value}
+        dataset.assign(record, attribute, value)
+
+
+def _custom_form(dataset: Dataset, repository: Any, code: str, text: str | None) -> tuple[str, dict[str, Any] | None]:
+    """As custom_properties.parse_value, by code, also for properties of a repository that this one inherits from."""
+    definition = custom_definition(repository, code)
+    current = repository
+    while current.base is not None and definition is not None:
+        if definition.api_name in custom_properties.definitions(current.name):
+            break
+        current = current.base
+    api_name = definition.api_name if definition is not None else custom_properties.PREFIX + code
+    find = partial(find_allowed, dataset, by_client=False)
+    return custom_properties.parse_value(current.name, api_name, text, dataset.context.language, find)

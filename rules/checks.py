@@ -1,0 +1,43 @@
+"""System checks of stored rules (`manage.py check --database default`, and before `migrate`).
+
+They look at the tables, so they belong to the database checks, which Django runs only where a database is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.core import checks
+from django.db import DatabaseError
+
+from domain.entities import systems_bpm as bpm
+from domain.events import event_types
+
+
+@checks.register(checks.Tags.database)
+def stored_names(
+    app_configs: Sequence[AppConfig] | None = None, databases: Iterable[str] | None = None, **kwargs: Any
+) -> list[checks.CheckMessage]:
+    """rules.W001, rules.W002: stored event or action types whose class is gone. Their neighbours run on."""
+    if databases is None or "default" not in databases:
+        return []
+    from rules.actions import action_types
+
+    found: list[checks.CheckMessage] = []
+    try:
+        events = set(bpm.UserBusinessRuleEvent.objects.values_list("event_type", flat=True).distinct())
+        actions = set(bpm.UserBusinessRuleAction.objects.values_list("action_type", flat=True).distinct())
+    except DatabaseError:
+        return []  # before the first migration
+    hint = "Run `manage.py validate_rules` to see which rules, and change or deactivate them."
+    found += [
+        checks.Warning(f"Stored rules use the event type {name}, which does not exist.", hint=hint, id="rules.W001")
+        for name in sorted(name for name in events if event_types.get(name) is None)
+    ]
+    found += [
+        checks.Warning(f"Stored rules use the action type {name}, which does not exist.", hint=hint, id="rules.W002")
+        for name in sorted(name for name in actions if action_types.get(name) is None)
+    ]
+    return found

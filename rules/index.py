@@ -1,0 +1,65 @@
+"""The active rules in this process, by what raises them: (repository, event) → parameter → rules in order.
+
+Built from the stamps "rules" (bumped by every commit of a rule or its children) and "custom_properties", and from the
+registry's generation; checked on each question, which costs a comparison. A rule that is saved is so live at once in
+this process and elsewhere within foundation.stamps.CHECK_SECONDS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.model import custom_properties
+from domain.model.registry import repositories
+from foundation import stamps
+from rules.compiling import CompiledRule, compile_rule
+from rules.specs import stored_rules
+
+STAMP = "rules"
+
+#: parameter ("" for events without one) → rules in order
+Triggers = Mapping[str, tuple[CompiledRule, ...]]
+State = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleIndex:
+    """One consistent set of rules. `common` leaves out what runs in frontend datasets only."""
+
+    state: State | None = None
+    frontend: Mapping[tuple[str, str], Triggers] = field(default_factory=dict)
+    common: Mapping[tuple[str, str], Triggers] = field(default_factory=dict)
+
+    def of_model(self, model: str) -> Mapping[tuple[str, str], Triggers]:
+        """What counts in datasets of the model."""
+        return self.frontend if model == "frontend" else self.common
+
+
+_index = RuleIndex()
+
+
+def rule_index() -> RuleIndex:
+    """The index as of now."""
+    global _index
+    # One object is swapped whole, so that a thread which is in the middle of an event keeps a consistent set.
+    index = _index
+    state = (stamps.current(STAMP), stamps.current(custom_properties.STAMP), repositories.generation)
+    if index.state != state:
+        _index = index = _build(state)
+    return index
+
+
+def _build(state: State) -> RuleIndex:
+    rules = [compiled for spec in stored_rules(active_only=True) for compiled in compile_rule(spec)]
+    rules.sort(key=lambda rule: rule.order)
+    return RuleIndex(state, _by_trigger(rules), _by_trigger([rule for rule in rules if not rule.frontend_only]))
+
+
+def _by_trigger(rules: list[CompiledRule]) -> dict[tuple[str, str], Triggers]:
+    found: dict[tuple[str, str], dict[str, tuple[CompiledRule, ...]]] = {}
+    for rule in rules:
+        for repository in rule.repositories:
+            triggers = found.setdefault((repository, rule.event), {})
+            triggers[rule.parameter] = (*triggers.get(rule.parameter, ()), rule)
+    return dict(found)

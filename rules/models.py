@@ -1,0 +1,47 @@
+"""What is kept about rules beside the rules themselves."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from foundation.fields import GuidField
+
+
+class RuleState(models.Model):
+    """The trace switch and the statistics of one rule (spec 05, 5.5).
+
+    The rule's own row is not the place: counting would move its version under whoever is editing it.
+    """
+
+    rule_id = GuidField(primary_key=True)
+    trace = models.BooleanField(default=False)
+    last_fired = models.DateTimeField(null=True)
+    fired_count = models.BigIntegerField(default=0)
+    failure_count = models.BigIntegerField(default=0)
+    total_microseconds = models.BigIntegerField(default=0)
+
+    objects: ClassVar[models.Manager[RuleState]]
+
+    def __str__(self) -> str:
+        return str(self.rule_id)
+
+    @property
+    def average_milliseconds(self) -> float | None:
+        """Mean time of a firing; None before the first."""
+        runs = self.fired_count + self.failure_count
+        return self.total_microseconds / runs / 1000 if runs else None
+
+
+class RuleTrace(models.Model):
+    """What a rule did on one event, kept while its trace switch is on (spec 05, 5.5): see rules.trace_log."""
+
+    rule_id = GuidField(db_index=True)
+    at = models.DateTimeField()
+    entry = models.JSONField()
+
+    objects: ClassVar[models.Manager[RuleTrace]]
+
+    def __str__(self) -> str:
+        return f"{self.rule_id} {self.at:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,139 @@
+"""What the names in one rule mean for one of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
+from domain.dataset.names import EventName, Name, bind
+from domain.dataset.templates import Template, compile_template
+from domain.events import EventType, event_types
+from domain.model import custom_properties
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation import errors, stamps
+from foundation.enums import DOCUMENT_STATE
+from foundation.kinds import Kind
+from rules.specs import EventSpec, RuleSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong with a rule. `target` is relative to what is checked: "AttributeName", "Parameter1Value"."""
+
+    message: str
+    target: str = ""
+
+    def within(self, prefix: str) -> Finding:
+        """The same with its target inside `prefix`: "Conditions[2]"."""
+        return Finding(self.message, f"{prefix}/{self.target}" if self.target else prefix)
+
+
+def found(target: str, message_format: str, *parameters: object) -> Finding:
+    """A finding in the active language; `message_format` has {0}…"""
+    return Finding(errors.format_message(message_format, [str(parameter) for parameter in parameters]), target)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleScope:
+    """A rule's repository and the attributes of one of its events, by which names are understood.
+
+    rule        the rule; for messages and for actions that look at the whole of it
+    event       None for a rule that has no events (yet)
+    parameter   the event's normalised parameter, "" for none
+    events      event attributes that names may refer to
+    """
+
+    rule: RuleSpec
+    repository: Repository[Any]
+    event: EventType | None = None
+    parameter: str = ""
+    events: tuple[EventName, ...] = ()
+
+    def bind(self, name: str) -> Name:
+        """The meaning of an attribute, path, custom property or event attribute. Raises UnknownName."""
+        return bind(self.repository, name, self.events)
+
+    def template(self, source: str) -> Template:
+        """The template bound to the scope's names. Raises InvalidTemplate."""
+        return cached_template(self.repository, source, self.events)
+
+
+def cached_template(repository: Repository[Any], source: str, events: tuple[EventName, ...]) -> Template:
+    """As `compile_template`, once for as long as the registry and the custom properties stay the same."""
+    return _cached_template(
+        repository, source, events, repositories.generation, stamps.current(custom_properties.STAMP)
+    )
+
+
+@lru_cache(maxsize=2048)
+def _cached_template(
+    repository: Repository[Any], source: str, events: tuple[EventName, ...], generation: int, stamp: int
+) -> Template:
+    return compile_template(repository, source, events=events)
+
+
+def event_names(repository: Repository[Any], event: EventType, parameter: str) -> tuple[EventName, ...]:
+    """The attributes of the event with their kinds; those of $NewValue and $OldValue come from the parameter."""
+    attribute = repository.attribute(parameter) if parameter else None
+    names = []
+    for declared in event.attributes:
+        if declared.kind is not None:
+            enum = DOCUMENT_STATE if declared.kind is Kind.STATE else None
+            names.append(EventName(declared.name, declared.kind, enum, declared.target))
+        elif attribute is not None:
+            names.append(EventName(declared.name, attribute.kind, attribute.enum, attribute.target))
+        else:
+            names.append(EventName(declared.name, Kind.STRING))
+    return tuple(names)
+
+
+def any_event_names(repository: Repository[Any]) -> tuple[EventName, ...]:
+    """Every event attribute that entities of the repository could tell, for templates that rules of any event use.
+
+    $NewValue and $OldValue have no kind of their own here, so formats of them are checked when they are filled in.
+    """
+    names: dict[str, EventName] = {}
+    for event in event_types.of(repository):
+        for name in event_names(repository, event, ""):
+            names.setdefault(name.name, name)
+    return tuple(names.values())
+
+
+def bind_event(rule: RuleSpec, repository: Repository[Any], spec: EventSpec) -> RuleScope | Finding:
+    """The scope of one of the rule's events, or what is wrong with the event (spec 05, 5.2)."""
+    event = event_types.get(spec.event_type)
+    if event is None:
+        return found("EventType", _("There is no event type {0}."), spec.event_type)
+    if not event.exists_for(repository):
+        return found("EventType", _("{0} has no event {1}."), repository.name, event.name)
+    text = (spec.parameter or "").strip()
+    if event.parameter is None:
+        if text:
+            return found("EventParameter", _("The event {0} takes no parameter."), event.name)
+        return RuleScope(rule, repository, event, "", event_names(repository, event, ""))
+    if not text:
+        return found(
+            "EventParameter",
+            _("The event {0} needs a parameter: {1}"),
+            event.name,
+            gettext(event.parameter.description),
+        )
+    try:
+        parameter = event.parameter.normalise(repository, text)
+    except ValueError as exc:
+        return found("EventParameter", _("'{0}' is not a parameter of {1}: {2}"), text, event.name, exc)
+    return RuleScope(rule, repository, event, parameter, event_names(repository, event, parameter))
+
+
+def scopes_of(rule: RuleSpec, repository: Repository[Any]) -> Iterator[tuple[EventSpec | None, RuleScope | Finding]]:
+    """A scope for each event; one without event attributes for a rule that has none."""
+    if not rule.events:
+        yield None, RuleScope(rule, repository)
+    for spec in rule.events:
+        yield spec, bind_event(rule, repository, spec)

@@ -1,0 +1,64 @@
+"""Which rules need somebody's attention (spec 05, 5.5; spec 09, 9.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import F, OuterRef, Subquery
+from django.utils.translation import get_language
+
+from domain.entities.systems_bpm import UserBusinessRule
+from rules.index import State, rule_index
+from rules.models import RuleState
+from rules.specs import stored_rules
+from rules.validation import check_rule
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """An active rule that can no longer be evaluated, and the first reason."""
+
+    id: str
+    code: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailingRule:
+    """An active rule that failed at what it should do, `failures` times of `runs` since its numbers began."""
+
+    id: str
+    code: str
+    failures: int
+    runs: int
+
+
+#: What the answer was found for → the answer; reasons are texts in one language.
+_known: dict[tuple[State | None, str], tuple[BrokenRule, ...]] = {}
+
+
+def broken_rules() -> tuple[BrokenRule, ...]:
+    """By code. Checked once after each change of rules, custom properties or repositories, as rules.index is built."""
+    asked = (rule_index().state, get_language() or "")
+    if asked not in _known:
+        for outdated in [known for known in list(_known) if known[0] != asked[0]]:
+            _known.pop(outdated, None)
+        found = ((rule, next(check_rule(rule), None)) for rule in stored_rules(active_only=True))
+        _known[asked] = tuple(BrokenRule(rule.id, rule.code, why.message) for rule, why in found if why is not None)
+    return _known[asked]
+
+
+def failing_rules(limit: int) -> tuple[list[FailingRule], int]:
+    """(those that failed most often, how many there are)."""
+    state = RuleState.objects.filter(rule_id=OuterRef("pk"), failure_count__gt=0)
+    found = (
+        UserBusinessRule.objects.filter(is_active=True)
+        .annotate(
+            failures=Subquery(state.values("failure_count")[:1]),
+            fired=Subquery(state.values("fired_count")[:1]),
+        )
+        .filter(failures__gt=0)
+    )
+    rows = found.annotate(runs=F("failures") + F("fired")).order_by("-failures", "code")
+    shown = rows.values_list("pk", "code", "failures", "runs")[:limit]
+    return [FailingRule(*row) for row in shown], found.count()

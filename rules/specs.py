@@ -1,0 +1,194 @@
+"""A rule as it is stored: plain values, whether they come from a dataset that is being saved or from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from domain.dataset.record import Record
+from domain.entities import systems_bpm as bpm
+from domain.model.values import in_language
+from foundation.guids import is_guid
+
+#: What scripts of rules are written in here. The model knows CSharp too, which is stored and refused.
+LANGUAGES = ("Integrated", "JavaScript")
+RULES = "Systems.Bpm.UserBusinessRules"
+EVENTS = "Systems.Bpm.UserBusinessRuleEvents"
+CONDITIONS = "Systems.Bpm.UserBusinessRuleConditions"
+ACTIONS = "Systems.Bpm.UserBusinessRuleActions"
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpec:
+    """One event that the rule listens to. `index` is its position in the collection, for error targets."""
+
+    index: int
+    event_type: str
+    parameter: str | None
+    priority: str
+    layer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionSpec:
+    """One comparison."""
+
+    index: int
+    number: int
+    attribute_name: str
+    comparison: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSpec:
+    """One parameter of an action; type None: whatever is usual for it."""
+
+    type: str | None
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpec:
+    """One thing that the rule does. `parameters` are always three."""
+
+    index: int
+    number: int
+    action_type: str
+    parameters: tuple[ParameterSpec, ParameterSpec, ParameterSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSpec:
+    """A whole rule."""
+
+    id: str
+    code: str
+    name: Mapping[str, str]
+    repository: str
+    layer: str
+    is_active: bool
+    script_language: str
+    script_text: str | None
+    events: tuple[EventSpec, ...]
+    conditions: tuple[ConditionSpec, ...]
+    actions: tuple[ActionSpec, ...]
+
+    def title(self, language: str) -> str:
+        """Code and name, for messages."""
+        name = in_language(dict(self.name), language)
+        return f"{self.code} ({name})" if name else self.code
+
+    @property
+    def has_script(self) -> bool:
+        """Whether a script runs after the actions."""
+        return self.script_language == "JavaScript" and bool((self.script_text or "").strip())
+
+    def can_refuse(self) -> bool:
+        """Whether it may be there to refuse something: such a rule fails closed when it is broken.
+
+        A script refuses by Action.cancel, and by an exception that nothing catches.
+        """
+        if self.has_script and any(word in (self.script_text or "") for word in ("cancel", "throw")):
+            return True
+        return any(action.action_type == "FAIL" for action in self.actions)
+
+
+def rule_from_record(record: Record) -> RuleSpec:
+    """The rule as its dataset has it now, pending children included."""
+    return _rule(
+        record.values,
+        [child.values for child in record.children("Events")],
+        [child.values for child in record.children("Conditions")],
+        [child.values for child in record.children("Actions")],
+    )
+
+
+def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> list[RuleSpec]:
+    """Every stored rule, by code, in four queries; of these guids if `only` is given."""
+    rules = bpm.UserBusinessRule.objects.order_by("code")
+    if active_only:
+        rules = rules.filter(is_active=True)
+    if only is not None:
+        # A page is asked for whatever its address says; PostgreSQL refuses to compare a guid with anything else.
+        rules = rules.filter(pk__in=[text for text in only if is_guid(text)])
+    rows = [_api_names(RULES, row) for row in rules.values()]
+    ids = {row["Id"] for row in rows}
+    children = [
+        _by_rule(EVENTS, bpm.UserBusinessRuleEvent.objects.order_by("id").values(), ids),
+        _by_rule(CONDITIONS, bpm.UserBusinessRuleCondition.objects.order_by("id").values(), ids),
+        _by_rule(ACTIONS, bpm.UserBusinessRuleAction.objects.order_by("id").values(), ids),
+    ]
+    return [_rule(row, *(found.get(row["Id"], []) for found in children)) for row in rows]
+
+
+def _api_names(repository: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of Django's `values()` under their API names."""
+    from domain.model.registry import repositories
+
+    return {
+        attribute.name: row[attribute.field.attname]
+        for attribute in repositories[repository].attributes.values()
+        if attribute.field is not None and not attribute.key_alias
+    }
+
+
+def _by_rule(
+    repository: str, rows: Iterable[Mapping[str, Any]], wanted: set[str]
+) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        rule_id = row["user_business_rule_id"]
+        if rule_id in wanted:
+            found.setdefault(rule_id, []).append(_api_names(repository, row))
+    return found
+
+
+def _rule(
+    values: Mapping[str, Any],
+    events: list[Mapping[str, Any]],
+    conditions: list[Mapping[str, Any]],
+    actions: list[Mapping[str, Any]],
+) -> RuleSpec:
+    return RuleSpec(
+        id=values["Id"],
+        code=values["Code"] or "",
+        name=values["Name"] or {},
+        repository=values["RepositoryName"] or "",
+        layer=values["Layer"] or "BackEnd",
+        is_active=bool(values["IsActive"]),
+        script_language=values["ScriptLanguage"] or "Integrated",
+        script_text=values["ScriptText"],
+        events=tuple(_event(index, row) for index, row in enumerate(events)),
+        # The numbers say the order in which conditions are asked and actions done; the key decides between equals.
+        conditions=_ordered([_condition(index, row) for index, row in enumerate(conditions)]),
+        actions=_ordered([_action(index, row) for index, row in enumerate(actions)]),
+    )
+
+
+def _ordered(items: list[Any]) -> tuple[Any, ...]:
+    return tuple(sorted(items, key=lambda item: (item.number, item.index)))
+
+
+def _event(index: int, row: Mapping[str, Any]) -> EventSpec:
+    return EventSpec(
+        index,
+        row["EventType"] or "",
+        row["EventParameter"],
+        row["ExecutionPriority"] or "Normal",
+        row["Layer"] or "BackEnd",
+    )
+
+
+def _condition(index: int, row: Mapping[str, Any]) -> ConditionSpec:
+    return ConditionSpec(
+        index, row["ConditionNo"] or 0, row["AttributeName"] or "", row["ComparisonType"] or "", row["Value"]
+    )
+
+
+def _action(index: int, row: Mapping[str, Any]) -> ActionSpec:
+    first, second, third = (
+        ParameterSpec(row[f"Parameter{number}Type"], row[f"Parameter{number}Value"]) for number in (1, 2, 3)
+    )
+    return ActionSpec(index, row["ActionNo"] or 0, row["ActionType"] or "", (first, second, third))

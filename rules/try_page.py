@@ -1,0 +1,74 @@
+"""The Try page: a rule against a chosen entity, in a dataset that is thrown away (spec 05, 5.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from domain.admin import admin_context
+from domain.entities.systems_bpm import UserBusinessRule
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation import errors
+from foundation.guids import is_guid, parse_guid
+from rules.specs import RuleSpec, stored_rules
+from rules.trying import Attempt, rule_try
+
+#: Entities offered at once; whoever has more types more of the name.
+OFFERED = 20
+
+
+def try_page(page: admin.ModelAdmin[Any], request: HttpRequest, object_id: str) -> HttpResponse:
+    """GET chooses an entity (`q` searches), POST tries the rule on `entity`."""
+    if not page.has_change_permission(request):
+        raise PermissionDenied
+    rule = next(iter(stored_rules(active_only=False, only=[object_id])), None)
+    if rule is None:
+        raise Http404
+    context: dict[str, Any] = {
+        **page.admin_site.each_context(request),
+        "opts": page.opts,
+        "rule": rule,
+        "original": UserBusinessRule.objects.filter(pk=object_id).first(),
+        "title": rule.title(request.LANGUAGE_CODE),
+        "q": request.GET.get("q", "").strip(),
+    }
+    if rule.repository in repositories:
+        repository = repositories[rule.repository]
+        context["entities"] = entities_to_try(repository, request, context["q"])
+        entity = request.POST.get("entity", "").strip().lower()
+        if request.method == "POST" and entity:
+            context |= _tried(rule, repository, entity, request)
+    return TemplateResponse(request, "rules/try.html", context)
+
+
+def entities_to_try(repository: Repository[Any], request: HttpRequest, text: str) -> list[tuple[str, str]]:
+    """(guid, display text) of some entities: those that the text finds, else the newest."""
+    model = repository.model
+    found = model._default_manager.all()
+    if is_guid(text):
+        found = found.filter(pk=parse_guid(text))
+    elif text and model in admin.site._registry:
+        found, _ = admin.site._registry[model].get_search_results(request, found, text)
+    return [(str(entity.pk), str(entity)) for entity in found.order_by("-pk")[:OFFERED]]
+
+
+def _tried(rule: RuleSpec, repository: Repository[Any], entity: str, request: HttpRequest) -> dict[str, Any]:
+    attempts: list[Attempt] = []
+    problem = ""
+    try:
+        if not is_guid(entity):
+            raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, entity)
+        # Also what a script or a number sequence writes on its way is taken back.
+        with transaction.atomic():
+            attempts = rule_try(rule_id=rule.id, entity_id=entity, context=admin_context(request))
+            transaction.set_rollback(True)
+    except errors.PlatformError as exc:
+        problem = exc.message
+    shown = repository.model._default_manager.filter(pk=entity).first() if is_guid(entity) else None
+    return {"attempts": attempts, "problem": problem, "entity": shown, "entity_id": entity, "tried": True}

@@ -1,0 +1,124 @@
+"""What the calls of `Action` do (spec 04, 4.2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+from django.db import connection
+
+from domain import egress
+from domain.dataset.dataset import Dataset
+from domain.dataset.record import Record
+from domain.egress import EgressFailed, EgressRequest
+from foundation import errors
+from foundation.guids import is_guid
+from foundation.turns import waiting
+from identity.context import CallContext
+
+NOTIFICATIONS = "Systems.Core.Notifications"
+ATTACHMENTS = "General.Documents.DocumentFileAttachments"
+MAX_HTTP_SECONDS = 10.0
+
+
+def user_of(context: CallContext) -> dict[str, Any]:
+    """Who the script acts for."""
+    caller = context.user
+    if caller is None:
+        return {"id": None, "name": "", "login": "", "roles": [], "locale": context.language, "email": ""}
+    from identity.models import Role
+
+    roles = Role.objects.filter(role_users__user_id=caller.id, is_active=True).order_by("name")
+    return {
+        "id": caller.id,
+        "name": caller.name,
+        "login": caller.login,
+        "roles": list(roles.values_list("name", flat=True)),
+        "locale": context.language,
+        "email": caller.email,
+    }
+
+
+def session_of(context: CallContext) -> dict[str, Any]:
+    """The licensed session; without one both are None."""
+    if context.session_id is None:
+        return {"id": None, "startedAt": None}
+    from identity.models import Session
+
+    opened = Session.objects.filter(id=context.session_id).values_list("opened", flat=True).first()
+    return {"id": context.session_id, "startedAt": opened}
+
+
+def notify(dataset: Dataset, user_id: Any, message: str) -> Record:
+    """A notification in the dataset: it goes with the commit, or not at all."""
+    if not isinstance(user_id, str) or not is_guid(user_id):
+        raise errors.BadRequest(errors.INVALID_LITERAL, user_id, "Edm.Guid", "Action.notify.user", target="id")
+    if dataset.load("Systems.Security.Users", user_id) is None:
+        raise errors.Refused(errors.REFERENCE_NOT_FOUND, "User", "Systems_Security_Users", user_id, target="id")
+    return dataset.create(
+        NOTIFICATIONS, {"User": user_id.lower(), "NotificationClass": "Script", "Subject": message[:256]}
+    )
+
+
+def attach(dataset: Dataset, document: Record, name: str, data: Any) -> Record:
+    """A file of a document, in the dataset."""
+    if not document.repository.is_document:
+        raise errors.BadRequest(errors.INVALID_BODY, f"{document.repository.entity_type} is not a document")
+    if isinstance(data, list):
+        try:
+            content = bytes(data)
+        except (TypeError, ValueError) as exc:
+            raise errors.BadRequest(errors.INVALID_BODY, "the content of a file is text or bytes") from exc
+    else:
+        content = str(data).encode()
+    return dataset.create(
+        ATTACHMENTS, {"FileName": name, "EmbeddedFileContents": content}, parent=document, by_client=True
+    )
+
+
+def http(
+    method: str, url: str, body: str, is_json: bool, headers: Any, deadline: float, traceparent: str = ""
+) -> dict[str, Any]:
+    """One request under the egress rules of webhooks, within the script's time, as part of the caller's trace.
+
+    What is refused or fails is an answer, not an exception: {"isSuccess", "statusCode", "body", "errorMessage"}.
+    """
+    sent = _headers(headers)
+    if body and not any(name.lower() == "content-type" for name, _ in sent):
+        sent.append(("Content-Type", "application/json" if is_json else "text/plain; charset=utf-8"))
+    if traceparent and not any(name.lower() == "traceparent" for name, _ in sent):
+        sent.append(("traceparent", traceparent))
+    seconds = max(0.05, min(MAX_HTTP_SECONDS, deadline - time.monotonic()))
+    request = EgressRequest(
+        "POST" if method == "POST" else "GET",
+        url,
+        tuple(sent),
+        body.encode("utf-8", "replace"),
+        connect_timeout_seconds=min(5.0, seconds),
+        total_timeout_seconds=seconds,
+    )
+    try:
+        # Inside a database transaction others could need what it holds: then the turn is kept too.
+        with nullcontext() if connection.in_atomic_block else waiting():
+            response = egress.send(request)
+    except EgressFailed as exc:
+        return _answer(False, 0, "", str(exc))
+    except errors.Refused as exc:
+        return _answer(False, 0, "", exc.message)
+    text = response.body.decode("utf-8", "replace")
+    success = 200 <= response.status < 300
+    return _answer(success, response.status, text, "" if success else f"{response.status} {response.reason}".strip())
+
+
+def _headers(given: Any) -> list[tuple[str, str]]:
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise errors.BadRequest(errors.INVALID_BODY, "headers are an object of names and texts")
+    return [(str(name), str(value)) for name, value in given.items()]
+
+
+def _answer(success: bool, status: int, body: str, message: str) -> dict[str, Any]:
+    return {"isSuccess": success, "statusCode": status, "body": body, "errorMessage": message}

@@ -1,0 +1,148 @@
+"""Answers the prelude's calls against one dataset, with the rights of its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from domain.dataset.dataset import Dataset
+from domain.dataset.record import Record
+from domain.odata.service import known_error
+from foundation import errors
+from scripts.bridge import calls  # noqa: F401  (importing registers them)
+from scripts.bridge.frames import Frames
+from scripts.bridge.handles import Handles
+from scripts.bridge.registry import MAX_SAID, host_calls
+from scripts.bridge.writing import Writer
+from scripts.sandbox.errors import HostCallError
+
+PRELUDE: Final = (Path(__file__).parent / "prelude.js").read_text(encoding="utf-8")
+#: Scripts that run scripts that run scripts: at most this many within each other.
+MAX_DEPTH: Final = 4
+
+
+class Refusal(HostCallError):
+    """A platform error on its way into the script; `original` is what surfaces when nothing catches it."""
+
+    def __init__(self, original: errors.PlatformError) -> None:
+        data: dict[str, Any] = {"type": original.code.type}
+        if original.target is not None:
+            data["target"] = original.target
+        super().__init__(original.message, original.code.number, original.code.type, data)
+        self.original = original
+
+
+class Bridge:
+    """One run's view of a dataset.
+
+    as_client          changes count as made by a caller
+    transactions       False where the dataset belongs to somebody who is in the middle of something (rules)
+    depth              how many scripts it runs within
+    messages           what Action.log and Action.error left: (type, text)
+    committed          Transaction.commit() succeeded at least once
+    cancelled          the message of Action.cancel(), or None
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        deadline: float,
+        as_client: bool = True,
+        transactions: bool = True,
+        subject: Record | None = None,
+        depth: int = 0,
+    ) -> None:
+        self.dataset = dataset
+        self.messages: list[tuple[str, str]] = []
+        self.committed = False
+        self.cancelled: str | None = None
+        self.deadline = deadline
+        self.transactions = transactions
+        self.depth = depth
+        self.subject = subject
+        self.handles = Handles(dataset)
+        self.frames = Frames(self.handles)
+        self.writer = Writer(dataset, self.handles, as_client=as_client, free=subject)
+        self.follows = dataset.model == "frontend"
+
+    def globals_json(self, *, event: Mapping[str, Any] | None = None, files: bool = False) -> bytes:
+        """What the prelude's `start` is given."""
+        subject: dict[str, Any] | None = None
+        if self.subject is not None:
+            subject = {**self.frames.of([self.subject]), "r": self.handles.show(self.subject)}
+        given = {
+            "language": self.dataset.context.language.upper(),
+            "subject": subject,
+            "event": None if event is None else event_values(event),
+            "files": files,
+        }
+        return orjson.dumps(given, default=_plain)
+
+    def call(self, method: str, arguments: list[Any]) -> Any:
+        """Answer one call. Raises Refusal for what the script may catch."""
+        found = host_calls.get(method)
+        if found is None:
+            raise HostCallError(f"There is no host call '{method}'.")
+        if self.cancelled is not None:
+            raise HostCallError(self.cancelled)
+        if not found.takes(arguments):
+            raise HostCallError(f"The host call '{method}' does not take these arguments.", type_name="TypeError")
+        try:
+            return found.answer(self, *arguments)
+        except errors.PlatformError as exc:
+            raise Refusal(_shortened(exc)) from exc
+        except HostCallError:
+            raise
+        except RecursionError as exc:
+            raise HostCallError("The arguments are nested too deeply.", type_name="RangeError") from exc
+        except Exception as exc:
+            known = known_error(exc)
+            if known is exc or not isinstance(known, errors.PlatformError):
+                raise
+            raise Refusal(_shortened(known)) from exc
+
+    def listed(self, records: Sequence[Record]) -> dict[str, Any]:
+        """Entities in their order."""
+        return {**self.frames.of(records), "r": [self.handles.show(record) for record in records]}
+
+    def changed(self) -> dict[str, Any]:
+        """What the last call changed of what the script knows."""
+        found = self.handles.changes()
+        return {**self.frames.of(found.changed), "gone": found.gone, "stale": found.stale}
+
+    def told(self, answer: Mapping[str, Any], record: Record) -> dict[str, Any]:
+        """The answer, with an entity that it leads to."""
+        made = self.frames.of([record])
+        return {
+            **answer,
+            "t": [*answer.get("t", ()), *made.get("t", ())],
+            "f": [*answer.get("f", ()), *made["f"]],
+            "r": self.handles.show(record),
+        }
+
+
+def event_values(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of an event, by their name with and without the leading `$`."""
+    found: dict[str, Any] = {}
+    for name, value in event.items():
+        found[name] = value
+        found[name.removeprefix("$")] = value
+    return found
+
+
+def _shortened(error: errors.PlatformError) -> errors.PlatformError:
+    error.parameters = tuple(parameter[:MAX_SAID] for parameter in error.parameters)
+    error.target = None if error.target is None else error.target[:MAX_SAID]
+    return error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        import base64
+
+        return base64.b64encode(value).decode()
+    return float(value)

@@ -1,0 +1,144 @@
+"""Records as columns and repositories as descriptions: what crosses to the script.
+
+frame         {"n": repository, "h": [handle…], "i": [guid…], "c": {attribute: [value…]}, "s": [state…] | null,
+              "x": [custom properties…] | null}; columns without any value are left out
+description   {"n": repository, "k": identity, "a": [[attribute, kind, extra?]…], "c": [collection…], "o": [operation…]}
+kinds         v as it is · i the guid · d date or time as ISO text · m texts by language · r guid of a reference (extra:
+              identity of its target) · a, q number of an amount or quantity (extra: path of its measure)
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
+
+from domain.dataset.record import Record
+from domain.model.attributes import Attribute
+from domain.model.registry import repositories
+from domain.model.repository import DISPLAY_TEXT, Repository
+from domain.odata.operations import operations
+from foundation.kinds import Kind
+from scripts.bridge.handles import Handles
+
+_KINDS = {
+    Kind.DATE: "d",
+    Kind.DATETIME: "d",
+    Kind.MULTILANGUAGE: "m",
+    Kind.REFERENCE: "r",
+    Kind.AMOUNT: "a",
+    Kind.QUANTITY: "q",
+}
+_CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
+    Kind.DECIMAL: float,
+    Kind.AMOUNT: float,
+    Kind.QUANTITY: float,
+    Kind.BINARY: lambda value: base64.b64encode(value).decode(),
+}
+
+
+class Frames:
+    """Makes the answers of one run: a repository is described the first time that one of its entities crosses."""
+
+    def __init__(self, handles: Handles) -> None:
+        self._handles = handles
+        self._described: set[str] = set()
+
+    def of(self, records: Iterable[Record]) -> dict[str, Any]:
+        """{"t": descriptions, "f": frames} of the records, each once."""
+        groups: dict[str, list[Record]] = {}
+        for record in records:
+            groups.setdefault(record.repository.name, []).append(record)
+        answer: dict[str, Any] = {"f": [self._frame(group) for group in groups.values()]}
+        new = [group[0].repository for name, group in groups.items() if name not in self._described]
+        if new:
+            answer["t"] = [self.describe(repository) for repository in new]
+        return answer
+
+    def describe(self, repository: Repository[Any]) -> dict[str, Any]:
+        """The description, to be sent with this answer."""
+        self._described.add(repository.name)
+        return description(repository)
+
+    def _frame(self, records: Sequence[Record]) -> dict[str, Any]:
+        repository = records[0].repository
+        show = self._handles.show
+        states = [record.state for record in records]
+        return {
+            "n": repository.name,
+            "h": [show(record) for record in records],
+            "i": [record.id for record in records],
+            "c": columns(repository, records),
+            "s": None if states.count("Unchanged") == len(states) else states,
+            "x": [record.custom for record in records] if any(record.custom for record in records) else None,
+        }
+
+
+def columns(repository: Repository[Any], records: Sequence[Record]) -> dict[str, list[Any]]:
+    """Attribute → values, as the script gets them; only attributes that have a value somewhere."""
+    names, getter, converters = _shape(repository.name)
+    try:
+        rows = [getter(record.values) for record in records]
+    except KeyError:  # a pending row whose base is gone
+        rows = [tuple([record.values.get(name) for name in names]) for record in records]
+    found: dict[str, list[Any]] = {}
+    empty = len(rows)
+    for name, convert, values in zip(names, converters, zip(*rows, strict=True), strict=True):
+        if values.count(None) == empty:
+            continue
+        if convert is None:
+            found[name] = list(values)
+        else:
+            found[name] = [None if value is None else convert(value) for value in values]
+    return found
+
+
+def value_of(attribute: Attribute, record: Record) -> Any:
+    """One value, as the script gets it."""
+    value = record.values.get(attribute.name)
+    convert = _CONVERTERS.get(attribute.kind)
+    return value if value is None or convert is None else convert(value)
+
+
+@lru_cache(maxsize=512)
+def _shape(name: str) -> tuple[tuple[str, ...], Callable[[Any], Any], tuple[Callable[[Any], Any] | None, ...]]:
+    stored = [attribute for attribute in repositories[name].attributes.values() if _is_stored(attribute)]
+    names = tuple(attribute.name for attribute in stored)
+    # One name alone would make itemgetter give bare values.
+    getter: Callable[[Any], Any] = itemgetter(*names) if len(names) > 1 else lambda values: (values[names[0]],)
+    return names, getter, tuple(_CONVERTERS.get(attribute.kind) for attribute in stored)
+
+
+def _is_stored(attribute: Attribute) -> bool:
+    return attribute.field is not None and not attribute.key_alias and attribute.name not in ("Id", DISPLAY_TEXT)
+
+
+@lru_cache(maxsize=512)
+def _description(name: str) -> dict[str, Any]:
+    repository = repositories[name]
+    members: list[list[str]] = []
+    for attribute in repository.attributes.values():
+        if attribute.name in ("Id", DISPLAY_TEXT):
+            continue
+        if attribute.key_alias:
+            members.append([attribute.name, "i"])
+        elif attribute.is_reference:
+            members.append([attribute.name, "r", repositories[attribute.target].identity_name])
+        elif attribute.is_measured:
+            members.append([attribute.name, _KINDS[attribute.kind], "/".join(attribute.measure)])
+        else:
+            members.append([attribute.name, _KINDS.get(attribute.kind, "v")])
+    return {
+        "n": repository.name,
+        "k": repository.identity_name,
+        "a": members,
+        "c": list(repository.collections),
+        "o": [operation.name for operation in operations.of(repository) if not operation.raw_body],
+    }
+
+
+def description(repository: Repository[Any]) -> dict[str, Any]:
+    """What the script has to know of a repository."""
+    return _description(repository.name)

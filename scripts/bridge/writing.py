@@ -1,0 +1,188 @@
+"""Values from a script into the dataset, by the same reader as bodies of requests (spec 02, 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+from domain.dataset import access
+from domain.dataset.dataset import Dataset
+from domain.dataset.record import Record
+from domain.model.naming import near
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from domain.odata.payload import PayloadReader
+from domain.odata.references import reference_path
+from foundation import errors
+from foundation.guids import is_guid
+from scripts.bridge.handles import Handles
+
+
+class Writer:
+    """Changes entities for a script.
+
+    as_client   a caller acts (CLIENT* events will fire); a rule's script acts for the platform
+    free        entities that may be changed without asking: the subject of a rule's script
+    """
+
+    def __init__(self, dataset: Dataset, handles: Handles, *, as_client: bool, free: Record | None) -> None:
+        self._dataset = dataset
+        self._handles = handles
+        self._reader = PayloadReader(dataset, strict=False)
+        self._as_client = as_client
+        self._allowed: set[tuple[str, str]] = set() if free is None else {free.key}
+
+    def set(self, record: Record, name: str, value: Any) -> None:
+        """Set one attribute. Raises BadRequest, Forbidden, and what rules and behaviours refuse."""
+        if record.repository.collection(name) is not None and record.repository.attribute(name) is None:
+            raise errors.BadRequest(
+                errors.READ_ONLY_PROPERTY, name, record.repository.entity_type, target=name
+            )  # a collection
+        self._fill(record, {name: _exact(record, name, value)})
+
+    def set_custom(self, record: Record, code: str, value: Any) -> None:
+        """Set a custom property by its code."""
+        from domain.model.custom_properties import PREFIX, escape_code
+
+        self._fill(record, {PREFIX + escape_code(code): value})
+
+    def create(self, repository: Repository[Any], initial: Any, *, parent: Record | None = None) -> Record:
+        """A new entity with its initial values; nothing is left of it when one of them is refused."""
+        given = initial if initial is not None else {}
+        if not isinstance(given, Mapping):
+            raise errors.BadRequest(errors.INVALID_BODY, "createNew takes an object of attributes")
+        body = self.converted(repository, given)
+        owner = repository.owner
+        if parent is None and owner is not None:
+            named = next((name for name in body if name.lower() == owner.name.lower()), None)
+            if named is not None and body[named] is not None:
+                parent = self._owner(repository, body.pop(named))
+        id = next((body.pop(name) for name in list(body) if name.lower() == "id"), None)
+        if id is not None and not (isinstance(id, str) and is_guid(id)):
+            raise errors.BadRequest(errors.INVALID_KEY, id, repository.entity_type, target="Id")
+        record = self._dataset.create(repository, id=id and id.lower(), parent=parent, by_client=True)
+        self._allowed.add(record.key)
+        try:
+            self._reader.fill(record, body)
+        except BaseException:
+            self._dataset.delete(record)
+            raise
+        record.by_client = record.by_client and self._as_client
+        return record
+
+    def delete(self, record: Record) -> None:
+        """Delete an entity with what it owns."""
+        with self._acting(record):
+            self._dataset.delete(record, by_client=True)
+
+    def _fill(self, record: Record, values: Mapping[str, Any]) -> None:
+        self.require_update(record)
+        body = self.converted(record.repository, values)
+        with self._acting(record):
+            self._reader.fill(record, body)
+
+    def require_update(self, record: Record) -> None:
+        """Raise Forbidden unless the caller may change the entity; asked once for each."""
+        if record.state == "Added" or record.key in self._allowed:
+            return
+        access.require(self._dataset.context, record.repository, "update")
+        access.require_row(self._dataset.context, record, "update")
+        self._allowed.add(record.key)
+
+    @contextmanager
+    def _acting(self, record: Record) -> Iterator[None]:
+        before = record.by_client
+        yield
+        if not self._as_client:
+            record.by_client = before
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    def converted(self, repository: Repository[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """A body as PayloadReader takes it: entities and bare guids become references."""
+        body: dict[str, Any] = {}
+        for name, value in values.items():
+            if "@" in name:
+                raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.entity_type, target=name)
+            attribute = repository.attribute(name)
+            child = None if attribute is not None else repository.collection(name)
+            if attribute is not None:
+                name = attribute.name
+            elif child is not None:
+                name = child.name
+            if attribute is not None and attribute.is_reference:
+                body[name] = self._reference(repositories[attribute.target], value)
+            elif child is not None and isinstance(value, list):
+                target = repositories[child.repository]
+                body[name] = [
+                    {**self.converted(target, item), "@erpnet.action": "create"} if isinstance(item, dict) else item
+                    for item in value
+                ]
+            elif isinstance(value, dict) and "$e" in value:
+                body[name] = self._handles.record(value["$e"]).id
+            else:
+                body[name] = value
+        return body
+
+    def _reference(self, target: Repository[Any], value: Any) -> Any:
+        if isinstance(value, dict) and "$e" in value:
+            record = self._handles.record(value["$e"])
+            return reference_path(record.repository, record.id)
+        if isinstance(value, str) and is_guid(value):
+            return reference_path(target, value)
+        return value
+
+    def _owner(self, repository: Repository[Any], reference: Any) -> Record:
+        from domain.odata.references import check_target, parse_reference
+
+        owner = repository.owner_attribute
+        declared = repositories[owner.target]
+        target, id = parse_reference(reference, owner.name)
+        check_target(target, declared, owner.name, id)
+        return self._dataset.open(declared, id)
+
+    # --- arguments ------------------------------------------------------------------------------------------------
+
+    def entity_id(self, value: Any) -> str | None:
+        """The guid of what stands for an entity; None of anything else."""
+        if isinstance(value, dict) and "$e" in value:
+            return self._handles.record(value["$e"]).id
+        return None
+
+    def plain(self, value: Any) -> Any:
+        """A value with guids in place of entities, for operations."""
+        if isinstance(value, dict):
+            if "$e" in value:
+                return self._handles.record(value["$e"]).id
+            return {name: self.plain(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.plain(item) for item in value]
+        return value
+
+
+def _exact(record: Record, name: str, value: Any) -> Any:
+    """The stored decimal where a script gives back the number that it was shown for it.
+
+    Numbers of scripts are doubles, which keep fifteen digits: what only passes through a script keeps them all.
+    """
+    number = value.get("Value") if isinstance(value, dict) else value
+    if not isinstance(number, int | float) or isinstance(number, bool):
+        return value
+    attribute = record.repository.attribute(name)
+    stored = record.values.get(attribute.name) if attribute is not None else None
+    if not isinstance(stored, Decimal) or stored == number or float(stored) != number:
+        return value
+    return {**value, "Value": str(stored)} if isinstance(value, dict) else str(stored)
+
+
+def repository_named(name: Any) -> Repository[Any]:
+    """The repository that a script names, in any case. Raises BadRequest with near names."""
+    if isinstance(name, str):
+        found = repositories.for_set(name.replace(".", "_"))
+        if found is not None:
+            return found[0]
+    raise errors.BadRequest(
+        errors.UNKNOWN_REPOSITORY, name, near(str(name), [repository.name for repository in repositories])
+    )

@@ -1,0 +1,225 @@
+"""The parameters of a managed script: `{name: {type, direction, required, default, description, …JSON Schema}}`.
+
+Arguments and outputs are checked in the platform's own process, where nothing could stop a check that never ends. So
+patterns are no part of what is understood, nor is what looks at the same values again and again (`unevaluated…`), nor
+references, which would make it fetch documents; uniqueness is found in one pass; and a value is not checked at all
+that has too many parts for its schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final
+
+import orjson
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import extend
+
+from domain.model.naming import near
+from scripts.json_values import comparable, has_more_parts
+
+INPUT: Final = "Input"
+OUTPUT: Final = "Output"
+INPUT_OUTPUT: Final = "InputOutput"
+DIRECTIONS: Final = (INPUT, OUTPUT, INPUT_OUTPUT)
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
+_REFUSED: Final = frozenset(
+    {
+        "pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties",
+        "$ref", "$dynamicRef", "$id", "$anchor", "$dynamicAnchor", "$schema",
+    }
+)  # fmt: skip
+_MAX_DEPTH: Final = 20
+#: Parts of a value times parts of its schema; a million take a few seconds at worst, and mostly a fraction of one.
+MAX_CHECKS: Final = 1_000_000
+#: Problems that are told; nobody mends more at a time.
+MAX_PROBLEMS: Final = 20
+
+
+class InvalidSchema(ValueError):
+    """The schema cannot be used; the text says where and why. line, column: of text that is no JSON."""
+
+    def __init__(self, text: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(text)
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one parameter."""
+
+    parameter: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptParameter:
+    """One parameter. has_default: `default` was given, null included."""
+
+    name: str
+    direction: str
+    required: bool
+    has_default: bool
+    default: Any
+    description: str
+    schema: Mapping[str, Any]
+    schema_parts: int
+
+    @property
+    def is_input(self) -> bool:
+        """Whether callers may give it."""
+        return self.direction != OUTPUT
+
+    @property
+    def is_output(self) -> bool:
+        """Whether callers get it."""
+        return self.direction != INPUT
+
+    def problems(self, value: Any) -> Iterator[Problem]:
+        """What is wrong with a value; null is as good as absent where it need not be there."""
+        if value is None and not self.required:
+            return
+        if has_more_parts(value, MAX_CHECKS // self.schema_parts):
+            yield Problem(self.name, f"{self.name}: too many values to be checked against its schema")
+            return
+        try:
+            for error in _Validator(self.schema).iter_errors(value):
+                place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+                yield Problem(self.name, f"{self.name}{place}: {error.message[:300]}")
+        except RecursionError:
+            yield Problem(self.name, f"{self.name}: nested too deeply")
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSchema:
+    """All parameters of a script, in their order."""
+
+    parameters: Mapping[str, ScriptParameter]
+
+    def bind(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+        """Every declared parameter with its value (null where there is none), and the first MAX_PROBLEMS problems."""
+        values = {
+            parameter.name: arguments.get(parameter.name, parameter.default) if parameter.is_input else None
+            for parameter in self.parameters.values()
+        }
+        return values, list(islice(self._problems(arguments), MAX_PROBLEMS))
+
+    def _problems(self, arguments: Mapping[str, Any]) -> Iterator[Problem]:
+        for name in arguments:
+            parameter = self.parameters.get(name)
+            if parameter is None:
+                hint = near(name, list(self.parameters))
+                yield Problem(name, f"'{name}' is not a parameter{hint and '.'}{hint}")
+            elif not parameter.is_input:
+                yield Problem(name, f"'{name}' is an output")
+        for parameter in self.parameters.values():
+            if not parameter.is_input:
+                continue
+            if parameter.name in arguments:
+                yield from parameter.problems(arguments[parameter.name])
+            elif parameter.required and not parameter.has_default:
+                yield Problem(parameter.name, f"'{parameter.name}' is required")
+
+    def outputs(self, left: Any) -> tuple[dict[str, Any], list[Problem]]:
+        """The outputs among what the script left in `parameters`, and the first MAX_PROBLEMS problems."""
+        given = left if isinstance(left, dict) else {}
+        declared = [parameter for parameter in self.parameters.values() if parameter.is_output]
+        found = {parameter.name: given.get(parameter.name) for parameter in declared}
+        problems = (problem for parameter in declared for problem in parameter.problems(found[parameter.name]))
+        return found, list(islice(problems, MAX_PROBLEMS))
+
+
+def _unique_items(validator: Any, is_asked: Any, items: Any, schema: Any) -> Iterator[ValidationError]:
+    """The library compares objects each with each."""
+    if is_asked and validator.is_type(items, "array") and len({comparable(item) for item in items}) < len(items):
+        yield ValidationError("the items are not unique")
+
+
+_Validator = extend(Draft202012Validator, {"uniqueItems": _unique_items})
+EMPTY: Final = ParameterSchema({})
+
+
+@lru_cache(maxsize=256)
+def read_schema(text: str | None) -> ParameterSchema:
+    """The schema in its text; nothing at all is a script without parameters. Raises InvalidSchema."""
+    if text is None or not text.strip():
+        return EMPTY
+    try:
+        given = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise InvalidSchema(f"not valid JSON: {exc.msg}", exc.lineno, exc.colno) from exc
+    if not isinstance(given, dict):
+        raise InvalidSchema("an object of parameters is expected")
+    return ParameterSchema({name: _parameter(name, spec) for name, spec in given.items()})
+
+
+def _parameter(name: str, spec: Any) -> ScriptParameter:
+    if not _NAME.match(name):
+        raise InvalidSchema(f"'{name}' is not a name that a script can use")
+    if not isinstance(spec, dict):
+        raise InvalidSchema(f"{name}: an object with type, direction … is expected")
+    direction = _direction(name, spec.get("direction", INPUT))
+    # A list is JSON Schema's own `required`, of the members of an object.
+    required = spec.get("required", False)
+    if not isinstance(required, bool | list):
+        raise InvalidSchema(f"{name}: required is true or false")
+    own = ("direction", "default", "description") if isinstance(required, list) else (
+        "direction", "default", "description", "required",
+    )  # fmt: skip
+    schema = {key: value for key, value in spec.items() if key not in own}
+    parts = _check_keywords(name, schema, 0)
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as exc:
+        place = ".".join(str(part) for part in exc.absolute_path)
+        raise InvalidSchema(f"{name}{'.' + place if place else ''}: {exc.message[:300]}") from exc
+    parameter = ScriptParameter(
+        name,
+        direction,
+        required is True,
+        "default" in spec,
+        spec.get("default"),
+        str(spec.get("description") or ""),
+        schema,
+        parts,
+    )
+    if parameter.has_default and parameter.default is not None:
+        wrong = next(parameter.problems(parameter.default), None)
+        if wrong is not None:
+            raise InvalidSchema(f"the default does not fit: {wrong.text}")
+    return parameter
+
+
+def _direction(name: str, given: Any) -> str:
+    found = next((known for known in DIRECTIONS if known.lower() == str(given).lower()), None)
+    if found is None:
+        raise InvalidSchema(f"{name}: direction is one of {', '.join(DIRECTIONS)}, not {str(given)[:50]!r}")
+    return found
+
+
+def _check_keywords(where: str, schema: Any, depth: int) -> int:
+    """How many schemas and lists the schema is made of, itself included. Raises InvalidSchema."""
+    if depth > _MAX_DEPTH:
+        raise InvalidSchema(f"{where}: nested too deeply")
+    if isinstance(schema, list):
+        return 1 + sum(_check_keywords(where, item, depth + 1) for item in schema)
+    if not isinstance(schema, dict):
+        return 1
+    parts = 1
+    for key, value in schema.items():
+        if key in _REFUSED:
+            raise InvalidSchema(f"{where}: {key} is not supported")
+        if key in ("properties", "$defs", "dependentSchemas") and isinstance(value, dict):
+            for name, inner in value.items():
+                parts += _check_keywords(f"{where}.{name}", inner, depth + 1)
+        elif key == "enum" and isinstance(value, list):
+            parts += len(value)
+        elif key not in ("const", "default", "examples"):
+            parts += _check_keywords(where, value, depth + 1)
+    return parts

@@ -1,0 +1,416 @@
+"""The pool of workers: who runs when."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+import os
+import queue
+import signal
+import threading
+import time
+import weakref
+from collections import deque
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+import orjson
+
+from scripts.sandbox import protocol
+from scripts.sandbox.errors import SandboxBusy, SandboxUnavailable
+from scripts.sandbox.limits import Limits
+from scripts.sandbox.process import FrameTooLarge, WorkerGone, WorkerProcess
+from scripts.sandbox.run import HostCalls, Run, RunResult, Standby, check_source, refuse_all_calls
+
+logger = logging.getLogger(__name__)
+
+Mode = Literal["script", "function_body"]
+
+# Callers that wait for a worker, per worker; who comes after them is told to come again.
+WAITING_PER_WORKER: Final = 64
+# Making the next context ready takes a millisecond; giving back a large old heap may take longer than it is worth.
+READY_SECONDS: Final = 1.0
+START_SECONDS: Final = 10.0
+
+
+class SandboxPool:
+    """A few warm workers of this process, given to callers in the order of their coming.
+
+    At most `size` run at once; one more is kept warm, so that whoever comes after a kill need not wait for a start.
+    A run within a host call of another is not counted: it gets a worker beyond the size, or both would wait for ever.
+    Any number of threads may call `run` at once. Nothing is started before the first run. After a fork the child has
+    an empty pool of its own; the workers stay the parent's. Workers end with the pool (`close`, or at exit), and with
+    this process however it ends.
+    """
+
+    def __init__(self, size: int, limits: Limits | None = None, *, wait_seconds: float = 10.0) -> None:
+        """limits: the most that any run may ask for. wait_seconds: for a worker, before SandboxBusy."""
+        if size < 1:
+            raise ValueError("a pool needs at least one worker")
+        self.size = size
+        self.limits = limits or Limits()
+        self.wait_seconds = wait_seconds
+        self._reset()
+        _pools.add(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: deque[WorkerProcess] = deque()
+        self._workers: set[WorkerProcess] = set()  # all alive, idle or at work
+        self._at_work = 0
+        self._callers: dict[int, int] = {}  # thread → runs it has begun and not ended, each within the one before
+        self._extra = 0  # runs within runs, for which there are workers beyond the size
+        self._waiting: deque[_Ticket] = deque()
+        self._chores: queue.SimpleQueue[WorkerProcess | None] = queue.SimpleQueue()
+        self._keeper: threading.Thread | None = None
+        self._failed_starts = 0
+        self._start_failure = ""
+        self._closed = False
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        source: str,
+        *,
+        mode: Mode = "script",
+        parameters: dict[str, Any] | None = None,
+        prelude: str = "",
+        globals_json: bytes | None = None,
+        host_calls: HostCalls | None = None,
+        limits: Limits | None = None,
+        source_name: str = "script.js",
+        standby: Standby | None = None,
+    ) -> RunResult:
+        """Run a source in a fresh context and wait for its end.
+
+        mode          script: statements; function_body: may `return`, sees `parameters` and each of its members as a
+                      variable, and what it returns and leaves in `parameters` is the result
+        prelude       source of a function body over `(host, sandbox)`, run before the script and out of its reach.
+                      `host(method, ...arguments)` calls host_calls and returns its answer or throws its HostCallError;
+                      `sandbox.beforeEnd(f)` runs f when the script and its promises are through. The function that it
+                      returns, if any, is called with the globals at the start of the run.
+        globals_json  a JSON object: given to the prelude's function, or else defined as global variables
+        host_calls    answers a call from its method and list of arguments with what orjson can write (orjson.Fragment
+                      for JSON that is there already), in the calling thread. HostCallError is thrown in the script; any
+                      other exception ends the run and comes out of here.
+        standby       what other threads of this process may do while this one waits
+
+        Raises ScriptFailed (see errors.py), SandboxBusy, SandboxUnavailable, SandboxFault.
+        """
+        return self._run(
+            source, mode, parameters or {}, prelude, globals_json, host_calls, limits, source_name, standby
+        )
+
+    def check_syntax(
+        self,
+        source: str,
+        *,
+        mode: Mode = "script",
+        parameter_names: tuple[str, ...] = (),
+        source_name: str = "script.js",
+        standby: Standby | None = None,
+    ) -> None:
+        """Raise ScriptSyntaxError when the source does not parse. Nothing of a script is run."""
+        check = protocol.MODE_CHECK_SCRIPT if mode == "script" else protocol.MODE_CHECK_FUNCTION_BODY
+        self._run(source, check, dict.fromkeys(parameter_names), "", None, None, None, source_name, standby)
+
+    def _run(
+        self,
+        source: str,
+        mode: str,
+        parameters: dict[str, Any],
+        prelude: str,
+        globals_json: bytes | None,
+        host_calls: HostCalls | None,
+        limits: Limits | None,
+        source_name: str,
+        standby: Standby | None,
+    ) -> RunResult:
+        allowed = self.limits if limits is None else limits.within(self.limits)
+        check_source(source, allowed)
+        job = orjson.dumps(
+            {
+                "mode": mode,
+                "source": source,
+                "source_name": source_name,
+                "parameters": parameters,
+                "globals": orjson.Fragment(globals_json or b"null"),
+            }
+        )
+        worker = self._acquire(standby)
+        run = Run(worker, allowed, host_calls or refuse_all_calls, standby)
+        try:
+            return run.perform(prelude, job)
+        finally:
+            self._release(worker, reusable=run.reusable)
+            self._end_call()
+
+    # -- workers ---------------------------------------------------------------------------------------------------
+
+    def _acquire(self, standby: Standby | None = None) -> WorkerProcess:
+        """A worker that is ready; to be given back by `_release` and `_end_call`, in the same thread."""
+        self._begin_call()
+        try:
+            return self._find_worker(standby)
+        except BaseException:
+            self._end_call()
+            raise
+
+    def _begin_call(self) -> None:
+        """A thread that comes again while it waits for the answer to a host call of its own script may not queue."""
+        thread = threading.get_ident()
+        with self._lock:
+            self._callers[thread] = self._callers.get(thread, 0) + 1
+            if self._callers[thread] > 1:
+                self._extra += 1
+                self._chores.put(None)
+
+    def _end_call(self) -> None:
+        thread = threading.get_ident()
+        with self._lock:
+            if self._callers.get(thread, 0) > 1:
+                self._callers[thread] -= 1
+                self._extra -= 1
+            else:
+                self._callers.pop(thread, None)
+            while self._idle and len(self._workers) > self.size + 1 + self._extra:
+                surplus = self._idle.pop()
+                self._workers.discard(surplus)
+                self._chores.put(surplus)
+
+    def _find_worker(self, standby: Standby | None) -> WorkerProcess:
+        deadline = time.monotonic() + self.wait_seconds
+        # Whoever had a turn already and got a worker that died, or whose own script waits, does not queue again.
+        in_front = self._callers[threading.get_ident()] > 1
+        while True:
+            worker = self._next_worker(deadline, standby, in_front=in_front)
+            in_front = True
+            fresh = worker.runs == 0
+            try:
+                if self._wait_ready(worker, standby, START_SECONDS if fresh else READY_SECONDS):
+                    self._failed_starts = 0
+                    return worker
+            except (WorkerGone, FrameTooLarge, protocol.ProtocolError):
+                logger.warning("script worker %d died before its run: %s", worker.pid, worker.fatal)
+            except BaseException:  # an interrupt: the worker must not stay taken
+                self._release(worker, reusable=False)
+                raise
+            exit_code = worker.exit_code(1)
+            if fresh and exit_code != -signal.SIGKILL:  # which somebody else sent
+                self._failed_starts += 1
+                self._start_failure = worker.fatal or f"exit code {exit_code}"
+            self._release(worker, reusable=False)
+
+    def _wait_ready(self, worker: WorkerProcess, standby: Standby | None, seconds: float) -> bool:
+        if worker.poll_ready():
+            return worker.wait_ready(0)
+        with waiting(standby):
+            return worker.wait_ready(time.monotonic() + seconds)
+
+    def _next_worker(self, deadline: float, standby: Standby | None, *, in_front: bool) -> WorkerProcess:
+        with self._lock:
+            if self._closed:
+                raise SandboxUnavailable("The pool is closed.")
+            if self._failed_starts >= 3 * self.size:
+                self._failed_starts -= 1  # so that every caller finds out, and one in a while tries again
+                raise SandboxUnavailable(f"Script workers do not start: {self._start_failure}")
+            self._keep()
+            if self._idle and self._at_work < self.size + self._extra and (in_front or not self._waiting):
+                self._at_work += 1
+                return self._pick_idle()
+            if len(self._waiting) >= WAITING_PER_WORKER * self.size and not in_front:
+                raise SandboxBusy(self._retry_after())
+            ticket = _Ticket()
+            if in_front:
+                self._waiting.appendleft(ticket)
+            else:
+                self._waiting.append(ticket)
+        try:
+            with waiting(standby):
+                ticket.given.wait(max(0.0, deadline - time.monotonic()))
+        except BaseException:  # an interrupt: nobody is there to take the worker
+            self._leave(ticket)
+            raise
+        with self._lock:
+            if ticket.worker is not None:
+                return ticket.worker
+            self._waiting.remove(ticket)
+            if self._failed_starts:
+                raise SandboxUnavailable(f"Script workers do not start: {self._start_failure}")
+            raise SandboxBusy(self._retry_after())
+
+    def _pick_idle(self) -> WorkerProcess:
+        """The longest idle one that is ready, or else will be soonest: one between runs, not one that starts.
+
+        Lock held.
+        """
+        worker = next((worker for worker in self._idle if worker.poll_ready()), None)
+        if worker is None:
+            worker = max(self._idle, key=lambda worker: worker.runs > 0)
+        self._idle.remove(worker)
+        return worker
+
+    def _release(self, worker: WorkerProcess, *, reusable: bool) -> None:
+        if not reusable:
+            worker.kill()
+        with self._lock:
+            if worker not in self._workers:  # the pool was closed meanwhile
+                worker.reap()
+                return
+            self._at_work -= 1
+            if reusable:
+                self._idle.append(worker)
+            else:
+                self._workers.discard(worker)
+                self._chores.put(worker)
+            self._hand_out()
+
+    def _leave(self, ticket: _Ticket) -> None:
+        with self._lock:
+            if ticket.worker is None:
+                self._waiting.remove(ticket)
+                return
+        self._release(ticket.worker, reusable=True)
+
+    def _hand_out(self) -> None:
+        """Idle workers to those who wait longest; lock held."""
+        while self._waiting and self._idle and self._at_work < self.size + self._extra:
+            ticket = self._waiting.popleft()
+            self._at_work += 1
+            ticket.worker = self._pick_idle()
+            ticket.given.set()
+
+    def _retry_after(self) -> int:
+        return max(1, math.ceil(min(self.limits.wall_seconds, self.wait_seconds) / 2))
+
+    def _keep(self) -> None:
+        """See that the keeper runs and tops the workers up; lock held."""
+        if self._keeper is None:
+            self._keeper = threading.Thread(target=self._keep_workers, name="sandbox-keeper", daemon=True)
+            self._keeper.start()
+            self._chores.put(None)
+            return
+        if not self._workers:  # after failed starts
+            self._chores.put(None)
+
+    def _keep_workers(self) -> None:
+        """Start and bury workers, off every caller's way.
+
+        One thread for its process's whole life: the kernel sends a worker its death signal when the *thread* that
+        started it ends, not the process.
+        """
+        chores = self._chores
+        while True:
+            worker = chores.get()
+            try:
+                if worker is not None:
+                    worker.reap()
+                if self._is_closed():
+                    return
+                self._start_missing()
+            except Exception as error:
+                logger.exception("cannot start a script worker")
+                with self._lock:
+                    self._failed_starts += 1
+                    self._start_failure = str(error)
+                time.sleep(0.2)
+
+    def _start_missing(self) -> None:
+        while True:
+            with self._lock:
+                if self._closed or len(self._workers) > self.size + self._extra:
+                    return
+                failed_starts = self._failed_starts
+            if failed_starts:
+                time.sleep(min(1.0, 0.1 * failed_starts))
+            worker = WorkerProcess(self.limits)
+            with self._lock:
+                if self._is_closed():
+                    self._chores.put(worker)
+                    return
+                self._workers.add(worker)
+                self._idle.append(worker)
+                self._hand_out()
+
+    # -- the pool's end --------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Kill and reap every worker. Runs under way end with ScriptCrashed."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            workers, self._workers = self._workers, set()
+            idle, self._idle = self._idle, deque()
+            keeper = self._keeper
+            self._chores.put(None)
+        if keeper is not None:
+            keeper.join(START_SECONDS)
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.exit_code(START_SECONDS)
+        for worker in idle:
+            worker.close()  # the others are their runs' to close
+        while not self._chores.empty():
+            left = self._chores.get()
+            if left is not None:
+                left.reap()
+
+    def _is_closed(self) -> bool:
+        return self._closed  # set by other threads, which a type checker does not see
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _forget(self) -> None:
+        """In a forked child: the workers are the parent's, and the locks may be held by threads that are not here."""
+        for worker in self._workers:
+            worker.disown()
+        self._reset()
+
+    def confinement(self) -> dict[str, bool]:
+        """What a worker gave up on this machine (confinement.py); for system checks and tests."""
+        worker = self._acquire()
+        flags = dict(worker.confinement)
+        self._release(worker, reusable=True)
+        self._end_call()
+        return flags
+
+
+class _Ticket:
+    """A place in the queue."""
+
+    def __init__(self) -> None:
+        self.given = threading.Event()
+        self.worker: WorkerProcess | None = None
+
+
+def waiting(standby: Standby | None) -> AbstractContextManager[None]:
+    """What a caller enters while it waits."""
+    return nullcontext() if standby is None else standby.waiting()
+
+
+_pools: weakref.WeakSet[SandboxPool] = weakref.WeakSet()
+
+
+def _close_pools() -> None:
+    for pool in list(_pools):
+        pool.close()
+
+
+def _forget_pools() -> None:
+    for pool in list(_pools):
+        pool._forget()
+
+
+atexit.register(_close_pools)
+os.register_at_fork(after_in_child=_forget_pools)

@@ -1,0 +1,165 @@
+"""Places in the author's source, from what the engine tells.
+
+The engine names every source `<input>` and gives lines, no columns; preludes and the script run in one context. The
+script is therefore evaluated behind more empty lines than any prelude has, so that a line says whose it is. A function
+that is written on one line has no line in a stack; it is looked for by its name.
+
+Columns. Of a syntax error: that of the token at which the parser gives up, found by parsing shorter and shorter starts
+of the source. Of an exception: that of the first place on the line that fits the message (the property read of null,
+the name that is not defined, the `throw`), else of the line's first character that is no space. So it is right for a
+line with one such place, and a good guess for others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+# More lines than the preludes have together; skipping them costs the parser microseconds.
+PADDING_LINES: Final = 5_000
+
+# Longer sources get no column of their syntax errors: each step parses up to it again.
+COLUMN_SEARCH_MAX_CHARS: Final = 100_000
+
+_FRAME: Final = re.compile(
+    r"^ {4}at (?:(?P<name>[^\n]*?) \()?(?P<file><input>|native)(?::(?P<line>\d{1,9}))?\)?$", re.MULTILINE
+)
+_MESSAGE_TOKEN: Final = re.compile(r"(?:unexpected token in expression|unexpected token|invalid keyword): '(.+)'$")
+_MESSAGE_PROPERTY: Final = re.compile(r"cannot (?:read|set) property '(.+)' of ")
+_MESSAGE_VARIABLE: Final = re.compile(
+    r"^'?([\w$]+)'? is (?:not defined|not initialized|read-only)|^assignment to '(.+)'"
+)
+_WORD: Final = re.compile(r"[\w$]")
+_CALL: Final = re.compile(r"[\w$.\]]+\s*\(")
+
+
+class Position(NamedTuple):
+    """Counted from 1; None where unknown."""
+
+    line: int | None
+    column: int | None
+
+
+NOWHERE: Final = Position(None, None)
+
+
+def author_line(engine_line: int) -> int | None:
+    """The line of the author's source, or None when it lies in a prelude."""
+    return engine_line - PADDING_LINES if engine_line > PADDING_LINES else None
+
+
+def of_exception(stack: str, name: str, message: str, source: str) -> Position:
+    """The innermost place in the author's source."""
+    lines = source.split("\n")
+    for match in _FRAME.finditer(stack):
+        if match["file"] != "<input>":
+            continue
+        line = author_line(int(match["line"] or 0))
+        if line is None and match["line"] is None:
+            line = _line_of_function(match["name"] or "", source)
+        if line is not None:
+            line = min(line, len(lines))  # the last statement's may be that of the token after it
+            return Position(line, column_of_exception(lines[line - 1], name, message))
+    return NOWHERE
+
+
+def column_of_exception(text: str, name: str, message: str) -> int:
+    """The first place on the line that fits the message."""
+    for pattern in _places(name, message):
+        match = pattern.search(text)
+        if match is not None:
+            return match.start() + 1
+    return len(text) - len(text.lstrip()) + 1
+
+
+def _places(name: str, message: str) -> list[re.Pattern[str]]:
+    """What to look for, best first."""
+    if match := _MESSAGE_PROPERTY.search(message):
+        return [re.compile(rf"(?<=[.\['\"`]){re.escape(match[1])}(?![\w$])")]
+    if match := _MESSAGE_VARIABLE.search(message):
+        return [re.compile(rf"(?<![\w$.]){re.escape(match[1] or match[2])}(?![\w$])")]
+    if message == "not a function":
+        return [_CALL]
+    return [re.compile(r"\bthrow\b"), re.compile(rf"\bnew\s+{re.escape(name)}\b")]
+
+
+def _line_of_function(name: str, source: str) -> int | None:
+    """The line of the one function of that name, if there is one and only one."""
+    if not name or name.startswith("<") or not _WORD.match(name):
+        return None
+    escaped = re.escape(name)
+    defined = re.compile(
+        rf"\bfunction\s*\*?\s*{escaped}\s*\(|(?<![\w$]){escaped}\s*[=:]\s*(?:async\b\s*)?(?:function\b|\(|[\w$]+\s*=>)"
+        rf"|(?<![\w$.]){escaped}\s*\([^()\n]*\)\s*\{{"
+    )
+    found = list(defined.finditer(source))
+    return source.count("\n", 0, found[0].start()) + 1 if len(found) == 1 else None
+
+
+def author_stack(stack: str, source_name: str) -> str:
+    """The stack in the author's lines, without the frames of preludes and of the runner."""
+    frames = []
+    for match in _FRAME.finditer(stack):
+        line = author_line(int(match["line"] or 0))
+        if line is not None:
+            frames.append(f"    at {match['name'] or '<source>'} ({source_name}:{line})")
+    return "\n".join(frames)
+
+
+def line_of_parser(stack: str) -> int | None:
+    """The author's line when the stack of a SyntaxError is that of the script's own parsing, not of its run.
+
+    The parser's place comes first, without a function's name, and no frame of the script's code follows.
+    """
+    match = _FRAME.match(stack)
+    if match is None or match["name"] is not None or "<eval> (<input>" in stack:
+        return None
+    return author_line(int(match["line"] or 0))
+
+
+def of_syntax_error(
+    engine_line: int, message: str, source: str, parse: Callable[[str], tuple[str, int | None] | None]
+) -> Position:
+    """Where the parser gives up. parse: a start of the source → message and line of its error, None when it parses."""
+    lines = source.split("\n")
+    if engine_line > len(lines):  # the end was reached, with something still open
+        return Position(len(lines), len(lines[-1]) + 1)
+    if len(source) > COLUMN_SEARCH_MAX_CHARS:
+        return Position(engine_line, None)
+    line_start = sum(len(line) + 1 for line in lines[: engine_line - 1])
+    low, high = line_start, line_start + len(lines[engine_line - 1])
+    wanted = (message, engine_line)
+
+    def fails_alike(end: int) -> bool:
+        # An error for want of more source is reported at its end: the line breaks tell it from one in the line.
+        return parse(source[:end] + "\n\n") == wanted
+
+    if not fails_alike(high):
+        return Position(engine_line, high - line_start + 1)
+    # The shortest start of the source with the very same error ends in the token that caused it.
+    while low < high:
+        middle = (low + high) // 2
+        if fails_alike(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return Position(engine_line, _token_start(source, line_start, low, message) - line_start + 1)
+
+
+def _token_start(source: str, line_start: int, end: int, message: str) -> int:
+    """The start of the token that ends at, or has its first character before, an offset."""
+    if match := _MESSAGE_TOKEN.search(message):
+        start = end - len(match[1])
+        if start >= line_start and source[start:end] == match[1]:
+            return start
+    last = source[end - 1 : end]
+    if last and last in "'\"`":
+        opening = source.rfind(last, line_start, end - 1)
+        return opening if opening >= 0 else end - 1
+    start = max(line_start, end - 1)
+    if "redefinition" in message:  # told when the token after the name is read
+        start = max(line_start, len(source[:start].rstrip()) - 1)
+    while start > line_start and _WORD.match(source[start]) and _WORD.match(source[start - 1]):
+        start -= 1
+    return start

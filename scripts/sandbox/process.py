@@ -1,0 +1,310 @@
+"""One worker process as its host sees it: started, spoken to, watched, killed, reaped."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import mmap
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from scripts.sandbox import protocol
+from scripts.sandbox.limits import Limits
+
+logger = logging.getLogger(__name__)
+
+# How often limits are checked while the worker computes; also the granularity of CPU and memory kills.
+WATCH_SECONDS: Final = 0.02
+RECEIVE_BYTES: Final = 65_536
+# Resident memory beyond the engine's own count that is taken for an escape from it.
+RESIDENT_SLACK_BYTES: Final = 64_000_000
+PRELUDES_KEPT: Final = 8
+
+_WORKER: Final = Path(__file__).with_name("worker.py")
+_PROJECT_ROOT: Final = Path(__file__).resolve().parents[2]
+_TIMEVAL: Final = struct.Struct("@ll")
+
+
+class WorkerGone(Exception):
+    """The worker closed its end: it died or was killed."""
+
+
+class FrameTooLarge(Exception):
+    """A frame announced more than the host accepts."""
+
+
+class WorkerProcess:
+    """Owned by exactly one caller at a time; the pool decides who. Not thread-safe."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Starts the process. OSError when that is impossible; that it works shows only in `wait_ready`."""
+        console_size = protocol.CONSOLE_HEADER.size + limits.console_bytes
+        console_fd = _anonymous_file(console_size)
+        ours, theirs = socket.socketpair()
+        try:
+            self.console = mmap.mmap(console_fd, console_size)
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    "-B",
+                    str(_WORKER),
+                    str(_PROJECT_ROOT),
+                    _engine_path(),
+                    str(theirs.fileno()),
+                    str(console_fd),
+                    str(console_size),
+                    str(limits.memory_bytes),
+                    str(os.getpid()),
+                ],
+                env={},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                close_fds=True,
+                pass_fds=(theirs.fileno(), console_fd),
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            os.close(console_fd)
+        # A receive that returns empty-handed now and then is the watch; one system call, where a poll would be two.
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
+        self.pid = self._process.pid
+        self._socket = ours
+        self._buffer = bytearray()
+        self._input = select.poll()
+        self._input.register(ours, select.POLLIN)
+        self._memory_file = _open_procfs(f"/proc/{self.pid}/statm")
+        self._status_file = _open_procfs(f"/proc/{self.pid}/status")
+        self._stat_file = _open_procfs(f"/proc/{self.pid}/stat")
+        self.ready = False
+        self.confinement: dict[str, bool] = {}
+        self.first_resident_bytes = 0
+        self.preludes: set[str] = set()
+        self.fatal = ""
+        self.runs = 0
+
+    # -- frames ----------------------------------------------------------------------------------------------------
+
+    def receive(self, max_bytes: int) -> tuple[bytes, bytes] | None:
+        """The next frame, or None when there is none within WATCH_SECONDS."""
+        header = protocol.FRAME_HEADER
+        while True:
+            wanted = header.size
+            if len(self._buffer) >= header.size:
+                size, kind = header.unpack_from(self._buffer)
+                if size > max_bytes:
+                    raise FrameTooLarge
+                wanted += size
+                if len(self._buffer) >= wanted:
+                    payload = bytes(self._buffer[header.size : wanted])
+                    del self._buffer[:wanted]
+                    return kind, payload
+            try:
+                chunk = self._socket.recv(max(RECEIVE_BYTES, min(wanted - len(self._buffer), 1 << 20)))
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                raise WorkerGone from error
+            if not chunk:
+                raise WorkerGone
+            if not self._buffer and len(chunk) > header.size:
+                # Almost always a read brings one frame and all of it: then there is nothing to gather.
+                size, kind = header.unpack_from(chunk)
+                if len(chunk) == header.size + size <= header.size + max_bytes:
+                    return kind, chunk[header.size :]
+            self._buffer += chunk
+
+    def send(self, data: bytes, deadline: float) -> bool:
+        """Write it all; False when the worker does not take it before the deadline (time.monotonic)."""
+        sent = 0
+        while sent < len(data):
+            try:
+                sent += self._socket.send(memoryview(data)[sent:] if sent else data)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return False
+            except OSError as error:
+                raise WorkerGone from error
+        return True
+
+    def wait_ready(self, deadline: float) -> bool:
+        """Whether the worker says, before the deadline, that it is ready for a run. WorkerGone when it died idle."""
+        if self.ready:
+            with contextlib.suppress(BlockingIOError):
+                if not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                    raise WorkerGone
+        while not self.ready:
+            frame = self.receive(protocol.FRAME_SLACK_BYTES)
+            if frame is not None:
+                self._take_readiness(*frame)
+            elif time.monotonic() >= deadline:
+                return False
+        return True
+
+    def has_sent(self, milliseconds: int) -> bool:
+        """Whether there is something to receive, or comes within so many milliseconds."""
+        return bool(self._buffer or self._input.poll(milliseconds))
+
+    def poll_ready(self) -> bool:
+        """Whether the worker is ready, without waiting."""
+        if not self.ready and self._socket.fileno() >= 0 and self.has_sent(0):
+            with contextlib.suppress(WorkerGone, FrameTooLarge, protocol.ProtocolError):
+                self.wait_ready(0)
+        return self.ready
+
+    def _take_readiness(self, kind: bytes, payload: bytes) -> None:
+        if kind == protocol.FATAL:
+            self.fatal = payload.decode("utf-8", "replace")
+            raise WorkerGone
+        if kind != protocol.READY:
+            raise protocol.ProtocolError(f"unexpected frame {kind!r}")
+        try:
+            self.confinement = {str(name): bool(on) for name, on in orjson.loads(payload).items()}
+        except (ValueError, AttributeError) as error:
+            raise protocol.ProtocolError("malformed readiness") from error
+        self.first_resident_bytes = self.first_resident_bytes or self.resident_bytes()
+        self.ready = True
+
+    # -- watching --------------------------------------------------------------------------------------------------
+
+    def cpu_seconds(self) -> float:
+        """Processor time used so far; 0 where the system does not tell."""
+        if sys.platform != "linux":
+            return 0.0
+        try:
+            # The clock of another process: include/linux/posix-timers.h, MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED).
+            return time.clock_gettime((~self.pid << 3) | 2)
+        except OSError:
+            return 0.0
+
+    def resident_bytes(self) -> int:
+        """Resident memory now; 0 where the system does not tell."""
+        if self._memory_file is None:
+            return 0
+        try:
+            return int(os.pread(self._memory_file, 200, 0).split()[1]) * resource.getpagesize()
+        except (OSError, IndexError):
+            return 0
+
+    def peak_bytes(self) -> int | None:
+        """The most resident memory so far; None where the system does not tell."""
+        if self._status_file is None:
+            return None
+        try:
+            _, found, rest = os.pread(self._status_file, 4096, 0).partition(b"VmHWM:")
+            return int(rest.split(None, 1)[0]) * 1024 if found else None
+        except (OSError, IndexError, ValueError):
+            return None
+
+    def faulted_bytes(self) -> int:
+        """Memory that page faults brought in over its life; 0 where the system does not tell.
+
+        Unlike the peak this can still be asked of a process that has ended, until it is reaped.
+        """
+        if self._stat_file is None:
+            return 0
+        try:
+            # proc(5): minflt is the tenth field; the second, the name in brackets, may hold anything.
+            fields = os.pread(self._stat_file, 4096, 0).rpartition(b")")[2].split()
+            return int(fields[7]) * resource.getpagesize()
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    # -- console ---------------------------------------------------------------------------------------------------
+
+    def clear_console(self) -> None:
+        protocol.CONSOLE_HEADER.pack_into(self.console, 0, 0, 0)
+
+    def read_console(self, allowed_bytes: int) -> tuple[str, bool]:
+        """The text so far and whether it was cut. The worker wrote the sizes: they are not believed."""
+        start = protocol.CONSOLE_HEADER.size
+        used, cut = protocol.CONSOLE_HEADER.unpack_from(self.console)
+        used = min(used, allowed_bytes, len(self.console) - start)
+        return self.console[start : start + used].decode("utf-8", "ignore"), cut != 0
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """Returns at once; `reap` finishes it."""
+        # Not Popen.kill: it would reap a worker that has just died, and with it what the kernel knows of its memory.
+        if self._process.returncode is None:
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def wait_ended(self) -> None:
+        """After `kill`: wait for the end, and leave what the kernel knows of the process to be read."""
+        if hasattr(os, "waitid"):
+            with contextlib.suppress(OSError):  # it was reaped already
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+
+    def exit_code(self, timeout_seconds: float) -> int | None:
+        try:
+            return self._process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def reap(self) -> None:
+        """Kill, wait for the end, close every descriptor."""
+        self.kill()
+        self._process.wait()
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptors only: in a forked child, where the process is the parent's."""
+        self._socket.close()
+        self.console.close()
+        for file in (self._memory_file, self._status_file, self._stat_file):
+            if file is not None:
+                os.close(file)
+        self._memory_file = self._status_file = self._stat_file = None
+
+    def disown(self) -> None:
+        """In a forked child: drop our copies of the descriptors, leave the process to the parent."""
+        self.close()
+        self._process.returncode = 0  # or its destructor would complain of a running child
+
+
+def _engine_path() -> str:
+    spec = importlib.util.find_spec("_quickjs")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("the quickjs package is not installed")
+    return spec.origin
+
+
+def _anonymous_file(size: int) -> int:
+    """A descriptor of zeros without a name; its memory can be shared with one child."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("console", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.ftruncate(fd, size)
+    return fd
+
+
+def _open_procfs(path: str) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None

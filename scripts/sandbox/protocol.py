@@ -1,0 +1,109 @@
+"""Frames between the host and a worker: one socket, strict turns, a size limit on each frame.
+
+A frame is a length (4 bytes, of what follows the type), a type (1 byte) and the payload. JSON is UTF-8.
+
+host → worker
+  PRELUDE   digest (32 bytes), source: kept by the worker for later runs
+  RUN       header length (4 bytes), header JSON (`RunHeader`), job JSON (`RunJob`)
+  ANSWER    JSON: the value of the host call
+  REFUSAL   JSON: {id, message, name, code, data}, thrown in the script
+worker → host
+  READY     JSON {measure: took effect}: confined, and the context for the next run is made
+  CALL      method length (2 bytes), method, arguments as JSON
+  DONE      JSON: {value, parameters}
+  FAILED    JSON (`Failure`)
+  FATAL     text: the worker could not start, or a prelude failed
+
+The worker speaks READY, then for each RUN any number of CALLs, each answered, then DONE or FAILED, then READY again.
+A script cannot write frames: it reaches Python through two closures whose arguments become payloads, never headers.
+The host trusts no frame even so: an engine bug may have given a script the whole process.
+The console does not travel in frames: see `CONSOLE_HEADER`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NotRequired, TypedDict
+
+PRELUDE: Final = b"P"
+RUN: Final = b"R"
+ANSWER: Final = b"A"
+REFUSAL: Final = b"E"
+READY: Final = b"Y"
+CALL: Final = b"H"
+DONE: Final = b"D"
+FAILED: Final = b"F"
+FATAL: Final = b"X"
+
+FRAME_HEADER: Final = struct.Struct(">Ic")
+JOB_HEADER: Final = struct.Struct(">I")
+CALL_HEADER: Final = struct.Struct(">H")
+DIGEST_BYTES: Final = 32
+METHOD_MAX_BYTES: Final = 200
+
+# Objects and arrays in one host call or result: read by Python an empty one takes sixty times the room of its text.
+# Brackets inside of strings count, too: to leave them out would cost as much as reading them.
+MAX_OBJECTS: Final = 250_000
+
+# Room in a frame beside the payload that `message_bytes` limits.
+FRAME_SLACK_BYTES: Final = 65_536
+
+# The console lies in memory shared by both: bytes used, 1 when cut, then the text. So logging costs no system call,
+# needs no flushing, cannot flood the host, and what a killed script wrote is still there.
+CONSOLE_HEADER: Final = struct.Struct("=II")
+
+MODE_SCRIPT: Final = "script"
+MODE_FUNCTION_BODY: Final = "function_body"
+MODE_CHECK_SCRIPT: Final = "check_script"
+MODE_CHECK_FUNCTION_BODY: Final = "check_function_body"
+
+
+class RunHeader(TypedDict):
+    """What the worker's Python needs to know of a run."""
+
+    prelude: str  # digest in hex, "" for none
+    memory_bytes: int
+    stack_bytes: int
+    console_bytes: int
+    message_bytes: int
+    cpu_seconds: float
+
+
+class RunJob(TypedDict):
+    """What the context is given."""
+
+    mode: str
+    source: str
+    source_name: str
+    parameters: dict[str, object]
+    globals: dict[str, object] | None
+
+
+class Failure(TypedDict):
+    """kind: syntax, throw, result or limit (with `limit`)."""
+
+    kind: str
+    name: str
+    message: str
+    stack: str
+    limit: NotRequired[str]
+    code: NotRequired[str | int | float | None]
+    line: NotRequired[int | None]
+    column: NotRequired[int | None]
+    host_error: NotRequired[int | None]
+    # No telling from inside whether memory ran out; the host knows how much was used.
+    may_be_memory: NotRequired[bool]
+
+
+class ProtocolError(Exception):
+    """The other side does not keep to the protocol."""
+
+
+def has_too_many_objects(payload: bytes) -> bool:
+    """Whether JSON of a script's making is more than the host reads."""
+    return payload.count(b"[") + payload.count(b"{") > MAX_OBJECTS
+
+
+def frame(kind: bytes, *parts: bytes) -> bytes:
+    """One frame, ready to be written."""
+    return b"".join((FRAME_HEADER.pack(sum(map(len, parts)), kind), *parts))

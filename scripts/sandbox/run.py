@@ -1,0 +1,381 @@
+"""One run on one worker: the conversation, what it may cost, how it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, Protocol
+
+import orjson
+
+from scripts.sandbox import positions, protocol
+from scripts.sandbox.errors import (
+    HostCallError,
+    SandboxFault,
+    ScriptCrashed,
+    ScriptFailed,
+    ScriptLimitExceeded,
+    ScriptResultInvalid,
+    ScriptSyntaxError,
+    ScriptThrew,
+)
+from scripts.sandbox.limits import Limits
+from scripts.sandbox.process import (
+    PRELUDES_KEPT,
+    RESIDENT_SLACK_BYTES,
+    WATCH_SECONDS,
+    FrameTooLarge,
+    WorkerGone,
+    WorkerProcess,
+)
+
+HostCalls = Callable[[str, list[Any]], Any]
+
+# A worker that ever grew by more is replaced after the run: it may not give back what it took, and its peak would
+# no longer tell of the next run.
+REPLACE_GROWTH_BYTES: Final = 64_000_000
+# Runs after which a worker is replaced even so, against leaks of the engine.
+REPLACE_AFTER_RUNS: Final = 5_000
+# Refusals of host calls kept, so that an uncaught one is reported with its cause.
+REFUSALS_KEPT: Final = 64
+# name of a limit, as ScriptLimitExceeded has it → field of Limits
+LIMIT_FIELDS: Final = {
+    "wall": "wall_seconds",
+    "cpu": "cpu_seconds",
+    "memory": "memory_bytes",
+    "host_calls": "host_calls",
+    "source": "source_bytes",
+    "message": "message_bytes",
+    "stack": "stack_bytes",
+}
+CONSOLE_CUT_MARK: Final = "\n… (console cut at {} bytes)"
+# How long this thread waits for a worker before it calls that waiting: most host calls come within it, and to give the
+# turn back and take it again costs more than the wait.
+MOMENT_MILLISECONDS: Final = 1
+# How long a run may answer host calls on end while others wait for the turn.
+STRETCH_SECONDS: Final = 0.005
+
+
+class Standby(Protocol):
+    """What a run does for other threads of its process while it has nothing, or too much, to do."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Entered while the worker computes and this thread waits for it."""
+
+    def share(self) -> None:
+        """Called now and then in a run of many host calls, between two of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run that came to its end.
+
+    value_json       what a function body returned, as JSON; b"null" for a script
+    parameters_json  the `parameters` object as the body left it, as JSON; b"null" for a script
+    console          lines joined by newlines, cut at the limit with a mark
+    """
+
+    value_json: bytes
+    parameters_json: bytes
+    console: str
+    duration_ms: float
+    host_call_count: int
+
+
+class Run:
+    """One run on one worker: the conversation, and its limits.
+
+    `reusable` says afterwards whether the worker may serve another run: only when it ended the run by itself.
+    """
+
+    def __init__(
+        self, worker: WorkerProcess, limits: Limits, host_calls: HostCalls, standby: Standby | None = None
+    ) -> None:
+        self._worker = worker
+        self._limits = limits
+        self._host_calls = host_calls
+        self._standby = standby
+        self._stretch_ends = 0.0
+        self._calls = 0
+        self._refusals: dict[int, HostCallError] = {}  # number → refusal, in the order of their coming
+        self._started = 0.0
+        self._deadline = 0.0
+        self._next_watch = 0.0
+        self._cpu_ceiling = 0.0
+        self._resident_ceiling = 0
+        self._most_resident = 0
+        self._faulted_before = 0
+        self._max_frame = limits.message_bytes + protocol.FRAME_SLACK_BYTES
+        self.reusable = False
+
+    def perform(self, prelude: str, job: bytes) -> RunResult:
+        try:
+            self._begin(prelude, job)
+            return self._converse()
+        except WorkerGone:
+            self._fail_crashed()
+        except FrameTooLarge:
+            self._fail_limit("message")
+
+    def _begin(self, prelude: str, job: bytes) -> None:
+        worker, limits = self._worker, self._limits
+        worker.clear_console()
+        worker.ready = False
+        worker.runs += 1
+        digest = b""
+        prelude_frame = b""
+        if prelude:
+            if prelude.count("\n") >= positions.PADDING_LINES - 1:
+                raise ValueError(f"a prelude has less than {positions.PADDING_LINES} lines")
+            encoded = prelude.encode()
+            digest = hashlib.sha256(encoded).digest()
+            prelude_frame = self._prelude_frame(digest, encoded)
+        header: protocol.RunHeader = {
+            "prelude": digest.hex(),
+            "memory_bytes": limits.memory_bytes,
+            "stack_bytes": limits.stack_bytes,
+            "console_bytes": limits.console_bytes,
+            "message_bytes": limits.message_bytes,
+            "cpu_seconds": limits.cpu_seconds,
+        }
+        header_json = orjson.dumps(header)
+        self._started = time.monotonic()
+        self._deadline = self._started + limits.wall_seconds
+        self._next_watch = self._started + WATCH_SECONDS
+        self._cpu_ceiling = worker.cpu_seconds() + limits.cpu_seconds
+        self._faulted_before = worker.faulted_bytes()
+        self._resident_ceiling = worker.first_resident_bytes + limits.memory_bytes + RESIDENT_SLACK_BYTES
+        self._send(
+            prelude_frame + protocol.frame(protocol.RUN, protocol.JOB_HEADER.pack(len(header_json)), header_json, job)
+        )
+
+    def _prelude_frame(self, digest: bytes, encoded: bytes) -> bytes:
+        """The prelude, when this worker has not got it; it forgets all when it has as many as it keeps."""
+        known = self._worker.preludes
+        if digest.hex() in known:
+            return b""
+        if len(known) >= PRELUDES_KEPT:
+            known.clear()
+        known.add(digest.hex())
+        return protocol.frame(protocol.PRELUDE, digest, encoded)
+
+    def _converse(self) -> RunResult:
+        while True:
+            received = self._receive()
+            self._watch(idle=received is None)
+            if received is None:
+                continue
+            kind, payload = received
+            if kind == protocol.CALL:
+                self._answer(payload)
+            elif kind == protocol.DONE:
+                return self._finish(payload)
+            elif kind == protocol.FAILED:
+                self._fail_reported(payload)
+            elif kind == protocol.FATAL:
+                raise SandboxFault(payload[:1000].decode("utf-8", "replace"))
+            else:
+                raise WorkerGone
+
+    def _receive(self) -> tuple[bytes, bytes] | None:
+        """The next frame, or None when there is none within WATCH_SECONDS."""
+        if self._standby is None:
+            return self._worker.receive(self._max_frame)
+        if not self._worker.has_sent(MOMENT_MILLISECONDS):
+            with self._standby.waiting():
+                received = self._worker.receive(self._max_frame)
+            self._stretch_ends = time.monotonic() + STRETCH_SECONDS
+            return received
+        if time.monotonic() >= self._stretch_ends:
+            self._standby.share()
+            self._stretch_ends = time.monotonic() + STRETCH_SECONDS
+        return self._worker.receive(self._max_frame)
+
+    # -- limits ----------------------------------------------------------------------------------------------------
+
+    def _watch(self, *, idle: bool) -> None:
+        """Wall clock at every turn; processor time and memory, which cost system calls, every WATCH_SECONDS."""
+        now = time.monotonic()
+        if now >= self._deadline:
+            self._fail_limit("wall")
+        if not idle and now < self._next_watch:
+            return
+        self._next_watch = now + WATCH_SECONDS
+        if self._worker.cpu_seconds() > self._cpu_ceiling:
+            self._fail_limit("cpu")
+        resident = self._worker.resident_bytes()
+        self._most_resident = max(self._most_resident, resident)
+        if resident > self._resident_ceiling:
+            self._fail_limit("memory")
+
+    def _send(self, data: bytes) -> None:
+        if not self._worker.send(data, self._deadline):
+            self._fail_limit("wall")
+
+    # -- host calls ------------------------------------------------------------------------------------------------
+
+    def _answer(self, payload: bytes) -> None:
+        self._calls += 1
+        if self._calls > self._limits.host_calls:
+            self._fail_limit("host_calls")
+        try:
+            method, arguments = read_call(payload)
+            answer = orjson.dumps(self._host_calls(method, arguments))
+        except HostCallError as refusal:
+            self._refuse(refusal)
+            return
+        if len(answer) > self._limits.answer_bytes:
+            self._refuse(HostCallError("The answer of the host call is too large.", type_name="RangeError"))
+            return
+        if time.monotonic() >= self._deadline:  # the script may not have this answer
+            self._fail_limit("wall")
+        self._send(protocol.frame(protocol.ANSWER, answer))
+
+    def _refuse(self, refusal: HostCallError) -> None:
+        self._refusals[self._calls] = refusal
+        if len(self._refusals) > REFUSALS_KEPT:
+            del self._refusals[next(iter(self._refusals))]
+        fields = {
+            "id": self._calls,
+            "message": refusal.message,
+            "name": refusal.type_name,
+            "code": refusal.code,
+            "data": refusal.data,
+        }
+        self._send(protocol.frame(protocol.REFUSAL, orjson.dumps(fields)))
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _console(self) -> str:
+        text, cut = self._worker.read_console(self._limits.console_bytes)
+        return text + CONSOLE_CUT_MARK.format(self._limits.console_bytes) if cut else text
+
+    def _mark_reusable(self) -> None:
+        grown = (self._worker.peak_bytes() or 0) - self._worker.first_resident_bytes
+        self.reusable = grown < min(REPLACE_GROWTH_BYTES, self._limits.memory_bytes // 3) and (
+            self._worker.runs < REPLACE_AFTER_RUNS
+        )
+
+    def _finish(self, payload: bytes) -> RunResult:
+        duration_ms = (time.monotonic() - self._started) * 1000
+        if protocol.has_too_many_objects(payload):
+            self._fail_limit("message")
+        try:
+            outcome = orjson.loads(payload)
+            value_json, parameters_json = orjson.dumps(outcome["value"]), orjson.dumps(outcome["parameters"])
+        except ValueError:
+            raise ScriptResultInvalid("The result is nested too deeply.", console=self._console()) from None
+        except (KeyError, TypeError):
+            self._fail_crashed()
+        self._mark_reusable()
+        return RunResult(value_json, parameters_json, self._console(), duration_ms, self._calls)
+
+    def _fail_reported(self, payload: bytes) -> NoReturn:
+        try:
+            failure: protocol.Failure = orjson.loads(payload)
+            error = self._reported(failure)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self._fail_crashed()
+        self._mark_reusable()
+        raise error
+
+    def _reported(self, failure: protocol.Failure) -> ScriptFailed:
+        console = self._console()
+        line, column = failure.get("line"), failure.get("column")
+        kind, message = failure["kind"], str(failure["message"])
+        if failure.get("may_be_memory") and self._memory_ran_out():
+            kind, failure["limit"] = "limit", "memory"
+        if kind == "limit":
+            limit = failure["limit"]
+            return ScriptLimitExceeded(limit, self._allowed(limit), console=console, line=line, column=column)
+        if kind == "syntax":
+            return ScriptSyntaxError(message, console=console, line=line, column=column)
+        if kind == "result":
+            return ScriptResultInvalid(message, console=console)
+        number = failure.get("host_error")
+        return ScriptThrew(
+            message,
+            name=str(failure["name"]) or "Error",
+            stack=str(failure["stack"]),
+            code=failure.get("code"),
+            host_error=self._refusals.get(number) if number is not None else None,
+            console=console,
+            line=line,
+            column=column,
+        )
+
+    def _memory_ran_out(self) -> bool:
+        # A worker that has grown much is replaced after the run, so a high peak is this run's.
+        peak = self._worker.peak_bytes()
+        return peak is None or peak - self._worker.first_resident_bytes > self._limits.memory_bytes // 2
+
+    def _died_of_memory(self) -> bool:
+        """Whether it took so much that a refused allocation ended it, which the engine does not always survive.
+
+        It may have taken it all since the last look: hence the page faults, which outlive it.
+        """
+        faulted = self._worker.faulted_bytes() - self._faulted_before
+        grown = self._most_resident - self._worker.first_resident_bytes
+        return max(faulted, grown) > self._limits.memory_bytes // 2
+
+    def _allowed(self, limit: str) -> float:
+        return float(getattr(self._limits, LIMIT_FIELDS[limit]))
+
+    def _fail_limit(self, limit: str) -> NoReturn:
+        self._worker.kill()
+        raise ScriptLimitExceeded(limit, self._allowed(limit), console=self._console()) from None
+
+    def _fail_crashed(self) -> NoReturn:
+        self._worker.kill()
+        self._worker.wait_ended()
+        if self._died_of_memory():
+            self._fail_limit("memory")
+        exit_code = self._worker.exit_code(1)
+        raise ScriptCrashed(exit_code, console=self._console()) from None
+
+
+def check_source(source: str, limits: Limits) -> None:
+    """What would not even reach the engine whole: too long, or with characters that end or break its strings."""
+    try:
+        size = len(source.encode())
+    except UnicodeEncodeError as error:
+        raise _unparsable(source, error.start, "a lone surrogate") from None
+    if size > limits.source_bytes:
+        raise ScriptLimitExceeded("source", limits.source_bytes)
+    if "\0" in source:
+        raise _unparsable(source, source.index("\0"), "a NUL character")
+
+
+def _unparsable(source: str, offset: int, what: str) -> ScriptSyntaxError:
+    before = source[:offset]
+    return ScriptSyntaxError(
+        f"unexpected {what}", line=before.count("\n") + 1, column=offset - (before.rfind("\n") + 1) + 1
+    )
+
+
+def read_call(payload: bytes) -> tuple[str, list[Any]]:
+    """Method and arguments of a CALL frame; WorkerGone when it is none, since no honest worker sends such a frame."""
+    start = protocol.CALL_HEADER.size
+    try:
+        split = start + protocol.CALL_HEADER.unpack_from(payload)[0]
+        method = payload[start:split].decode()
+    except (ValueError, struct.error) as error:
+        raise WorkerGone from error
+    if protocol.has_too_many_objects(payload):
+        raise HostCallError("The host call is too large.", type_name="RangeError")
+    try:
+        arguments = orjson.loads(payload[split:])
+    except ValueError as error:
+        raise HostCallError("The arguments are nested too deeply.", type_name="RangeError") from error
+    if not isinstance(arguments, list):
+        raise WorkerGone
+    return method, arguments
+
+
+def refuse_all_calls(method: str, arguments: list[Any]) -> NoReturn:
+    """The host calls of a run that was given none."""
+    raise HostCallError(f"There is no host call {method!r} here.", type_name="TypeError")

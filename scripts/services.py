@@ -1,0 +1,278 @@
+"""Running scripts for the platform: one pool of workers a process, and errors as the platform tells them (spec 04).
+
+script_run(source, dataset, kind="ExecuteScript")        a script; what it changes stays in the dataset
+check_source(source, mode="function_body")               SCRIPT_SYNTAX where it does not parse
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import connection
+
+from domain.dataset.dataset import Dataset
+from domain.dataset.record import Record
+from domain.dataset.transactions import TransactionDataset
+from foundation import errors, turns
+from foundation.turns import turn
+from scripts import history
+from scripts.bridge.bridge import MAX_DEPTH, PRELUDE, Bridge, Refusal
+from scripts.sandbox.errors import (
+    SandboxBusy,
+    SandboxUnavailable,
+    ScriptFailed,
+    ScriptLimitExceeded,
+    ScriptResultInvalid,
+    ScriptSyntaxError,
+    ScriptThrew,
+)
+from scripts.sandbox.limits import Limits
+from scripts.sandbox.pool import Mode, SandboxPool
+
+_lock = threading.Lock()
+_pool: SandboxPool | None = None
+
+
+class _ProcessTurn:
+    """While a script computes, its process works for others (foundation.turns).
+
+    A script in a Domain transaction, or in a rule, runs inside a database transaction: others may wait for its locks
+    while they have the turn. Then the run goes on without the turn after a moment.
+    """
+
+    PATIENCE_SECONDS: Final = 0.02
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return turns.waiting(self._patience())
+
+    def share(self) -> None:
+        turns.share(self._patience())
+
+    def _patience(self) -> float | None:
+        return self.PATIENCE_SECONDS if connection.in_atomic_block else None
+
+
+TURN: Final = _ProcessTurn()
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRun:
+    """A run that did not. committed: Transaction.commit() had succeeded before. line, column: where in its source."""
+
+    error: errors.PlatformError
+    committed: bool
+    console: str = ""
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """A run that succeeded. value_json and parameters_json are of function bodies."""
+
+    console: str
+    duration_ms: float
+    value_json: bytes
+    parameters_json: bytes
+    host_calls: int
+    committed: bool
+
+
+def pool() -> SandboxPool:
+    """The process's workers; they start with the first run."""
+    global _pool
+    if _pool is None:
+        with _lock:
+            if _pool is None:
+                _pool = SandboxPool(settings.SANDBOX_WORKERS, limits())
+    return _pool
+
+
+def limits() -> Limits:
+    """What a run may cost on this instance."""
+    return Limits(
+        wall_seconds=settings.SCRIPT_WALL_SECONDS,
+        cpu_seconds=settings.SCRIPT_WALL_SECONDS,
+        memory_bytes=settings.SCRIPT_MEMORY_BYTES,
+        host_calls=settings.SCRIPT_HOST_CALLS,
+        source_bytes=settings.SCRIPT_SOURCE_BYTES,
+        console_bytes=settings.SCRIPT_CONSOLE_BYTES,
+    )
+
+
+def script_run(
+    source: str,
+    dataset: Dataset,
+    *,
+    kind: history.Kind,
+    name: str = "",
+    mode: Mode = "script",
+    parameters: dict[str, Any] | None = None,
+    subject: Record | None = None,
+    event: Mapping[str, Any] | None = None,
+    depth: int = 0,
+) -> RunOutcome:
+    """As `script_attempt`. Raises the error of a run that fails."""
+    outcome = script_attempt(
+        source,
+        dataset,
+        kind=kind,
+        name=name,
+        mode=mode,
+        parameters=parameters,
+        subject=subject,
+        event=event,
+        depth=depth,
+    )
+    if isinstance(outcome, FailedRun):
+        raise outcome.error
+    return outcome
+
+
+def script_attempt(
+    source: str,
+    dataset: Dataset,
+    *,
+    kind: history.Kind,
+    name: str = "",
+    mode: Mode = "script",
+    parameters: dict[str, Any] | None = None,
+    subject: Record | None = None,
+    event: Mapping[str, Any] | None = None,
+    depth: int = 0,
+) -> RunOutcome | FailedRun:
+    """Run a source against a dataset with its caller's rights, and note the run. Nothing is committed here.
+
+    name    of the managed script or rule, for the history
+    depth   how many scripts it runs within
+
+    Fails with Refused: SCRIPT_SYNTAX, SCRIPT_THREW, SCRIPT_LIMIT, SCRIPT_OUTPUTS (the result is no JSON),
+    SCRIPT_CANCELLED; Unavailable: SANDBOX_BUSY; any PlatformError that the script let pass. `info` holds the place and
+    the console.
+    """
+    if depth > MAX_DEPTH:
+        return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, f"scripts within scripts ({MAX_DEPTH})"), False)
+    allowed = limits()
+    begun = time.monotonic()
+    by_rule = kind == "Rule"
+    bridge = Bridge(
+        dataset,
+        deadline=begun + allowed.wall_seconds,
+        as_client=not by_rule,
+        transactions=not by_rule,
+        subject=subject,
+        depth=depth,
+    )
+    failure: errors.PlatformError | None = None
+    console = ""
+    line = column = None
+    try:
+        result = pool().run(
+            source,
+            mode=mode,
+            parameters=parameters,
+            prelude=PRELUDE,
+            globals_json=bridge.globals_json(event=event, files=kind == "Managed"),
+            host_calls=bridge.call,
+            limits=allowed,
+            standby=TURN if turn.is_mine or turn.is_lent else None,
+        )
+        console = result.console
+        if bridge.cancelled is not None:
+            failure = errors.Refused(errors.SCRIPT_CANCELLED, bridge.cancelled, info=_info(None, None, "", console))
+    except ScriptFailed as exc:
+        console, line, column = exc.console, exc.line, exc.column
+        failure = _told(exc, bridge)
+    except (SandboxBusy, SandboxUnavailable) as exc:
+        seconds = exc.retry_after_seconds if isinstance(exc, SandboxBusy) else 30
+        failure = errors.Unavailable(errors.SANDBOX_BUSY, seconds, retry_after_seconds=seconds)
+    history.note(
+        kind=kind,
+        name=name,
+        source=source,
+        context=dataset.context,
+        transaction_id=dataset.row.id if isinstance(dataset, TransactionDataset) else "",
+        duration_ms=(time.monotonic() - begun) * 1000,
+        console=console,
+        failure=failure,
+        messages=bridge.messages,
+    )
+    if failure is not None:
+        return FailedRun(failure, bridge.committed, console, line, column)
+    return RunOutcome(
+        result.console,
+        result.duration_ms,
+        result.value_json,
+        result.parameters_json,
+        result.host_call_count,
+        bridge.committed,
+    )
+
+
+class SourceRefused(errors.Refused):
+    """A source that does not parse, with the place; both None where the engine does not know it."""
+
+    line: int | None = None
+    column: int | None = None
+
+
+def check_source(source: str, *, mode: Mode = "script", parameter_names: tuple[str, ...] = ()) -> None:
+    """Raise SourceRefused(SCRIPT_SYNTAX or SCRIPT_LIMIT) where the source does not parse."""
+    try:
+        pool().check_syntax(source, mode=mode, parameter_names=parameter_names, standby=TURN)
+    except ScriptFailed as exc:
+        told = _told(exc, None)
+        refused = SourceRefused(told.code, *told.parameters, info=told.info)
+        refused.line, refused.column = exc.line, exc.column
+        raise refused from exc
+    except (SandboxBusy, SandboxUnavailable) as exc:
+        seconds = exc.retry_after_seconds if isinstance(exc, SandboxBusy) else 30
+        raise errors.Unavailable(errors.SANDBOX_BUSY, seconds, retry_after_seconds=seconds) from exc
+
+
+def _told(failed: ScriptFailed, bridge: Bridge | None) -> errors.PlatformError:
+    """The sandbox's failure as the platform tells it (spec 07)."""
+    info = _info(failed.line, failed.column, getattr(failed, "stack", ""), failed.console)
+    if bridge is not None and bridge.cancelled is not None:
+        return errors.Refused(errors.SCRIPT_CANCELLED, bridge.cancelled, info=info)
+    place = (_shown(failed.line), _shown(failed.column))
+    match failed:
+        case ScriptSyntaxError():
+            return errors.Refused(errors.SCRIPT_SYNTAX, failed.message, *place, info=info)
+        case ScriptThrew(host_error=Refusal() as refusal):
+            return _surfaced(refusal.original, info)
+        case ScriptThrew():
+            name = "" if failed.name in ("", "Error") else f"{failed.name}: "
+            return errors.Refused(errors.SCRIPT_THREW, f"{name}{failed.message}", *place, info=info)
+        case ScriptLimitExceeded():
+            return errors.Refused(errors.SCRIPT_LIMIT, f"{failed.limit} ({failed.shown})", info=info)
+        case ScriptResultInvalid():
+            return errors.Refused(errors.SCRIPT_OUTPUTS, failed.message, info=info)
+    return errors.Refused(errors.SCRIPT_THREW, failed.message, *place, info=info)
+
+
+def _surfaced(original: errors.PlatformError, info: str) -> errors.PlatformError:
+    """The platform's own error, with the place in the script beside what it told already."""
+    original.info = info if original.info is None else f"{original.info}\n{info}"
+    return original
+
+
+def _shown(number: int | None) -> str:
+    return "?" if number is None else str(number)
+
+
+def _info(line: int | None, column: int | None, stack: str, console: str) -> str:
+    parts = []
+    if line is not None:
+        parts.append(f"line {line}, column {_shown(column)}")
+    if stack:
+        parts.append(stack.rstrip())
+    if console:
+        parts.append(f"console:\n{console}")
+    return "\n".join(parts)

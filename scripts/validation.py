@@ -1,0 +1,70 @@
+"""A managed script is checked when it is saved (spec 04, 4.4): its text parses, its schema can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from domain.dataset.record import Record
+from domain.model import extensions
+from foundation import errors
+from scripts.managed import LANGUAGE
+from scripts.parameters import InvalidSchema, read_schema
+from scripts.services import SourceRefused, check_source
+
+SCRIPTS = "Systems.Core.Scripts"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProblem:
+    """What is wrong with one attribute's text; line and column count from 1, None where nobody knows them."""
+
+    attribute: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+
+
+def register() -> None:
+    """Hold every save of a script to it."""
+    extensions.add_validation(SCRIPTS, check_script)
+
+
+def check_script(script: Record) -> None:
+    """Raise Refused(SCRIPT_INVALID) with the line and column of each problem, at the attribute."""
+    if script.is_deleted:
+        return
+    if script.state == "Modified" and not {"ParameterSchema", "ScriptText", "Language"} & set(script.original_values):
+        return
+    values = script.values
+    problems = source_problems(values.get("ScriptText"), values.get("ParameterSchema"), str(values.get("Language")))
+    found = [(problem.attribute, _in_words(problem)) for problem in problems]
+    if found:
+        raise errors.Refused(
+            errors.SCRIPT_INVALID,
+            "; ".join(text for _, text in found),
+            target=found[0][0],
+            details=[errors.Detail(errors.SCRIPT_INVALID, (text,), target) for target, text in found],
+        )
+
+
+def source_problems(text: str | None, schema: str | None, language: str) -> Iterator[SourceProblem]:
+    """What keeps a script from being saved. Raises Unavailable when no worker is free to look at it."""
+    names: tuple[str, ...] = ()
+    try:
+        names = tuple(read_schema(schema).parameters)
+    except InvalidSchema as exc:
+        yield SourceProblem("ParameterSchema", str(exc), exc.line, exc.column)
+    if language == LANGUAGE and (text or "").strip():
+        try:
+            check_source(text or "", mode="function_body", parameter_names=names)
+        except SourceRefused as exc:
+            yield SourceProblem("ScriptText", exc.message, exc.line, exc.column)
+
+
+def _in_words(problem: SourceProblem) -> str:
+    # The message of a syntax error names its place itself.
+    place = problem.attribute == "ParameterSchema" and problem.line is not None
+    return f"{problem.attribute}: {problem.message}" + (
+        f" (line {problem.line}, column {problem.column})" if place else ""
+    )

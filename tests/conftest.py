@@ -1,0 +1,165 @@
+"""What every test can ask for, and what every test gets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from django.conf import settings
+from django.core.cache import caches
+from hypothesis import settings as hypothesis_settings
+from playwright.sync_api import Browser
+from pytest_django import DjangoDbBlocker
+
+from identity.oauth import keys
+from rules import statistics, trace_log
+from scripts import history
+from tests.support import databases
+from tests.support.chromium import launched
+from tests.support.log_watch import LogWatch
+from tests.support.platform import LivePlatform, start_platform
+from tests.support.receiver import LoopbackReceiver
+from tests.support.signing_keys import SigningKeys
+
+# `default` finds the same examples in each run, so that a red suite is red for its author too; `fuzz` looks further.
+hypothesis_settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)
+hypothesis_settings.register_profile("fuzz", deadline=None, max_examples=5000)
+hypothesis_settings.load_profile("default")
+
+databases.flush_by_deleting()
+
+_cache_generation = count()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of this suite."""
+    parser.addoption(
+        "--database-only",
+        action="store_true",
+        help="Only what a second run on another database can tell: tests that reach one or start an instance, and"
+        " are marked neither once nor browser.",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks that follow from what a test is."""
+    if config.getoption("database_only"):
+        left_out = [item for item in items if not _differs_by_database(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    for item in items:
+        # In one test process, what shares instances: each is then started once. The largest groups are begun first.
+        if "live_platform" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("live_platform"))
+        elif _starts_processes(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+        _open_all_databases(item)
+
+
+def _differs_by_database(item: pytest.Item) -> bool:
+    once = any(item.get_closest_marker(name) is not None for name in ("once", "browser"))
+    return not once and (_uses_database(item) or _starts_processes(item))
+
+
+def _starts_processes(item: pytest.Item) -> bool:
+    return item.get_closest_marker("process") is not None or "live_platform" in getattr(item, "fixturenames", ())
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    asked_for = {"db", "transactional_db"} & set(getattr(item, "fixturenames", ()))
+    return bool(asked_for) or item.get_closest_marker("django_db") is not None
+
+
+def _open_all_databases(item: pytest.Item) -> None:
+    """A test with a database has all of them: `broker`, where tasks wait, is as much the product as `default`.
+
+    pytest-django opens only `default` unless each test names the others, and so a test that commits a webhook would
+    fail for a reason that is not its own.
+    """
+    marker = item.get_closest_marker("django_db")
+    if not _uses_database(item) or (marker is not None and "databases" in marker.kwargs):
+        return
+    arguments = dict(marker.kwargs) if marker is not None else {}
+    positional = marker.args if marker is not None else ()
+    item.add_marker(pytest.mark.django_db(*positional, **arguments, databases=list(settings.DATABASES)), append=False)
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
+    """pytest-django asks whether the test databases exist: they do where earlier runs left a copy of migrated ones."""
+    return databases.restore()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_keepdb: bool, django_db_blocker: DjangoDbBlocker) -> None:
+    """After databases were migrated, a copy is kept for the next run."""
+    if not django_db_keepdb:
+        with django_db_blocker.unblock():
+            databases.keep()
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache() -> None:
+    """Each test starts with an empty cache: a new key prefix, which also leaves other processes' entries alone.
+
+    Clearing would not do: with Redis it empties the database that all test processes share.
+    """
+    prefix = f"{settings.CACHES['default']['KEY_PREFIX'].partition('/')[0]}/{next(_cache_generation)}"
+    caches.settings["default"]["KEY_PREFIX"] = prefix  # for threads that open the cache from now on
+    caches["default"].key_prefix = prefix
+
+
+@pytest.fixture(autouse=True)
+def signing_keys_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the key that signs a test's tokens took longer than most of these tests."""
+    monkeypatch.setattr(keys, "generate_private_key", SigningKeys())
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_to_write() -> Iterator[None]:
+    """What rules counted and scripts noted in one test is not written by the next one, which may have no database."""
+    yield
+    statistics.forget()
+    history._waiting.clear()
+    trace_log._pending.clear()
+
+
+@pytest.fixture(scope="session")
+def log_watch() -> Iterator[LogWatch]:
+    """On the root of all logs, as the product's own handler."""
+    watch = LogWatch()
+    logging.getLogger().addHandler(watch)
+    yield watch
+    logging.getLogger().removeHandler(watch)
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_logged(log_watch: LogWatch) -> Iterator[None]:
+    """Whatever a test does; instances that it starts are looked at when they stop (tests.support.platform)."""
+    yield
+    found = log_watch.take()
+    assert not found, f"secrets in the log: {found}"
+
+
+@pytest.fixture
+def loopback_receiver() -> Iterator[LoopbackReceiver]:
+    """A real HTTP server on loopback with programmable answers."""
+    with LoopbackReceiver().running() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for a module's tests. While it runs, Django takes this thread for one that must not use databases."""
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def live_platform() -> Iterator[LivePlatform]:
+    """The real instance in demo mode, started once for each test process."""
+    with start_platform() as platform:
+        yield platform

@@ -1,0 +1,335 @@
+"""$batch, multipart and JSON (spec 02, 2.5)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.domain.odata.test_writing import CURRENCIES, LINES, ORDERS, PRODUCTS, order_body
+from tests.rules.cast import World
+from tests.support.api import Api, error_of
+
+
+def json_batch(api: Api, *requests: dict[str, Any], **headers: str) -> list[dict[str, Any]]:
+    """The answers to a JSON batch."""
+    numbered = [{"id": str(number), **request} for number, request in enumerate(requests, 1)]
+    response = api.post("$batch", {"requests": numbered}, **headers)
+    assert response.status_code == 200, response.content
+    answers: list[dict[str, Any]] = response.json()["responses"]
+    return answers
+
+
+def multipart(api: Api, *parts: str, newline: str = "\r\n", **headers: str) -> Any:
+    """A multipart batch of parts, each with its headers."""
+    body = "".join(f"--b\n{part}\n" for part in parts) + "--b--\n"
+    return api.post(
+        "$batch", body.replace("\n", newline).encode(), Content_Type="multipart/mixed; boundary=b", **headers
+    )
+
+
+def part(method: str, url: str, body: Any = None, content_id: str = "") -> str:
+    """An application/http part."""
+    head = "Content-Type: application/http\nContent-Transfer-Encoding: binary\n"
+    head += f"Content-ID: {content_id}\n" if content_id else ""
+    if body is None:
+        return f"{head}\n{method} {url} HTTP/1.1\nHost: testserver\n\n"
+    text = json.dumps(body)
+    return f"{head}\n{method} {url} HTTP/1.1\nContent-Type: application/json\nContent-Length: {len(text)}\n\n{text}"
+
+
+def changeset(*parts: str) -> str:
+    """Parts in a changeset of their own."""
+    inner = "".join(f"--c\n{entry}\n" for entry in parts)
+    return f"Content-Type: multipart/mixed; boundary=c\n\n{inner}--c--"
+
+
+def dollar(sign: str = "USD") -> dict[str, str]:
+    """A currency's body."""
+    return {"CurrencySign": sign, "Name": sign}
+
+
+def test_a_json_batch_answers_each_request(api: Api) -> None:
+    answers = json_batch(
+        api,
+        {"method": "get", "url": f"{CURRENCIES}?$select=Name"},
+        {"method": "POST", "url": CURRENCIES, "body": dollar()},
+        {"method": "GET", "url": "/api/domain/odata/GetVersion()"},
+        {"method": "GET", "url": f"http://testserver/api/domain/odata/{CURRENCIES}/$count"},
+    )
+    assert [answer["status"] for answer in answers] == [200, 201, 200, 200]
+    assert answers[0]["body"]["value"] == [{**answers[0]["body"]["value"][0], "Name": "Euro"}]
+    assert answers[3]["body"] == "2"
+
+
+def test_an_atomicity_group_is_all_or_nothing(api: Api) -> None:
+    answers = json_batch(
+        api,
+        {"method": "POST", "url": CURRENCIES, "atomicityGroup": "g", "body": dollar()},
+        {"method": "POST", "url": CURRENCIES, "atomicityGroup": "g", "body": {"CurrencySign": "X"}},
+    )
+    assert {answer["status"] for answer in answers} >= {500}
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
+def test_references_to_earlier_parts_work_in_url_and_body(api: Api, world: World) -> None:
+    answers = json_batch(
+        api,
+        {"id": "order", "method": "POST", "url": ORDERS, "atomicityGroup": "g", "body": order_body(world)},
+        {
+            "id": "line",
+            "method": "POST",
+            "url": "$order/Lines",
+            "atomicityGroup": "g",
+            "body": {"Product@odata.bind": f"{PRODUCTS}({world.product})"},
+        },
+        {
+            "id": "line2",
+            "method": "POST",
+            "url": LINES,
+            "atomicityGroup": "g",
+            "body": {"SalesOrder@odata.bind": "$order", "Product@odata.bind": f"{PRODUCTS}({world.product})"},
+        },
+    )
+    assert [answer["status"] for answer in answers] == [201, 201, 201], answers
+    assert api.get(f"{LINES}/$count").content == b"2"
+
+
+@pytest.mark.parametrize(
+    "prefer,goes_on", [("", True), ("continue-on-error", True), ("continue-on-error=false", False)]
+)
+def test_a_json_batch_goes_on_behind_an_error_unless_told_to_stop(api: Api, prefer: str, goes_on: bool) -> None:
+    requests: list[dict[str, Any]] = [
+        {"method": "GET", "url": "Nothing"},
+        {"method": "POST", "url": CURRENCIES, "body": dollar()},
+    ]
+    answers = json_batch(api, *requests, **({"Prefer": prefer} if prefer else {}))
+    assert [answer["status"] for answer in answers] == ([400, 201] if goes_on else [400])
+    assert api.get(f"{CURRENCIES}/$count").content == (b"2" if goes_on else b"1")
+
+
+@pytest.mark.parametrize("prefer,goes_on", [("", False), ("odata.continue-on-error", True)])
+def test_a_multipart_batch_stops_at_an_error_unless_told_to_go_on(api: Api, prefer: str, goes_on: bool) -> None:
+    headers = {"Prefer": prefer} if prefer else {}
+    text = multipart(api, part("GET", "Nothing"), part("POST", CURRENCIES, dollar()), **headers).content.decode()
+    assert ("HTTP/1.1 201 Created" in text) is goes_on
+    assert api.get(f"{CURRENCIES}/$count").content == (b"2" if goes_on else b"1")
+
+
+def test_what_depends_on_a_failure_is_not_done(api: Api) -> None:
+    answers = json_batch(
+        api,
+        {"method": "GET", "url": "Nothing"},
+        {"method": "POST", "url": CURRENCIES, "dependsOn": ["1"], "body": dollar()},
+        Prefer="continue-on-error",
+    )
+    assert [answer["status"] for answer in answers] == [400, 424]
+
+
+@pytest.mark.parametrize("condition,first,done", [
+    ("$1/$succeeded", "GetVersion()", True), ("$1/$succeeded", "Nothing", False),
+    ("not $1/$succeeded", "Nothing", True), ("not $1/$succeeded", "GetVersion()", False),
+    ("false or not ($1/$succeeded and true)", "Nothing", True),
+])  # fmt: skip
+def test_a_condition_decides_instead_of_what_is_depended_on(api: Api, condition: str, first: str, done: bool) -> None:
+    answers = json_batch(
+        api,
+        {"method": "GET", "url": first},
+        {"method": "POST", "url": CURRENCIES, "dependsOn": ["1"], "if": condition, "body": dollar()},
+        {"method": "POST", "url": CURRENCIES, "atomicityGroup": "g", "if": condition, "body": dollar("GBP")},
+        {"method": "GET", "url": f"{CURRENCIES}/$count", "if": "$g/$succeeded"},
+    )
+    assert [answer["status"] for answer in answers[1:]] == ([201, 201, 200] if done else [424, 424, 424])
+    assert api.get(f"{CURRENCIES}/$count").content == (b"3" if done else b"1")
+
+
+@pytest.mark.parametrize("condition,status", [
+    ("$9/$succeeded", 400), ("$2/$succeeded", 400), ("$1/$succeeded and", 400), ("($1/$succeeded", 400), ("", 400),
+    ("not " * 50 + "true", 400), ("true true", 501), ("$1/Name eq 'x'", 501), ("Name eq 'x'", 501), ("5", 501),
+])  # fmt: skip
+def test_a_condition_that_cannot_be_decided_is_not_carried_out(api: Api, condition: str, status: int) -> None:
+    answers = json_batch(
+        api,
+        {"method": "GET", "url": "GetVersion()"},
+        {"method": "POST", "url": CURRENCIES, "if": condition, "body": dollar()},
+    )
+    assert [answer["status"] for answer in answers] == [200, status], answers
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
+def test_parts_of_a_group_may_depend_on_one_another_and_others_on_the_group(api: Api) -> None:
+    grouped: dict[str, Any] = {"method": "POST", "url": CURRENCIES, "atomicityGroup": "g"}
+    counted: dict[str, Any] = {"method": "GET", "url": f"{CURRENCIES}/$count", "dependsOn": ["g"]}
+    asked = [{**grouped, "body": dollar()}, {**grouped, "dependsOn": ["1"], "body": dollar("GBP")}, counted]
+    assert [answer["status"] for answer in json_batch(api, *asked)] == [201, 201, 200]
+    again = json_batch(api, *asked)
+    # Refused at the commit, which is of both.
+    assert [answer["status"] for answer in again] == [500, 500, 424]
+
+
+def test_an_etag_may_be_that_of_an_earlier_answer(api: Api, world: World) -> None:
+    euro = f"{CURRENCIES}({world.currency})"
+    changed = {"method": "PATCH", "url": euro, "headers": {"If-Match": "$1"}, "body": {"Name": "E"}}
+    answers = json_batch(api, {"method": "GET", "url": euro}, {**changed, "dependsOn": ["1"]}, changed)
+    assert [answer["status"] for answer in answers] == [200, 204, 412]
+
+
+def test_a_reference_is_to_what_the_part_made_and_not_to_what_came_with_it(api: Api, world: World) -> None:
+    party = {"@erpnet.action": "create", "@odata.type": "Erp.General_Contacts_Company", "Name": {"EN": "New"}}
+    customer = {"@erpnet.action": "create", "Number": "C9", "Party": party}
+    answers = json_batch(
+        api,
+        {"method": "POST", "url": ORDERS, "atomicityGroup": "g", "body": order_body(world, Customer=customer)},
+        {"method": "PATCH", "url": "$1", "atomicityGroup": "g", "body": {"DocumentNotes": "mine"}},
+        {"method": "GET", "url": "$1/DocumentNotes/$value"},
+        {"id": "read", "method": "GET", "url": f"{CURRENCIES}({world.currency})"},
+        {"method": "GET", "url": "$read/Name/$value"},
+    )
+    assert [answer["status"] for answer in answers] == [201, 204, 200, 200, 200], answers
+    assert [answers[2]["body"], answers[4]["body"]] == ["mine", "Euro"]
+
+
+def test_numbers_of_a_body_arrive_as_the_numbers_that_they_are(api: Api, world: World) -> None:
+    order = order_body(world, {"Quantity": 0.1, "UnitPrice": 123456789.12345})
+    wrong: list[dict[str, Any]] = [{"CurrencySign": 5.5, "Name": "x"}, {**dollar(), "ShowOrder": 10**30}]
+    answers = json_batch(
+        api,
+        {"method": "POST", "url": f"{ORDERS}?$expand=Lines($select=Quantity,UnitPrice)", "body": order},
+        *({"method": "POST", "url": CURRENCIES, "body": body} for body in wrong),
+    )
+    assert [answer["status"] for answer in answers] == [201, 400, 400], answers
+    assert [answer["body"]["error"]["type"] for answer in answers[1:]] == ["InvalidLiteral", "InvalidLiteral"]
+    line = answers[0]["body"]["Lines"][0]
+    assert (line["Quantity"]["Value"], line["UnitPrice"]["Value"]) == (0.1, 123456789.12345)
+
+
+@pytest.mark.parametrize("url", ["http://elsewhere/x", "http://[bad", "/other/x", "//elsewhere/x"])
+def test_an_address_that_leads_elsewhere_fails_its_part_only(api: Api, url: str) -> None:
+    """What ran before it is committed, and the caller has to be told."""
+    answers = json_batch(api, {"method": "POST", "url": CURRENCIES, "body": dollar()}, {"method": "GET", "url": url})
+    assert [answer["status"] for answer in answers] == [201, 400]
+
+
+@pytest.mark.parametrize("format", ["json", "multipart"])
+def test_a_changeset_of_a_transaction_is_kept_with_it(api: Api, format: str) -> None:
+    inside = api.begin()
+
+    def post(*bodies: dict[str, str]) -> int:
+        if format == "multipart":
+            text: str = multipart(
+                inside, changeset(*(part("POST", CURRENCIES, body) for body in bodies))
+            ).content.decode()
+            return text.count("HTTP/1.1 201 Created")
+        grouped = {"method": "POST", "url": CURRENCIES, "atomicityGroup": "g"}
+        answers = json_batch(inside, *({**grouped, "body": body} for body in bodies))
+        return sum(answer["status"] == 201 for answer in answers)
+
+    assert post(dollar(), dollar("GBP")) == 2
+    assert post(dollar("CHF"), {**dollar("SEK"), "Mood": "good"}) == 0
+    assert (api.get(f"{CURRENCIES}/$count").content, inside.get(f"{CURRENCIES}/$count").content) == (b"1", b"3")
+    assert inside.end().status_code == 204
+    assert api.get(f"{CURRENCIES}/$count").content == b"3"
+
+
+def test_a_group_works_in_one_transaction(api: Api) -> None:
+    ids = [api.begin().headers["TransactionId"] for _ in range(2)]
+    grouped = {"method": "POST", "url": CURRENCIES, "atomicityGroup": "g"}
+    asked = [{**grouped, "headers": {"TransactionId": id}, "body": dollar(f"A{id[:2]}")} for id in ids]
+    answers = json_batch(api, *asked)
+    assert [answer["status"] for answer in answers] == [400, 400]
+    assert json_batch(api, {**asked[0], "headers": {"TransactionId": "0" * 32}})[0]["status"] == 400
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\n"])
+def test_a_multipart_batch_with_a_changeset(api: Api, world: World, newline: str) -> None:
+    response = multipart(
+        api,
+        part("GET", f"{CURRENCIES}/$count"),
+        changeset(
+            part("POST", ORDERS, order_body(world), "1"),
+            part("POST", "$1/Lines", {"Product@odata.bind": f"{PRODUCTS}({world.product})"}, "2"),
+        ),
+        part("GET", f"{LINES}/$count"),
+        newline=newline,
+    )
+    text = response.content.decode()
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith("multipart/mixed; boundary=batchresponse_")
+    assert text.count("HTTP/1.1 201 Created") == 2, text
+    assert text.count("HTTP/1.1 200 OK") == 2
+    assert "Content-ID: 1" in text
+    assert api.get(f"{LINES}/$count").content == b"1"
+
+
+def test_a_failed_changeset_answers_once_and_leaves_nothing(api: Api) -> None:
+    response = multipart(
+        api, changeset(part("POST", CURRENCIES, dollar(), "1"), part("POST", CURRENCIES, {"Nam": 1}, "2"))
+    )
+    text = response.content.decode()
+    assert text.count("HTTP/1.1 400 Bad Request") == 1
+    assert "changesetresponse" not in text
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
+def test_parts_inherit_the_transaction(api: Api) -> None:
+    inside = api.begin()
+    answers = json_batch(inside, {"method": "POST", "url": CURRENCIES, "body": dollar()})
+    assert answers[0]["status"] == 201
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+    assert inside.end().status_code == 204
+    assert api.get(f"{CURRENCIES}/$count").content == b"2"
+
+
+@pytest.mark.parametrize(
+    "body,content_type",
+    [
+        (b"", "multipart/mixed; boundary=b"),
+        (b"--b\r\nno header\r\n\r\n--b--", "multipart/mixed; boundary=b"),
+        (b"--b\r\nContent-Type: application/http\r\n\r\nGET\r\n--b--", "multipart/mixed; boundary=b"),
+        (b"--b\r\nContent-Type: application/http\r\n\r\nGET X HTTP/1.1\r\n\r\n", "multipart/mixed; boundary=b"),
+        (b"--b\r\nContent-Type: text/plain\r\n\r\nx\r\n--b--", "multipart/mixed; boundary=b"),
+        (b"x", "multipart/mixed"),
+        (b"{}", "application/json"),
+        (b'{"requests":[{}]}', "application/json"),
+        (b'{"requests":[1]}', "application/json"),
+        (b'{"requests":[{"id":"1","method":"GET","url":"A"},{"id":"1","method":"GET","url":"A"}]}', "application/json"),
+        (b'{"requests":[{"id":"1","method":"PUT","url":"A","atomicityGroup":"1"}]}', "application/json"),
+        (b'{"requests":[{"id":"1","method":"GET","url":"A","atomicityGroup":"g"}]}', "application/json"),
+        (
+            b'{"requests":[{"id":"1","method":"PUT","url":"A","atomicityGroup":"g"},{"id":"2","method":"GET","url":"A"},'
+            b'{"id":"3","method":"PUT","url":"A","atomicityGroup":"g"}]}',
+            "application/json",
+        ),
+        (
+            b'{"requests":[{"id":"1","method":"PUT","url":"A","headers":{"Content-Type":"image/png"},"body":"\xc3\xa4!"}]}',
+            "application/json",
+        ),
+        (
+            b'{"requests":[{"id":"1","method":"PUT","url":"A","headers":{"Content-Type":"image/png"},"body":{}}]}',
+            "application/json",
+        ),
+    ],
+)
+def test_a_malformed_batch_is_400(api: Api, body: bytes, content_type: str) -> None:
+    response = api.post("$batch", body or b" ", Content_Type=content_type)
+    assert response.status_code == 400, response.content
+    assert error_of(response)["type"] in ("InvalidBody", "InvalidHeader", "InvalidJson")
+
+
+def test_a_batch_in_a_batch_is_refused(api: Api) -> None:
+    answers = json_batch(api, {"method": "POST", "url": "$batch", "body": {"requests": []}})
+    assert answers[0]["status"] == 400
+
+
+def test_each_part_is_authorised_by_itself(api: Api) -> None:
+    from tests.support.api import service_api
+
+    reader = service_api(api.client, scope="read")
+    answers = json_batch(
+        reader,
+        {"method": "POST", "url": CURRENCIES, "body": dollar()},
+        {"method": "GET", "url": CURRENCIES},
+        Prefer="continue-on-error",
+    )
+    assert [answer["status"] for answer in answers] == [403, 200]

@@ -1,0 +1,39 @@
+"""CreateCopy (spec 02, 2.4): what is taken over, and what a copy has of its own."""
+
+from __future__ import annotations
+
+from tests.domain.odata.test_writing import LINES, ORDERS, PRODUCTS, order_body
+from tests.rules.cast import World
+from tests.support.api import Api
+
+
+def test_a_copy_of_an_order_has_its_lines_and_a_life_of_its_own(api: Api, world: World) -> None:
+    order = api.create(ORDERS, order_body(world, {"Quantity": 3, "UnitPrice": 7}, DocumentNotes="a"))["@odata.id"]
+    api.create(f"{order}/Comments", {"Comment": "on the first"})
+    assert api.post(f"{order}/ChangeState", {"newState": "Released"}).status_code == 204
+    answer = api.post(f"{order}/CreateCopy")
+    assert answer.status_code == 200, answer.content
+    copy = answer.json()["@odata.id"]
+    shown = api.read(
+        f"{copy}?$select=DocumentNo,State,DocumentNotes,MasterDocument,TotalLineAmount&$expand=Lines,StateChanges,Comments"
+    )
+    assert (shown["DocumentNo"], shown["State"], shown["DocumentNotes"]) == ("0000000002", "New", "a")
+    assert shown["MasterDocument"]["@odata.id"].partition("(")[2] == copy.partition("(")[2]
+    assert [(line["Quantity"]["Value"], line["UnitPrice"]["Value"]) for line in shown["Lines"]] == [(3, 7)]
+    assert (shown["TotalLineAmount"]["Value"], shown["StateChanges"], shown["Comments"]) == (21, [], [])
+    assert api.get(f"{LINES}/$count").content == b"2"
+
+
+def test_a_copy_of_a_product_owns_copies_and_shares_nothing(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    system = api.create("General_Products_CodingSystems", {"Name": {"EN": "EAN"}})
+    api.create(f"{product}/Codes", {"CodingSystem": {"@odata.id": system["@odata.id"]}, "ProductCodeField": "590"})
+    unit = {"PriceQuantityMeasurementUnit@odata.bind": f"General_Products_MeasurementUnits({world.unit})"}
+    api.create(f"{product}/Prices", {"Price": 5, "PriceQuantity": 1, **unit})
+    answer = api.post(f"{product}/CreateCopy", {})
+    assert answer.status_code == 200, answer.content
+    shown = api.read(f"{answer.json()['@odata.id']}?$select=Name,PartNumber&$expand=Codes,Prices")
+    assert shown["Name"] == {"EN": "Chair", "BG": "Стол"}
+    assert shown["PartNumber"] != "P1"
+    # A code is of one product, and a price is an entity of its own.
+    assert (shown["Codes"], shown["Prices"]) == ([], [])

@@ -1,0 +1,135 @@
+"""What fails beside us: a locked database, a full disk, a client that goes, a body that is none (spec 03, spec 07)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from django.db import OperationalError, connection
+
+from domain.dataset import pipeline
+from domain.dataset.dataset import CommitResult, Dataset
+from domain.dataset.duplicates import operational_error
+from foundation import errors
+from tests.domain.odata.test_live_transactions import Caller
+from tests.domain.odata.test_writing import CURRENCIES
+from tests.support.api import Api, error_of
+from tests.support.platform import LivePlatform, start_platform
+
+
+@pytest.mark.parametrize(
+    "text,kind",
+    [
+        ("database is locked", "DatabaseBusy"),
+        ("deadlock detected", "DatabaseBusy"),
+        ("database or disk is full", "StorageFull"),
+        ("could not extend file: No space left on device", "StorageFull"),
+        ("disk I/O error", "StorageFull"),
+    ],
+)
+def test_a_failing_database_is_503_and_nothing_is_written(
+    api: Api, monkeypatch: pytest.MonkeyPatch, text: str, kind: str
+) -> None:
+    def fail(dataset: Dataset, result: CommitResult) -> None:
+        raise OperationalError(text)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "STAGES", (*pipeline.STAGES, fail))
+        refused = api.post(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar"})
+    assert (refused.status_code, error_of(refused)["type"]) == (503, kind)
+    assert int(refused["Retry-After"]) > 0
+    assert refused["Cache-Control"] == "no-store"
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
+def test_what_is_a_bug_of_ours_stays_one() -> None:
+    bug = OperationalError("no such column: x")
+    assert operational_error(bug) is bug
+    assert isinstance(operational_error(OperationalError("database is locked")), errors.Unavailable)
+
+
+@pytest.mark.process
+def test_another_process_that_keeps_the_database_locked_is_503(live_platform: LivePlatform) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL has no lock on the whole database")
+    caller = Caller(live_platform)
+    (file,) = [path for path in live_platform.data_dir.glob("*.sqlite3") if "broker" not in path.name]
+    blocker = sqlite3.connect(file, isolation_level=None)
+    try:
+        blocker.execute("BEGIN IMMEDIATE")
+        answer = caller.http.post(
+            live_platform.odata_url + CURRENCIES, json={"CurrencySign": "LCK", "Name": "Locked"}, timeout=120
+        )
+    finally:
+        blocker.execute("ROLLBACK")
+        blocker.close()
+    assert answer.status_code == 503, answer.text
+    assert answer.json()["error"]["type"] == "DatabaseBusy"
+    assert caller.send("GET", f"{CURRENCIES}/$count?$filter=CurrencySign eq 'LCK'").text == "0"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("path", [CURRENCIES, "Import"])
+def test_a_client_that_goes_in_the_middle_of_its_body_leaves_nothing(live_platform: LivePlatform, path: str) -> None:
+    caller = Caller(live_platform)
+    before = caller.send("GET", f"{CURRENCIES}/$count").text
+    split = urlsplit(live_platform.odata_url)
+    assert split.hostname is not None
+    head = (
+        f"POST {split.path}{path} HTTP/1.1\r\nHost: {split.netloc}\r\nContent-Type: application/json\r\n"
+        f"Authorization: {caller.http.headers['Authorization']!s}\r\nContent-Length: 100000\r\n\r\n"
+    )
+    with socket.create_connection((split.hostname, split.port or 80)) as client:
+        client.sendall(head.encode() + b'{"CurrencySign":"GON","Name":"Gone"}')
+    assert caller.send("GET", f"{CURRENCIES}/$count").text == before
+
+
+def test_a_body_beyond_the_limit_is_413(api: Api, settings: object) -> None:
+    settings.MAX_BODY_BYTES = 50  # type: ignore[attr-defined]
+    refused = api.post(CURRENCIES, {"CurrencySign": "USD", "Name": "x" * 100})
+    assert (refused.status_code, error_of(refused)["type"]) == (413, "PayloadTooLarge")
+
+
+@pytest.mark.process
+def test_a_full_disk_is_503_and_committed_data_stays(tmp_path: Path) -> None:
+    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        pytest.skip("the disk of a PostgreSQL server is not ours to fill")
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may mount a small file system")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        with start_platform(disk / "data") as platform:
+            caller = Caller(platform)
+            # All that is left, so that the next page of the database has no place.
+            with (disk / "filler").open("wb", buffering=0) as filler:
+                try:
+                    while filler.write(b"x" * 65536):
+                        pass
+                except OSError:
+                    pass
+            statuses = set()
+            for number in range(40):
+                body = {"CurrencySign": f"F{number}", "Name": "x" * 60}
+                answer = caller.http.post(platform.odata_url + CURRENCIES, json=body, timeout=60)
+                statuses.add(answer.status_code)
+                if answer.status_code != 201:
+                    assert answer.status_code == 503, answer.text
+                    break
+            assert 503 in statuses
+            count = caller.http.get(f"{platform.odata_url}{CURRENCIES}/$count", timeout=60)
+            (disk / "filler").unlink()
+            after = caller.send("POST", CURRENCIES, {"CurrencySign": "AFT", "Name": "After"})
+            assert after.status_code == 201, after.text
+            assert count.status_code in (200, 503)
+    finally:
+        subprocess.run(["umount", str(disk)], check=False)

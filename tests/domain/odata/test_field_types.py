@@ -1,0 +1,137 @@
+"""The domain's own types and their shapes over the API (spec 02, 2.2; spec 08, 8.1 and 8.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.domain.odata.test_writing import LINES, ORDERS, PRODUCTS, order_body
+from tests.rules.cast import World
+from tests.support.api import Api, error_of, id_of
+
+PARTIES = "General_Contacts_Parties"
+PERSONS = "General_Contacts_Persons"
+COMPANIES = "General_Contacts_Companies"
+DOCUMENTS = "General_Documents_Documents"
+
+
+@pytest.fixture
+def order(api: Api, world: World) -> dict[str, Any]:
+    """An order with a line."""
+    found: dict[str, Any] = api.create(
+        f"{ORDERS}?$expand=Lines", order_body(world, {"Quantity": 1.5, "UnitPrice": 12.34})
+    )
+    return found
+
+
+def test_texts_by_language_are_upper_case_out_and_any_case_in(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    assert api.patch(product, {"Name": {"en": "Stool", "De": "Hocker"}}).status_code == 204
+    assert api.read(f"{product}?$select=Name")["Name"] == {"EN": "Stool", "DE": "Hocker"}
+    assert api.patch(product, {"Name": {"EN": None, "BG": "Стол"}}).status_code == 204
+    assert api.read(f"{product}?$select=Name")["Name"] == {"BG": "Стол"}
+
+
+def test_a_plain_text_speaks_the_callers_language(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    assert api.patch(product, {"Name": "Стул"}, Accept_Language="bg").status_code == 204
+    assert api.read(f"{product}?$select=Name")["Name"] == {"EN": "Chair", "BG": "Стул"}
+
+
+@pytest.mark.parametrize("value", [{"": "x"}, {"english": "x"}, {"EN": 1}, 5, ["x"]])
+def test_what_is_no_text_by_language_is_refused(api: Api, world: World, value: Any) -> None:
+    response = api.patch(f"{PRODUCTS}({world.product})", {"Name": value})
+    assert (response.status_code, error_of(response)["target"]) == (400, "Name")
+
+
+def test_amounts_and_quantities_carry_their_code(api: Api, order: dict[str, Any]) -> None:
+    line = api.read(f"{LINES}({id_of(order['Lines'][0])})")
+    assert line["Quantity"] == {"Value": 1.5, "Unit": "pcs"}
+    assert line["UnitPrice"] == {"Value": 12.34, "Currency": "EUR"}
+    assert line["LineAmount"] == {"Value": 18.51, "Currency": "EUR"}
+
+
+def test_the_unit_in_a_quantity_sets_the_unit_beside_it(api: Api, world: World, order: dict[str, Any]) -> None:
+    stored = api.read(f"{PRODUCTS}({world.product})")
+    dozen = api.create(
+        "General_Products_MeasurementUnits",
+        {"Code": "dz", "Name": {"EN": "dozen"}, "MeasurementCategory": stored["BaseMeasurementCategory"]},
+    )
+    line = f"{LINES}({id_of(order['Lines'][0])})"
+    response = api.patch(line, {"Quantity": {"Value": 2, "Unit": "dz"}})
+    assert response.status_code == 204, response.content
+    after = api.read(f"{line}?$select=Quantity,QuantityUnit")
+    assert after["Quantity"] == {"Value": 2, "Unit": "dz"}
+    assert after["QuantityUnit"] == {"@odata.id": dozen["@odata.id"]}
+    unknown = api.patch(line, {"Quantity": {"Value": 2, "Unit": "ell"}})
+    assert (unknown.status_code, error_of(unknown)["target"]) == (500, "Quantity")
+
+
+def test_states_are_names_and_compare_by_number(api: Api, order: dict[str, Any]) -> None:
+    assert order["State"] == "New"
+    assert api.get(f"{ORDERS}/$count?$filter=State lt 'Released'").content == b"1"
+    assert api.get(f"{ORDERS}/$count?$filter=State ge Erp.General_DocumentState'Released'").content == b"0"
+    assert api.post(f"{order['@odata.id']}/ChangeState", {"newState": "Released"}).status_code == 204
+    assert api.get(f"{ORDERS}/$count?$filter=State ge 'Released'").content == b"1"
+    changes = api.read(f"{order['@odata.id']}?$expand=StateChanges($select=NewState)")["StateChanges"]
+    assert [change["NewState"] for change in changes] == ["Released"]
+
+
+def test_enums_are_member_names_in_any_case_or_numbers(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    assert api.patch(product, {"ABCClass": "b"}).status_code == 204
+    assert api.read(f"{product}?$select=ABCClass")["ABCClass"] == "B"
+    refused = api.patch(product, {"ABCClass": "Z"})
+    assert refused.status_code == 400
+    assert "A | B | C" in error_of(refused)["message"]
+
+
+def test_a_party_is_a_person_or_a_company(api: Api, world: World) -> None:
+    person = api.create(PERSONS, {"FirstName": {"EN": "Ada"}, "LastName": {"EN": "Byron"}})
+    company = api.create(PARTIES, {"@odata.type": "#Erp.General_Contacts_Company", "Name": {"EN": "Engines"}})
+    assert company["@odata.id"].startswith(COMPANIES)
+    both = api.read(f"{PARTIES}?$filter=PartyId in ({id_of(person)},{id_of(company)})&$select=PartyName,PartyId")
+    types = {row["@odata.type"].rpartition(".")[2]: row["PartyId"] for row in both["value"]}
+    assert types == {"General_Contacts_Person": id_of(person), "General_Contacts_Company": id_of(company)}
+    for reference in (f"{PARTIES}({id_of(person)})", f"{PERSONS}({id_of(person)})"):
+        customer = f"Crm_Sales_Customers({world.customer})"
+        assert api.patch(customer, {"Party@odata.bind": reference}).status_code == 204
+        assert api.read(f"{customer}?$select=Party")["Party"] == {"@odata.id": f"{PARTIES}({id_of(person)})"}
+        assert api.get(f"Crm_Sales_Customers/$count?$filter=Party eq '{reference}'").content == b"1"
+
+
+def test_the_abstract_base_is_not_created_itself(api: Api) -> None:
+    response = api.post(PARTIES, {"PartyName": {"EN": "Nobody"}})
+    assert response.status_code == 400
+    assert "@odata.type" in error_of(response)["message"]
+
+
+def test_a_document_is_read_through_its_base_and_a_cast(api: Api, order: dict[str, Any]) -> None:
+    key = id_of(order)
+    (row,) = api.read(f"{DOCUMENTS}?$filter=DocumentId eq {key}&$select=DocumentId,DocumentNo")["value"]
+    assert (row["DocumentId"], row["DocumentNo"]) == (key, order["DocumentNo"])
+    assert row["@odata.type"] == "#Erp.Crm_Sales_SalesOrder"
+    through = api.read(f"{DOCUMENTS}({key})/Erp.Crm_Sales_SalesOrder?$select=Customer")
+    assert through["Customer"] == order["Customer"]
+
+
+def test_keys_and_calculated_members_come_when_they_are_named(api: Api, order: dict[str, Any]) -> None:
+    assert not {"Id", "DocumentId", "DisplayText", "TotalLineAmount", "Lines"} & set(api.read(order["@odata.id"]))
+    named = api.read(f"{order['@odata.id']}?$select=Default, Id,DisplayText,TotalLineAmount")
+    assert named["Id"] == id_of(order)
+    assert named["DisplayText"] == f"Sales order {order['DocumentNo']}"
+    assert named["TotalLineAmount"]["Value"] == 18.51
+    assert named["DocumentNo"] == order["DocumentNo"]
+
+
+def test_dates_times_switches_and_bytes(api: Api, order: dict[str, Any]) -> None:
+    path = order["@odata.id"]
+    body = {"DocumentDate": "2026-02-28", "ReferenceDate": "2026-02-28T23:30:00+02:00", "CreditLimitOverride": True}
+    assert api.patch(path, body).status_code == 204
+    after = api.read(f"{path}?$select=DocumentDate,ReferenceDate,CreditLimitOverride")
+    assert after["DocumentDate"] == "2026-02-28"
+    assert after["ReferenceDate"] == "2026-02-28T21:30:00Z"
+    assert after["CreditLimitOverride"] is True
+    for wrong in ({"DocumentDate": "2026-02-30"}, {"ReferenceDate": "noon"}, {"CreditLimitOverride": "maybe"}):
+        assert api.patch(path, wrong).status_code == 400

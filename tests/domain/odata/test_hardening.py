@@ -1,0 +1,143 @@
+"""What an attacker tried once: each is the caller's fault or a refusal, never InternalError (spec 07)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.domain.odata.test_writing import CURRENCIES, ORDERS, PRODUCTS, order_body
+from tests.rules.cast import World
+from tests.support.api import Api, error_of
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"ExternalId":"\\ud800"}',
+        b'{"Name":"\\udfff"}',
+        b'{"ShowOrder":"\\ud800"}',
+        b'{"\\ud800":1}',
+        b'{"ShowOrder":1000000000000000000000000000000}',
+        b'{"Name":{"EN":1000000000000000000000000000000}}',
+        b'{"IsActive":1000000000000000000000000000000}',
+    ],
+)
+def test_what_no_encoding_or_number_can_hold_is_400(api: Api, world: World, body: bytes) -> None:
+    response = api.patch(f"{CURRENCIES}({world.currency})", body)
+    assert response.status_code == 400, response.content
+
+
+def test_half_a_character_fails_its_part_of_a_batch_only(api: Api) -> None:
+    requests = [
+        {"id": "1", "method": "GET", "url": "GetVersion()"},
+        {"id": "2", "method": "GET", "url": "GetVersion()"},
+    ]
+    broken = json.dumps({"requests": requests}).replace('"2"', '"\\ud800"')
+    assert api.post("$batch", broken).status_code == 400
+    assert api.post("Import", b'{"objects":[{"@odata.type":"\\ud800"}]}').status_code == 400
+    assert api.post("BeginTransaction", b'{"model":"\\ud800"}').status_code == 400
+
+
+def test_the_last_day_of_time_has_no_days_after_it(api: Api, world: World) -> None:
+    made = api.create(ORDERS, order_body(world))
+    response = api.patch(made["@odata.id"], {"DocumentDate": "9999-12-31"})
+    assert response.status_code == 204, response.content
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{ORDERS}?$apply=aggregate(Lines with max as X)",
+        f"{ORDERS}?$apply=top(9223372036854775808)",
+        f"{ORDERS}/$count?$apply=skip(9223372036854775808)",
+        f"{ORDERS}?$top=9223372036854775808",
+    ],
+)
+def test_odd_queries_are_refused_or_answered(api: Api, path: str) -> None:
+    response = api.get(path)
+    assert response.status_code in (200, 400, 501), response.content
+
+
+@pytest.mark.parametrize(
+    "option", ["$compute=DisplayText/EN as Z", "$filter=DisplayText/EN eq 'x'", "$orderby=DisplayText/EN"]
+)
+def test_a_display_text_has_no_members(api: Api, world: World, option: str) -> None:
+    api.create(ORDERS, order_body(world))
+    refused = api.get(f"{ORDERS}?{option}")
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "UnknownProperty")
+
+
+def _chain(first: str, step: str, length: int) -> str:
+    """C0, C1 … each of which names the one before it twice."""
+    return ",".join([f"{first} as C0", *(step.format(n - 1) + f" as C{n}" for n in range(1, length))])
+
+
+DOUBLING = {
+    "texts": "$select=Z&$compute=" + _chain("'x'", "concat(C{0},C{0})", 40) + ",length(C39) as Z",
+    "numbers": "$select=Z&$compute=" + _chain("1", "C{0} add C{0}", 40) + ",C39 as Z",
+    "in $apply": "$apply=compute(" + _chain("1", "C{0} add C{0}", 40) + ")/aggregate(C39 with sum as S)",
+    "in $expand": "$expand=ProductGroup($compute=" + _chain("1", "C{0} add C{0}", 40) + ")",
+    "aliases": "$filter=@a0&" + "&".join(f"@a{n}=@a{n + 1} and @a{n + 1}" for n in range(40)) + "&@a40=Active",
+    "columns": "$compute=" + ",".join(f"GuaranteePeriodDays add {n} as C{n}" for n in range(3000)),
+}
+
+
+@pytest.mark.parametrize("asked", DOUBLING.values(), ids=list(DOUBLING))
+def test_what_grows_beyond_measure_is_refused(api: Api, world: World, asked: str) -> None:
+    refused = api.post(f"{PRODUCTS}/$query", asked, Content_Type="text/plain")
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "BadQueryOption"), refused.content
+
+
+def test_a_search_has_a_hundred_words_at_most(api: Api, world: World) -> None:
+    words = [f"NOT w{n}" for n in range(100)]
+    assert len(api.read(f"{PRODUCTS}?$search={' '.join(words)}")["value"]) == 1
+    for more in (
+        f"{PRODUCTS}?$search={' '.join([*words, 'w'])}",
+        f"{PRODUCTS}?$apply=search({' OR '.join([*words, 'w'])})",
+    ):
+        refused = api.get(more)
+        assert (refused.status_code, error_of(refused)["target"]) == (400, "$search")
+
+
+def test_computed_names_may_build_on_each_other(api: Api, world: World) -> None:
+    chain = _chain("1", "C{0} add C{0}", 11)
+    (row,) = api.read(f"{PRODUCTS}?$compute={chain}&$select=C10&$filter=C10 gt 1")["value"]
+    assert row["C10"] == 1024
+
+
+def test_expanding_everything_everywhere_is_refused_or_answered(api: Api, world: World) -> None:
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1}))
+    response = api.get(f"{made['@odata.id']}/Lines?$expand=*($levels=max)")
+    assert response.status_code in (200, 400, 501), response.content
+
+
+def test_groups_by_display_text_are_json(api: Api, world: World) -> None:
+    api.create(ORDERS, order_body(world))
+    (row,) = api.read(f"{ORDERS}?$apply=groupby((DisplayText))")["value"]
+    assert row["DisplayText"].startswith("Sales order ")
+
+
+@pytest.mark.parametrize("method,path", [("POST", ""), ("PATCH", "(11111111-1111-1111-1111-111111111111)")])
+def test_what_the_platform_alone_writes_has_no_writing_method(api: Api, method: str, path: str) -> None:
+    response: Any = api.request(method, f"Systems_Config_WebHookDeliveries{path}", {"TimeoutSeconds": -5})
+    assert (response.status_code, response["Allow"]) == (405, "GET, HEAD"), response.content
+
+
+def test_numbers_that_a_column_does_not_hold_are_refused(api: Api, world: World) -> None:
+    hook = {
+        "Code": "H1",
+        "Name": {"EN": "Hook"},
+        "RepositoryName": "General.Products.Products",
+        "URL": "https://example.com/",
+        "TimeoutSeconds": -5,
+    }
+    response = api.post("Systems_Config_WebHooks", hook)
+    assert response.status_code in (400, 500), response.content
+    assert error_of(response)["type"] != "InternalError", response.content
+
+
+def test_members_owned_by_nobody_can_be_made_beside_their_product(api: Api, world: World) -> None:
+    response = api.patch(f"{PRODUCTS}({world.product})", {"Prices": [{}]})
+    assert error_of(response)["type"] != "InternalError" if response.status_code >= 400 else True

@@ -1,0 +1,469 @@
+"""Protocol manners (spec 02, 2.6) and the forms that answers take (2.2, representation)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from foundation import errors
+from identity.changes import access_changed
+from identity.models import TrustedApplication
+from tests.domain.odata.test_writing import order_body
+from tests.rules.cast import World
+from tests.support.api import Api, error_of, id_of
+
+CURRENCIES = "General_Currencies_Currencies"
+PRODUCTS = "General_Products_Products"
+ORDERS = "Crm_Sales_SalesOrders"
+TYPES = "Systems_Documents_DocumentTypes"
+OLD_TYPES = "General_DocumentTypes"
+ORIGIN = "https://app.example"
+
+
+@pytest.fixture
+def currency(api: Api) -> dict[str, Any]:
+    """One currency."""
+    made: dict[str, Any] = api.create(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar"})
+    return made
+
+
+# --- versions, formats --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sent, answered",
+    [
+        ({}, "4.01"), ({"OData_MaxVersion": "4.01"}, "4.01"), ({"OData_MaxVersion": "4.0"}, "4.0"),
+        ({"OData_MaxVersion": "5.0"}, "4.01"), ({"OData_Version": "4.0"}, "4.0"),
+        ({"OData_Version": "4.0", "OData_MaxVersion": "4.01"}, "4.01"),
+    ],
+)  # fmt: skip
+def test_the_highest_version_that_the_caller_allows_is_answered(api: Api, sent: dict[str, str], answered: str) -> None:
+    assert api.get(CURRENCIES, **sent)["OData-Version"] == answered
+
+
+@pytest.mark.parametrize("sent", [{"OData_MaxVersion": "3.0"}, {"OData_MaxVersion": "x"}, {"OData_Version": "2.0"}])
+def test_other_versions_are_refused(api: Api, sent: dict[str, str]) -> None:
+    refused = api.get(CURRENCIES, **sent)
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "InvalidHeader")
+
+
+@pytest.mark.parametrize("level", ["none", "minimal", "full"])
+def test_metadata_levels(api: Api, currency: dict[str, Any], level: str) -> None:
+    response = api.get(currency["@odata.id"], Accept=f"application/json;odata.metadata={level}")
+    assert f"odata.metadata={level}" in response["Content-Type"]
+    names = {name for name in response.json() if name.startswith("@")}
+    if level == "none":
+        assert names == set()
+    else:
+        assert {"@odata.context", "@odata.id", "@odata.etag"} <= names
+    assert ("@odata.type" in names) == (level == "full")
+
+
+def test_the_format_option_wins_over_accept(api: Api, currency: dict[str, Any]) -> None:
+    path = f"{currency['@odata.id']}?$format=application/json;odata.metadata=none"
+    assert "@odata.id" not in api.read(path, Accept="application/xml")
+    assert api.get(f"{CURRENCIES}?$format=json", Accept="text/csv").status_code == 200
+    assert api.get(f"{CURRENCIES}?$format=atom").status_code == 406
+    assert api.get(CURRENCIES, Accept="application/xml").status_code == 406
+    assert api.get(CURRENCIES, Accept="application/xml, application/json;q=0.1").status_code == 200
+
+
+def test_decimals_are_strings_where_the_caller_cannot_hold_them(api: Api, world: World) -> None:
+    made = api.create(ORDERS, order_body(world, {"Quantity": {"Value": 3, "Unit": "pcs"}, "UnitPrice": 2}))
+    path = f"{made['@odata.id']}/Lines?$count=true"
+    plain = api.read(path)["value"][0]
+    strings = api.read(path, Accept="application/json;IEEE754Compatible=true")
+    assert plain["Quantity"]["Value"] == 3
+    assert isinstance(strings["value"][0]["Quantity"]["Value"], str)
+    assert strings["@odata.count"] == "1"
+
+
+def test_nulls_are_left_out_on_request(api: Api, currency: dict[str, Any]) -> None:
+    whole, skipped = api.read(currency["@odata.id"]), api.read(f"{currency['@odata.id']}?options=skipnulls")
+    assert None in whole.values()
+    assert skipped == {name: value for name, value in whole.items() if value is not None}
+    preferred = api.get(currency["@odata.id"], Prefer="omit-values=nulls")
+    assert (preferred.json(), preferred["Preference-Applied"]) == (skipped, "omit-values=nulls")
+    rows = api.get(f"{CURRENCIES}?$filter=CurrencySign eq 'USD'", Prefer="omit-values=nulls, maxpagesize=5")
+    assert rows["Preference-Applied"] == "odata.maxpagesize=5, omit-values=nulls"
+    assert None not in rows.json()["value"][0].values()
+
+
+@pytest.mark.parametrize(
+    "asked, applied",
+    [("2", "2"), ("5000", "1000"), ("9" * 5000, "1000"), ("0", None), ("-1", None), ("\xb2", None), ("x", None)],
+)
+def test_a_page_is_as_large_as_preferred_up_to_the_largest(
+    api: Api, currency: dict[str, Any], asked: str, applied: str | None
+) -> None:
+    answered = api.get(CURRENCIES, Prefer=f"odata.maxpagesize={asked}")
+    assert answered.status_code == 200, answered.content
+    assert answered.headers.get("Preference-Applied") == (applied and f"odata.maxpagesize={applied}")
+
+
+def test_the_default_members_and_what_is_named(api: Api, world: World) -> None:
+    path = f"{PRODUCTS}({world.product})"
+    default = api.read(path)
+    assert "PartNumber" in default
+    assert default["ProductGroup"] == {"@odata.id": f"General_Products_ProductGroups({world.group})"}
+    assert not {"Id", "DisplayText", "Codes"} & set(default)
+    more = api.read(f"{path}?$select=DEFAULT, Id")
+    assert more["Id"] == world.product
+    assert set(default) - {"@odata.context"} <= set(more)
+    assert "PartNumber" not in api.read(f"{path}?$select=Id")
+
+
+# --- methods and bodies -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method, path, allowed",
+    [
+        ("PATCH", CURRENCIES, "GET, HEAD, POST"), ("POST", "{entity}", "GET, HEAD, PATCH, PUT, DELETE"),
+        ("POST", f"{CURRENCIES}/$count", "GET, HEAD"), ("POST", "GetVersion()", "GET, HEAD"),
+        ("GET", "BeginTransaction", "POST"), ("DELETE", "$metadata", "GET, HEAD"), ("POST", "", "GET, HEAD"),
+        ("GET", "$batch", "POST"), ("GET", f"{CURRENCIES}/$query", "POST"),
+    ],
+)  # fmt: skip
+def test_a_wrong_method_is_405_and_says_which_are_right(
+    api: Api, currency: dict[str, Any], method: str, path: str, allowed: str
+) -> None:
+    refused = api.request(method, path.format(entity=currency["@odata.id"]), {} if method != "GET" else None)
+    assert (refused.status_code, refused["Allow"]) == (405, allowed)
+    assert error_of(refused)["code"] == errors.METHOD_NOT_ALLOWED.number
+
+
+def test_an_unknown_method_is_405(api: Api) -> None:
+    assert api.request("BREW", CURRENCIES).status_code == 405
+
+
+def test_options_says_what_is_allowed(api: Api, currency: dict[str, Any]) -> None:
+    assert api.request("OPTIONS", CURRENCIES)["Allow"] == "GET, HEAD, POST, OPTIONS"
+    assert api.request("OPTIONS", currency["@odata.id"])["Allow"] == "GET, HEAD, PATCH, PUT, DELETE, OPTIONS"
+    assert api.request("OPTIONS", "BeginTransaction")["Allow"] == "POST, OPTIONS"
+
+
+def test_head_is_get_without_a_body(api: Api, currency: dict[str, Any]) -> None:
+    got, head = api.get(currency["@odata.id"]), api.request("HEAD", currency["@odata.id"])
+    assert (head.status_code, head.content) == (200, b"")
+    assert head["ETag"] == got["ETag"]
+    assert head["Content-Type"] == got["Content-Type"]
+    assert head["Content-Length"] == str(len(got.content))
+
+
+@pytest.mark.parametrize("sent", ["text/plain", "application/xml", "multipart/form-data; boundary=x"])
+def test_a_body_that_is_not_json_is_415(api: Api, sent: str) -> None:
+    refused = api.post(CURRENCIES, '{"CurrencySign": "USD"}', Content_Type=sent)
+    assert (refused.status_code, error_of(refused)["type"]) == (415, "UnsupportedMediaType")
+
+
+def test_a_query_may_stand_in_the_body(api: Api, currency: dict[str, Any]) -> None:
+    asked = "$filter=" + " or ".join(f"CurrencySign eq 'X{n}'" for n in range(700)) + " or CurrencySign eq 'USD'"
+    assert len(asked) > 8192
+    answered = api.post(f"{CURRENCIES}/$query?$count=true", asked, Content_Type="text/plain")
+    assert answered.status_code == 200
+    assert [row["CurrencySign"] for row in answered.json()["value"]] == ["USD"]
+    assert answered.json()["@odata.count"] == 1
+    wrong = api.post(f"{CURRENCIES}/$query", asked, Content_Type="application/json")
+    assert wrong.status_code == 415
+
+
+def test_urls_of_8_kb_are_read(api: Api, currency: dict[str, Any]) -> None:
+    asked = "$filter=CurrencySign in (" + ",".join(f"'{n:05}'" for n in range(980)) + ",'USD')"
+    assert 7800 < len(asked) < 8192
+    assert len(api.read(f"{CURRENCIES}?{asked}")["value"]) == 1
+
+
+@pytest.mark.parametrize(
+    "path", ["{0}?$filter=CurrencySign eq null", "{0}?$top=1", "{0}?$count=true", "{0}/Name?$orderby=Name", "?$top=1",
+             "$metadata?$filter=true", "$metadata?$select=Id", "{0}?$skiptoken=x"],
+)  # fmt: skip
+def test_options_that_choose_among_many_are_refused_where_there_is_one(
+    api: Api, currency: dict[str, Any], path: str
+) -> None:
+    refused = api.get(path.format(currency["@odata.id"]))
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "BadQueryOption")
+    assert error_of(refused)["target"] == path.partition("?")[2].partition("=")[0]
+
+
+def test_shaping_a_property_is_named_as_not_offered(api: Api, currency: dict[str, Any]) -> None:
+    refused = api.get(f"{currency['@odata.id']}/Name?$select=EN")
+    assert (refused.status_code, error_of(refused)["type"]) == (501, "NotSupported")
+
+
+def test_documents_take_their_own_options_and_those_of_callers(api: Api) -> None:
+    assert api.get("$metadata?$format=json&$schemaversion=*&mine=1").status_code == 200
+    assert api.get("?$format=json&mine=1").status_code == 200
+
+
+def test_an_entity_can_be_named_by_its_id(api: Api, currency: dict[str, Any]) -> None:
+    id = currency["@odata.id"]
+    for named in (id, f"http://testserver/api/domain/odata/{id}"):
+        assert api.read(f"$entity?$id={named}&$select=CurrencySign")["CurrencySign"] == "USD"
+    for wrong in ("$entity", f"$entity?$id={CURRENCIES}", "$entity?$id=$metadata"):
+        assert api.get(wrong).status_code == 400
+    assert api.get(f"$entity?$id={CURRENCIES}(00000000-0000-7000-8000-999999999999)").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path, type",
+    [
+        ("Nothing", "UnknownEntitySet"), (f"{CURRENCIES}?$filter=$root/Nothing(1)/A eq 1", "UnknownEntitySet"),
+        ("{0}/Nothing", "UnknownOperation"), (f"{CURRENCIES}/Nothing", "UnknownOperation"),
+        (f"{CURRENCIES}?$filter=Nothing", "UnknownProperty"), (f"{CURRENCIES}?$orderby=Nothing", "UnknownProperty"),
+        ("{0}?$select=Nothing", "UnknownProperty"), (f"{CURRENCIES}?$nothing=1", "BadUrl"),
+        ("{0}/CustomProperty_nothing", "UnknownProperty"), ("{0}/Name?$expand=Nothing", None),
+    ],
+)  # fmt: skip
+def test_unknown_names_are_400_wherever_they_stand(
+    api: Api, currency: dict[str, Any], path: str, type: str | None
+) -> None:
+    refused = api.get(path.format(currency["@odata.id"]))
+    assert refused.status_code == (400 if type else 501), refused.content
+    assert type is None or error_of(refused)["type"] == type
+    assert "Nothing".lower() in error_of(refused)["message"].lower() or type is None
+
+
+def test_behind_a_null_reference_everything_is_null(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    for path in ("PurchaseMeasurementUnit", "PurchaseMeasurementUnit/$ref", "PurchaseMeasurementUnit/Code",
+                 "PurchaseMeasurementUnit/Code/$value", "Description", "Description/$value"):  # fmt: skip
+        answered = api.get(f"{product}/{path}")
+        assert (answered.status_code, answered.content) == (204, b""), path
+    assert api.get(f"{product}/PurchaseMeasurementUnit/Nothing").status_code == 400
+
+
+NOT_OFFERED = (
+    (f"{ORDERS}?$expand=Lines($apply=aggregate($count as n))", "$apply"),
+    (f"{ORDERS}?$apply=join(Lines as L)", "join"),
+    (f"{ORDERS}?$apply=outerjoin(Lines as L)", "outerjoin"),
+    (f"{ORDERS}?$apply=nest(groupby((State)) as G)", "nest"),
+    (f"{ORDERS}?$apply=addnested(Lines,aggregate($count as n) as G)", "addnested"),
+    (f"{ORDERS}?$apply=ancestors($root/{ORDERS},H,Id,filter(Void))", "ancestors"),
+    (f"{ORDERS}?$apply=descendants($root/{ORDERS},H,Id,filter(Void))", "descendants"),
+    (f"{ORDERS}?$apply=traverse($root/{ORDERS},H,Id,preorder)", "traverse"),
+    (f"{ORDERS}?$apply=aggregate(Forecast)", "custom aggregates"),
+    (f"{ORDERS}?$apply=aggregate(TotalLineAmountValue with Mine.median as M)", "Mine.median"),
+    (f"{ORDERS}?$apply=aggregate(Lines/Quantity with average as A)", "average"),
+    (f"{ORDERS}?$filter=hassubset([1,2],[1])", "hassubset"),
+    (f"{ORDERS}?$filter=hassubsequence([1,2],[1])", "hassubsequence"),
+    (f"{ORDERS}?$index=1", "$index"),
+    ("$all", "$all"),
+    (f"$crossjoin({ORDERS},{PRODUCTS})", "crossjoin"),
+    (f"{ORDERS}/$each", "$each"),
+    (f"{ORDERS}?$filter=geo.length(DocumentNo) eq 1", "Spatial functions"),
+    (f"{ORDERS}?$filter=DocumentNo eq geography'SRID=0;Point(1 2)'", "Spatial values"),
+)
+
+
+@pytest.mark.parametrize("path, named", NOT_OFFERED, ids=[named for _, named in NOT_OFFERED])
+def test_what_is_not_offered_is_501_and_named(api: Api, path: str, named: str) -> None:
+    refused = api.get(path)
+    assert (refused.status_code, error_of(refused)["type"]) == (501, "NotSupported")
+    assert named in error_of(refused)["message"]
+
+
+def test_links_write_a_space_as_every_reader_understands_it(api: Api, currency: dict[str, Any]) -> None:
+    api.create(CURRENCIES, {"CurrencySign": "GBP", "Name": "Pound"})
+    link = api.read(f"{CURRENCIES}?$orderby=CurrencySign desc", Prefer="maxpagesize=1")["@odata.nextLink"]
+    assert "$orderby=CurrencySign%20desc" in link
+
+
+def test_a_longer_url_is_414_and_says_what_to_send_instead(api: Api, currency: dict[str, Any]) -> None:
+    asked = "$filter=CurrencySign in (" + ",".join(f"'{n:05}'" for n in range(1100)) + ",'USD')"
+    refused = api.get(f"{CURRENCIES}?{asked}")
+    assert (refused.status_code, error_of(refused)["type"]) == (414, "UrlTooLong")
+    assert f"POST {CURRENCIES}/$query" in error_of(refused)["message"]
+    assert len(api.post(f"{CURRENCIES}/$query", asked, Content_Type="text/plain").json()["value"]) == 1
+
+
+def test_links_of_a_long_query_can_be_followed(api: Api, currency: dict[str, Any]) -> None:
+    api.create(CURRENCIES, {"CurrencySign": "GBP", "Name": "Pound"})
+    asked = (
+        "$filter=CurrencySign in (" + ",".join(f"'{n:05}'" for n in range(1100)) + ",'USD','GBP')&$select=CurrencySign"
+    )
+    first = api.post(f"{CURRENCIES}/$query", asked, Content_Type="text/plain", Prefer="maxpagesize=1").json()
+    second = api.read(first["@odata.nextLink"].partition("/odata/")[2])
+    assert {row["CurrencySign"] for row in first["value"] + second["value"]} == {"USD", "GBP"}
+    assert "@odata.nextLink" not in second
+
+
+def test_the_root_with_and_without_a_slash(api: Api) -> None:
+    for path in ("/api/domain/odata", "/api/domain/odata/"):
+        body = api.client.get(path, headers={"Authorization": f"Bearer {api.token}"}).json()
+        assert body["@odata.context"] == "http://testserver/api/domain/odata/$metadata"
+        assert {entry["kind"] for entry in body["value"]} == {"EntitySet", "FunctionImport"}
+    assert "@odata.context" not in api.read("", Accept="application/json;odata.metadata=none")
+
+
+# --- headers ------------------------------------------------------------------------------------------------------
+
+
+def test_data_is_not_stored_and_varies(api: Api, currency: dict[str, Any]) -> None:
+    for path in (CURRENCIES, currency["@odata.id"], f"{CURRENCIES}/$count", f"{currency['@odata.id']}/Name"):
+        response = api.get(path)
+        assert response["Cache-Control"] == "no-store"
+        assert {"Accept", "Accept-Encoding", "Origin"} <= {part.strip() for part in response["Vary"].split(",")}
+
+
+@pytest.mark.parametrize(
+    "query, cookie, header, language",
+    [
+        ("", "", "", "en"), ("", "", "bg-BG,en;q=0.5", "bg"), ("", "c=de|uic=de", "bg", "de"),
+        ("?culture=bg", "c=de|uic=de", "fr", "bg"),
+    ],
+)  # fmt: skip
+def test_the_language_comes_from_query_cookie_header(
+    api: Api, world: World, query: str, cookie: str, header: str, language: str
+) -> None:
+    sent = {"Accept_Language": header, "Cookie": f".AspNetCore.Culture={cookie}"}
+    path = f"{PRODUCTS}({world.product})?$select=DisplayText"
+    response = api.get(f"{path}{query.replace('?', '&')}", **{name: value for name, value in sent.items() if value})
+    assert response["Content-Language"] == language
+    assert response.json()["DisplayText"] == {"bg": "Стол"}.get(language, "Chair")
+
+
+def test_large_answers_are_compressed_for_who_wants_it(api: Api) -> None:
+    plain = api.get("$metadata")
+    packed = api.get("$metadata", Accept_Encoding="br, gzip;q=0.5")
+    assert packed["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content
+    assert packed["ETag"] == plain["ETag"]
+    services = api.get("", Accept_Encoding="gzip")
+    assert services["Content-Encoding"] == "gzip"
+    assert json.loads(gzip.decompress(services.content)) == api.read("")
+    assert "Content-Encoding" not in api.get("", Accept_Encoding="gzip;q=0")
+    assert "Content-Encoding" not in api.get(f"{CURRENCIES}/$count", Accept_Encoding="gzip")
+
+
+# --- CORS ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def app_with_origin(api: Api) -> TrustedApplication:
+    """The calling application has a login URL at ORIGIN; another one has another."""
+    application = TrustedApplication.objects.get(application_uri="ServiceDemoClient")
+    application.impersonate_login_url = f"{ORIGIN}/signed-in"
+    application.save()
+    access_changed(TrustedApplication)
+    return application
+
+
+def test_a_preflight_needs_no_token(api: Api, app_with_origin: TrustedApplication) -> None:
+    sent = {"Origin": ORIGIN, "Access-Control-Request-Method": "PATCH"}
+    answered: Any = api.client.options(f"/api/domain/odata/{CURRENCIES}", headers=sent)
+    assert answered.status_code == 204
+    assert answered["Access-Control-Allow-Origin"] == ORIGIN
+    assert "PATCH" in answered["Access-Control-Allow-Methods"]
+    assert "Authorization" in answered["Access-Control-Allow-Headers"]
+    foreign: Any = api.client.options(
+        f"/api/domain/odata/{CURRENCIES}", headers={**sent, "Origin": "https://evil.example"}
+    )
+    assert "Access-Control-Allow-Origin" not in foreign
+
+
+def test_scripts_of_the_applications_origin_may_read_answers_and_failures(
+    api: Api, app_with_origin: TrustedApplication
+) -> None:
+    for path in (CURRENCIES, "Nothing"):
+        answered = api.get(path, Origin=ORIGIN)
+        assert answered["Access-Control-Allow-Origin"] == ORIGIN
+        assert "ETag" in answered["Access-Control-Expose-Headers"]
+    assert "Access-Control-Allow-Origin" not in api.get(CURRENCIES, Origin="https://evil.example")
+    other = TrustedApplication.objects.exclude(pk=app_with_origin.pk).first()
+    assert other is not None
+    other.impersonate_login_url = "https://other.example/in"
+    other.save()
+    access_changed(TrustedApplication)
+    assert "Access-Control-Allow-Origin" not in api.get(CURRENCIES, Origin="https://other.example")
+
+
+# --- former names -------------------------------------------------------------------------------------------------
+
+
+def _ways_to_name_a_set(api: Api, world: World) -> list[tuple[str, Any]]:
+    """What the answers say where a former name stands in a path, a filter, a reference, and as a type."""
+    type_id = world.document_type
+    made = api.post(ORDERS, {**order_body(world), "DocumentType@odata.bind": f"{OLD_TYPES}({type_id})"})
+    return [
+        ("path", api.get(f"{OLD_TYPES}({type_id})")),
+        ("filter", api.get(f"{ORDERS}?$filter=DocumentType eq '{OLD_TYPES}({type_id})'")),
+        ("escaped", api.get(f"{ORDERS}?$filter=DocumentType%20eq%20%27{OLD_TYPES}%28{type_id}%29%27")),
+        ("reference", made),
+        (
+            "type",
+            api.patch(f"{TYPES}({type_id})", {"@odata.type": "#Erp.General_DocumentType", "Code": "SO2"}),
+        ),
+    ]
+
+
+def test_former_names_are_understood_and_warned_of(api: Api, world: World) -> None:
+    for where, answered in _ways_to_name_a_set(api, world):
+        assert answered.status_code < 300, (where, answered.content)
+        assert answered["Warning"].startswith("299 - "), where
+        assert "is now called Systems_Documents_DocumentType" in answered["Warning"]
+    assert "Warning" not in api.get(f"{TYPES}({world.document_type})")
+
+
+def test_former_names_can_be_refused(api: Api, world: World, settings: Any) -> None:
+    settings.REFUSE_RENAMED_SETS = True
+    for where, answered in _ways_to_name_a_set(api, world):
+        assert answered.status_code == 400, where
+        assert error_of(answered)["type"] == "RenamedEntitySet"
+    assert api.get(f"{TYPES}({world.document_type})").status_code == 200
+
+
+# --- conditions ---------------------------------------------------------------------------------------------------
+
+
+def test_an_entity_that_the_caller_has_is_304(api: Api, currency: dict[str, Any]) -> None:
+    path, etag = currency["@odata.id"], currency["@odata.etag"]
+    for given in (etag, f'"0", {etag}', etag.removeprefix("W/"), "*"):
+        unchanged = api.get(path, If_None_Match=given)
+        assert (unchanged.status_code, unchanged.content, unchanged["ETag"]) == (304, b"", etag)
+    api.patch(path, {"Name": "US dollar"})
+    assert api.get(path, If_None_Match=etag).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "method, body", [("PATCH", {"Name": "x"}), ("PUT", {"CurrencySign": "USD", "Name": "x"}), ("DELETE", None)]
+)
+def test_what_somebody_else_has_changed_is_412(
+    api: Api, currency: dict[str, Any], method: str, body: dict[str, str] | None
+) -> None:
+    path, etag = currency["@odata.id"], currency["@odata.etag"]
+    api.patch(path, {"Name": "US dollar"})
+    refused = api.request(method, path, body, If_Match=etag)
+    assert (refused.status_code, error_of(refused)["type"]) == (412, "PreconditionFailed")
+    assert api.read(path)["Name"] == "US dollar"
+    assert api.request(method, path, body, If_Match=api.get(path)["ETag"]).status_code == 204
+
+
+def test_the_version_in_the_body_does_the_same(api: Api, currency: dict[str, Any]) -> None:
+    path = currency["@odata.id"]
+    api.patch(path, {"Name": "US dollar"})
+    assert api.patch(path, {"Name": "x", "ObjectVersion": 1}).status_code == 412
+    assert api.patch(path, {"Name": "x", "ObjectVersion": 2}).status_code == 204
+
+
+def test_bound_actions_heed_if_match(api: Api, world: World) -> None:
+    order = api.create(ORDERS, order_body(world, {"Quantity": 1, "UnitPrice": 2}))
+    stale = order["@odata.etag"]
+    api.patch(order["@odata.id"], {"DocumentNotes": "changed"})
+    action = f"{order['@odata.id']}/Recalculate"
+    refused = api.post(action, {}, If_Match=stale)
+    assert (refused.status_code, error_of(refused)["type"]) == (412, "PreconditionFailed")
+    assert api.post(action, {}, If_Match=api.get(order["@odata.id"])["ETag"]).status_code == 204
+    assert api.post(action, {}, If_Match="*").status_code == 204
+
+
+def test_a_line_is_guarded_by_its_orders_version(api: Api, world: World) -> None:
+    order = api.create(f"{ORDERS}?$expand=Lines", order_body(world, {"Quantity": 1, "UnitPrice": 2}))
+    line = order["Lines"][0]["@odata.id"]
+    api.patch(order["@odata.id"], {"DocumentNotes": "changed"})
+    assert api.patch(line, {"Notes": "x"}, If_Match=order["@odata.etag"]).status_code == 412
+    assert id_of(order)

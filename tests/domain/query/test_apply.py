@@ -1,0 +1,221 @@
+"""$apply compared with plain Python over the same rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from domain.model.registry import repositories
+from domain.odata.syntax import parse_query_options
+from domain.query import count
+from foundation import errors
+from identity.context import CallContext
+from tests.domain.query.conftest import Ask, reads
+from tests.domain.query.reference import Row
+
+SET, PRICES = "General_Products_Products", "Crm_Pricing_ProductPrices"
+
+
+def grouped(rows: list[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """Rows by key."""
+    made: dict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        made[key(row)].append(row)
+    return made
+
+
+def prices_of(products: list[Row]) -> list[Row]:
+    """All prices."""
+    return [price for product in products for price in product["Prices"]]
+
+
+def number(value: Any) -> Decimal | None:
+    """A JSON number, exactly as written."""
+    return None if value is None else Decimal(str(value))
+
+
+def test_groups_count_and_aggregate(products: list[Row], ask: Ask) -> None:
+    sums = "MinimalSalesQuantityBase with sum as S,MinimalSalesQuantityBase with min as Low"
+    others = "$count as N,ScrapRate with max as High,PartNumber with countdistinct as D"
+    body = ask(SET, f"$apply=groupby((ABCClass),aggregate({sums},{others}))")
+    expected = grouped(products, lambda row: row["ABCClass"])
+    assert {row["ABCClass"] for row in body["value"]} == set(expected)
+    for row in body["value"]:
+        rows = expected[row["ABCClass"]]
+        known = [each["MinimalSalesQuantityBase"] for each in rows if each["MinimalSalesQuantityBase"] is not None]
+        assert row["N"] == len(rows)
+        assert number(row["S"]) == (sum(known) if known else None)
+        assert number(row["Low"]) == min(known, default=None)
+        assert number(row["High"]) == max(each["ScrapRate"] for each in rows)
+        assert row["D"] == len({each["PartNumber"] for each in rows})
+
+
+def test_grouping_by_paths_and_references_nests(products: list[Row], ask: Ask) -> None:
+    body = ask(SET, "$apply=groupby((ProductGroup/ParentGroup/Code,CostingCurrency),aggregate($count as N))")
+    expected = grouped(
+        products,
+        lambda row: (
+            row["ProductGroup"]["ParentGroup"] and row["ProductGroup"]["ParentGroup"]["Code"],
+            row["CostingCurrency"] and row["CostingCurrency"]["Id"],
+        ),
+    )
+    assert body["@odata.context"].endswith(
+        "#General_Products_Products(ProductGroup(ParentGroup(Code)),CostingCurrency,N)"
+    )
+    found = {}
+    for row in body["value"]:
+        link = row["CostingCurrency"]
+        key = link["Id"] if link is not None else None
+        assert link == (key and {"@odata.id": f"General_Currencies_Currencies({key})", "Id": key})
+        found[row["ProductGroup"]["ParentGroup"]["Code"], key] = row["N"]
+    assert found == {key: len(rows) for key, rows in expected.items()}
+
+
+def test_amounts_are_kept_apart_by_their_currency(products: list[Row], ask: Ask) -> None:
+    body = ask(PRICES, "$apply=groupby((IsActive),aggregate(Price with sum as Total))")
+    expected = grouped(prices_of(products), lambda row: (row["IsActive"], row["Currency"]["CurrencySign"]))
+    found = {(row["IsActive"], row["Total"]["Currency"]): number(row["Total"]["Value"]) for row in body["value"]}
+    assert found == {key: sum(row["Price"] for row in rows) for key, rows in expected.items()}
+    bare = ask(PRICES, "$apply=aggregate(PriceValue with sum as Total)")["value"]
+    assert number(bare[0]["Total"]) == sum(row["Price"] for row in prices_of(products))
+
+
+def test_averages_ignore_null(products: list[Row], ask: Ask) -> None:
+    row = ask(SET, "$apply=aggregate(GuaranteePeriodDays with average as A)")["value"][0]
+    known = [each["GuaranteePeriodDays"] for each in products if each["GuaranteePeriodDays"] is not None]
+    assert row["A"] == pytest.approx(sum(known) / len(known), abs=1e-9)
+
+
+def test_filters_before_and_behind_a_grouping(products: list[Row], ask: Ask) -> None:
+    apply = (
+        "filter(Active)/groupby((ProductGroup/Code),aggregate($count as N))/filter(N gt 1)/compute(N mul 2 as Twice)"
+    )
+    body = ask(SET, f"$apply={apply}&$filter=Twice lt 100&$orderby=N desc,ProductGroup/Code&$count=true")
+    expected = grouped([row for row in products if row["Active"]], lambda row: row["ProductGroup"]["Code"])
+    counted = sorted(((-len(rows), code) for code, rows in expected.items() if len(rows) > 1))
+    assert [(-row["N"], row["ProductGroup"]["Code"]) for row in body["value"]] == counted
+    assert [row["Twice"] for row in body["value"]] == [-2 * n for n, _ in counted]
+    assert body["@odata.count"] == len(counted)
+
+
+def test_a_filter_that_names_what_only_the_entities_have_is_asked_before(products: list[Row], ask: Ask) -> None:
+    body = ask(SET, "$apply=groupby((ABCClass),aggregate($count as N))&$filter=GuaranteePeriodDays gt 300")
+    kept = [row for row in products if (row["GuaranteePeriodDays"] or 0) > 300]
+    assert {row["ABCClass"]: row["N"] for row in body["value"]} == {
+        key: len(rows) for key, rows in grouped(kept, lambda row: row["ABCClass"]).items()
+    }
+    for wrong in ("GuaranteePeriodDays gt N", "Nothing eq 1", "N gt 1 and Nothing eq 1"):
+        with pytest.raises(errors.BadRequest):
+            ask(SET, f"$apply=groupby((ABCClass),aggregate($count as N))&$filter={wrong}")
+
+
+def test_month_of_a_date(products: list[Row], ask: Ask) -> None:
+    body = ask(PRICES, "$apply=groupby((yearmonth(FromDate)),aggregate($count as N))")
+    expected = grouped(prices_of(products), lambda row: row["FromDate"] and f"{row['FromDate']:%Y-%m}")
+    assert {row["yearmonth"]: row["N"] for row in body["value"]} == {key: len(rows) for key, rows in expected.items()}
+
+
+def test_collections_are_aggregated_for_each_row(products: list[Row], ask: Ask) -> None:
+    body = ask(SET, "$apply=groupby((ABCClass),aggregate(Prices/$count as N,Prices/PriceValue with max as M))")
+    for row in body["value"]:
+        rows = [price for product in products if product["ABCClass"] == row["ABCClass"] for price in product["Prices"]]
+        assert row["N"] == len(rows)
+        assert number(row["M"]) == max((price["Price"] for price in rows), default=None)
+
+
+def test_the_greatest_and_the_least(products: list[Row], ask: Ask) -> None:
+    body = ask(SET, "$apply=topcount(3,GuaranteePeriodDays)&$select=GuaranteePeriodDays")
+    known = sorted(
+        (row["GuaranteePeriodDays"] for row in products if row["GuaranteePeriodDays"] is not None), reverse=True
+    )
+    assert sorted((row["GuaranteePeriodDays"] for row in body["value"]), reverse=True) == known[:3]
+    groups = ask(SET, "$apply=groupby((ProductGroup/Code),aggregate($count as N))/bottomcount(2,N)")["value"]
+    sizes = sorted(len(rows) for rows in grouped(products, lambda row: row["ProductGroup"]["Code"]).values())
+    assert sorted(row["N"] for row in groups) == sizes[:2]
+
+
+def test_rows_stay_entities_until_they_are_grouped(products: list[Row], ask: Ask) -> None:
+    apply = "filter(Active)/orderby(PartNumber desc)/top(3)/compute(1 add 1 as Two)"
+    body = ask(SET, f"$apply={apply}&$select=Id,Two&$expand=Prices($select=Id)")
+    active = sorted((row for row in products if row["Active"]), key=lambda row: row["PartNumber"], reverse=True)[:3]
+    assert [row["Id"] for row in body["value"]] == [row["Id"] for row in active]
+    assert [len(row["Prices"]) for row in body["value"]] == [len(row["Prices"]) for row in active]
+    assert all(row["Two"] == 2 for row in body["value"])
+
+
+def test_concatenation_and_rollup(products: list[Row], ask: Ask) -> None:
+    body = ask(SET, "$apply=concat(top(2),aggregate($count as N))&$count=true")
+    assert [row.get("N") for row in body["value"]] == [None, None, len(products)]
+    assert body["@odata.count"] == 3
+    rows = ask(SET, "$apply=groupby((rollup(ABCClass,Active)),aggregate($count as N))")["value"]
+    whole = grouped(products, lambda row: (row["ABCClass"], row["Active"]))
+    sums = grouped(products, lambda row: (row["ABCClass"], None))
+    assert {(row["ABCClass"], row["Active"]): row["N"] for row in rows} == {
+        key: len(each) for key, each in {**whole, **sums}.items()
+    }
+
+
+def test_groups_can_be_expanded(products: list[Row], ask: Ask) -> None:
+    body = ask(SET, "$apply=groupby((ProductGroup),aggregate($count as N))/expandgroup=ProductGroup($select=Code)")
+    expected = {code: len(rows) for code, rows in grouped(products, lambda row: row["ProductGroup"]["Code"]).items()}
+    assert {row["ProductGroup"]["Code"]: row["N"] for row in body["value"]} == expected
+    beside = ask(SET, "$apply=groupby((ProductGroup),aggregate($count as N))&expandgroup=ProductGroup($select=Code)")
+    assert beside == body
+
+
+def test_groups_are_paged_in_a_total_order(products: list[Row], ask: Ask) -> None:
+    options = "$apply=groupby((PartNumber,ABCClass))&$orderby=ABCClass desc"
+    everything = ask(SET, options)["value"]
+    seen: list[Any] = []
+    token = ""
+    while True:
+        body = ask(SET, f"{options}&$skiptoken={token}" if token else options, max_page_size=7)
+        seen += body["value"]
+        if "@odata.nextLink" not in body:
+            break
+        token = unquote(body["@odata.nextLink"].partition("$skiptoken=")[2])
+    assert seen == everything
+
+
+def test_counting_and_the_number_of_queries(products: list[Row], ask: Ask, context: CallContext) -> None:
+    repository = repositories["General.Products.Products"]
+    options = parse_query_options("$apply=groupby((ProductGroup/Code))")
+    assert count(repository, options, context) == len(grouped(products, lambda row: row["ProductGroup"]["Code"]))
+    with CaptureQueriesContext(connection) as captured:
+        ask(SET, "$apply=groupby((ProductGroup),aggregate(Prices/$count as N))")
+    assert len(reads(captured)) == 1
+
+
+@pytest.mark.parametrize(
+    "apply, named",
+    [
+        ("ancestors($root/X,Q,Id,filter(Active))", "ancestors"),
+        ("join(Prices as P)", "join"),
+        ("nest(groupby((ABCClass)) as G)", "nest"),
+        ("aggregate(Prices/PriceValue with average as A)", "average"),
+        ("aggregate(PartNumber with Custom.method as A)", "Custom.method"),
+    ],
+)
+def test_what_is_not_offered_is_named(products: list[Row], ask: Ask, apply: str, named: str) -> None:
+    with pytest.raises(errors.NotSupported) as failure:
+        ask(SET, f"$apply={apply}")
+    assert named.lower() in str(failure.value).lower()
+
+
+@pytest.mark.parametrize("apply", ["aggregate(PartNumber with sum as S)", "groupby((Nothing))", "filter(PartNumber)"])
+def test_what_cannot_be_is_refused(products: list[Row], ask: Ask, apply: str) -> None:
+    with pytest.raises(errors.BadRequest):
+        ask(SET, f"$apply={apply}")
+
+
+def test_decimals_of_sums_are_exact(products: list[Row], ask: Ask) -> None:
+    body = ask(SET, "$apply=aggregate(ScrapRate with sum as S)")
+    assert orjson.dumps(body["value"][0]["S"]).decode() == f"{sum(row['ScrapRate'] for row in products).normalize():f}"

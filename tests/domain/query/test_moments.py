@@ -1,0 +1,38 @@
+"""Arithmetic of moments and durations on both databases (OData URL Conventions 4.01, 5.1.1.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.domain.query.conftest import Ask
+from tests.domain.query.reference import Row
+
+SET = "General_Products_Products"
+LATER = "CreationTime add duration'P1DT2H0.5S'"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        f"({LATER}) sub CreationTime eq duration'P1DT2H0.5S'",
+        f"CreationTime sub ({LATER}) eq duration'-P1DT2H0.5S'",
+        "CreationTime sub CreationTime eq duration'PT0S'",
+        f"totalseconds(({LATER}) sub CreationTime) eq 93600.5",
+        "now() sub CreationTime gt duration'-P1D'",
+        "CreationTime sub duration'PT1H' lt CreationTime",
+        "date(CreationTime) sub date(CreationTime) eq duration'PT0S'",
+        f"date({LATER}) sub date(CreationTime) ge duration'P1D'",
+    ],
+)
+def test_a_moment_less_a_moment_is_a_duration(products: list[Row], ask: Ask, condition: str) -> None:
+    known = [row for row in products if row["CreationTime"] is not None]
+    assert ask(SET, f"$filter={condition}&$count=true&$top=0")["@odata.count"] == len(known) > 0
+    assert ask(SET, f"$filter=not ({condition})&$count=true&$top=0")["@odata.count"] == len(products) - len(known)
+
+
+def test_a_percent_sign_of_a_statement_is_one(products: list[Row], ask: Ask) -> None:
+    """Texts of statements double theirs, since `%s` is where a value goes."""
+    found = ask(SET, "$compute=GuaranteePeriodDays mod 7 as Rest&$select=Rest,GuaranteePeriodDays")["value"]
+    known = [row for row in found if row["GuaranteePeriodDays"] is not None]
+    assert [row["Rest"] for row in known] == [row["GuaranteePeriodDays"] % 7 for row in known]
+    assert known

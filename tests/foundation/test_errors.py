@@ -1,0 +1,81 @@
+"""One hierarchy, one catalogue, one renderer (spec 07)."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import translation
+
+from foundation import errors
+
+
+def test_the_fixed_codes_keep_their_numbers() -> None:
+    assert (errors.NO_LICENCE.number, errors.NO_LICENCE.status) == (8, 503)
+    assert errors.DUPLICATE_VALUE.number == 2129
+    assert errors.VALIDATION_FAILED.number == 2029
+
+
+def test_numbers_and_types_are_unique() -> None:
+    entries = errors.Catalogue.entries()
+    assert len({entry.number for entry in entries}) == len({entry.type for entry in entries}) == len(entries)
+    with pytest.raises(ValueError, match="registered twice"):
+        errors.Catalogue.add(8, "Another", "x", 500)
+
+
+def test_a_known_failure_shows_its_message_and_parameters() -> None:
+    rendered = errors.render(
+        errors.BadRequest(errors.UNKNOWN_PROPERTY, "Nam", "Product", " Did you mean Name?", target="Nam"),
+        correlation_id="c1",
+        debug=False,
+    )
+    assert rendered.status == 400
+    assert rendered.body["error"] == {
+        "message": "Product has no property 'Nam'. Did you mean Name?",
+        "code": 203,
+        "type": "UnknownProperty",
+        "info": "correlation id c1",
+        "messageFormat": "{1} has no property '{0}'.{2}",
+        "parameters": ["Nam", "Product", " Did you mean Name?"],
+        "target": "Nam",
+    }
+
+
+def test_a_bug_shows_nothing_of_itself_in_production() -> None:
+    try:
+        raise KeyError("secret detail")
+    except KeyError as exc:
+        hidden = errors.render(exc, correlation_id="c2", debug=False)
+        shown = errors.render(exc, correlation_id="c2", debug=True)
+    assert (hidden.status, hidden.body["error"]["type"]) == (500, "InternalError")
+    assert "secret detail" not in str(hidden.body)
+    assert "c2" in hidden.body["error"]["message"]
+    assert "secret detail" in shown.body["error"]["info"]
+
+
+def test_braces_in_parameters_are_text() -> None:
+    error = errors.Refused(errors.RULE_FAILED, "costs {1} {0}")
+    assert error.message == "costs {1} {0}"
+
+
+def test_retry_after_is_never_zero() -> None:
+    error = errors.Unavailable(errors.NO_LICENCE, 0, retry_after_seconds=0)
+    assert error.headers() == {"Retry-After": "1", "Cache-Control": "no-store"}
+
+
+def test_the_allowed_methods_are_named() -> None:
+    error = errors.MethodNotAllowed("PUT", ["GET", "HEAD"])
+    assert error.headers() == {"Allow": "GET, HEAD"}
+
+
+def test_an_expired_token_says_so_in_the_challenge() -> None:
+    assert errors.Unauthorized(errors.TOKEN_MISSING).headers() == {"WWW-Authenticate": "Bearer"}
+    challenge = errors.Unauthorized(errors.TOKEN_EXPIRED).headers()["WWW-Authenticate"]
+    assert challenge.startswith('Bearer error="invalid_token"')
+
+
+@pytest.mark.parametrize("language", ["en", "bg", "de"])
+def test_every_message_takes_its_parameters_in_every_language(language: str) -> None:
+    with translation.override(language):
+        for entry in errors.Catalogue.entries():
+            text = errors.format_message(entry.message_format, ("⟨0⟩", "⟨1⟩", "⟨2⟩", "⟨3⟩"))
+            for index in range(4):
+                assert (f"⟨{index}⟩" in text) == (f"{{{index}}}" in entry.message_format), entry

@@ -1,0 +1,192 @@
+"""Admin pages of identity's own tables."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from foundation.fields import utc_now
+from foundation.guids import new_guid
+from identity.models import (
+    AccessToken,
+    Licence,
+    ReferenceToken,
+    Role,
+    RolePermission,
+    RowPolicy,
+    Session,
+    TrustedApplication,
+    User,
+)
+from identity.sessions import KEPT_CLOSED
+from identity.tasks import sweep
+from identity.usage import DAYS, HOURS, usage_by_day, usage_by_hour
+from tests.identity.flows import service_token
+
+PAGES = [
+    "accesstoken", "licence", "ratelimits", "referencetoken", "rolepermission", "rowpolicy", "session", "signingkey",
+]  # fmt: skip
+
+
+@pytest.fixture
+def admin(demo: None) -> Client:
+    client = Client()
+    client.force_login(User.objects.get(login="admin"))
+    return client
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_list_opens(admin: Client, name: str) -> None:
+    service_token(admin)
+    assert admin.get(reverse(f"admin:identity_{name}_changelist")).status_code == 200
+
+
+@pytest.mark.parametrize("login", ["demo", "customer"])
+def test_others_stay_outside(demo: None, login: str) -> None:
+    client = Client()
+    client.force_login(User.objects.get(login=login))
+    assert client.get("/admin/").status_code == 302
+
+
+def open_session(key: str = "k") -> Session:
+    now = utc_now()
+    return Session.objects.create(
+        key=key,
+        user=User.objects.get(login="demo"),
+        application=TrustedApplication.objects.get(application_uri="WebDemoClient"),
+        opened=now - timedelta(minutes=5),
+        expires=now + timedelta(minutes=15),
+    )
+
+
+def test_sessions_are_closed_by_the_action(admin: Client) -> None:
+    session = open_session()
+    url = reverse("admin:identity_session_changelist")
+    assert b"open" in admin.get(url).content
+    admin.post(url, {"action": "close_sessions", "_selected_action": [session.pk]})
+    session.refresh_from_db()
+    assert session.close_reason == "administrator"
+
+
+def test_the_licence_shows_its_use(admin: Client) -> None:
+    open_session()
+    page = admin.get(reverse("admin:identity_licence_change", args=[1])).content.decode()
+    assert "1 of 25" in page
+    assert "<meter" in page
+    now = utc_now()
+    assert [usage.most for usage in usage_by_hour(now)][-1] == 1
+    assert page.count("<rect") == HOURS + DAYS
+    assert f"<title>{now:%-d %b}: 1</title>" in page
+
+
+def test_the_history_is_the_most_at_once_whenever_somebody_looked(admin: Client) -> None:
+    open_session()
+    session = Session.objects.get()
+    noon = utc_now().replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=2)
+    # Three in the hour before noon, of which two at once; one of them lasts into the hour after.
+    for begins, ends in ((-50, -40), (-30, -10), (-20, 15)):
+        session.pk, session.key = new_guid(), str(begins)
+        session.opened, session.expires = noon + timedelta(minutes=begins), noon + timedelta(minutes=ends)
+        session.closed = session.expires
+        session.save(force_insert=True)
+    by_hour = {usage.begin: usage.most for usage in usage_by_hour(noon + timedelta(hours=1), 4)}
+    assert list(by_hour.values()) == [0, 2, 1, 0]
+    assert {usage.begin.day: usage.most for usage in usage_by_day(utc_now())}[noon.day] == 2
+
+
+def test_closed_sessions_are_forgotten_after_a_while(admin: Client) -> None:
+    open_session()
+    closed = utc_now() - KEPT_CLOSED
+    for age, kept in ((-1, 1), (1, 0)):
+        Session.objects.update(closed=closed - timedelta(hours=age))
+        sweep()
+        assert Session.objects.count() == kept
+
+
+def test_the_list_shows_what_is_open_unless_asked(admin: Client) -> None:
+    open_session()
+    url = reverse("admin:identity_session_changelist")
+    assert admin.get(url).context["cl"].result_count == 1
+    Session.objects.update(closed=utc_now(), close_reason="signed out")
+    assert admin.get(url).context["cl"].result_count == 0
+    assert "signed out" in admin.get(f"{url}?state=closed").content.decode()
+    assert admin.get(f"{url}?state=all").context["cl"].result_count == 1
+
+
+def test_the_list_asks_once_for_the_transactions_of_all_rows(admin: Client) -> None:
+    url = reverse("admin:identity_session_changelist")
+    counts = []
+    for key in ("first", "second"):
+        open_session(key)
+        admin.get(url)
+        with CaptureQueriesContext(connection) as queries:
+            admin.get(url)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+def test_the_licence_can_be_changed_and_not_removed(admin: Client) -> None:
+    url = reverse("admin:identity_licence_change", args=[1])
+    seats = {"reserved_seats-TOTAL_FORMS": "0", "reserved_seats-INITIAL_FORMS": "0"}
+    assert admin.post(url, {"sessions": "3", **seats}).status_code == 302
+    assert (Licence.objects.get().sessions, Licence.objects.get().features) == (3, [])
+    Licence.objects.update(features=["OfAnotherVersion"])
+    features = ["AdvancedBpm", "OfAnotherVersion"]
+    assert admin.post(url, {"sessions": "3", "features": features, **seats}).status_code == 302
+    assert Licence.objects.get().features == features
+    assert admin.post(url, {"sessions": "3", "features": ["Nothing"], **seats}).status_code == 200
+    assert admin.get(reverse("admin:identity_licence_delete", args=[1])).status_code == 403
+
+
+def test_a_permission_for_nothing_is_refused_with_what_was_meant(admin: Client) -> None:
+    url = reverse("admin:identity_rolepermission_add")
+    form = {"role": Role.objects.get().pk, "repository": "Crm.Sales.SalesOrder", "can_read": "on"}
+    refused = admin.post(url, form)
+    assert "Crm.Sales.SalesOrders" in refused.context["adminform"].form.errors["repository"][0]
+    for name in ("Crm.Sales.SalesOrders", "Crm.*", "Crm.Sales.*"):
+        assert admin.post(url, {**form, "repository": name}).status_code in (200, 302)
+        assert RolePermission.objects.filter(repository=name).exists(), name
+    assert '<option value="Crm.Sales.*">' in admin.get(url).content.decode()
+
+
+def test_a_reference_token_is_issued_and_shown_once(admin: Client) -> None:
+    url = reverse("admin:identity_referencetoken_add")
+    application = TrustedApplication.objects.get(application_uri="PublicDemoClient")
+    form = {
+        "name": "till",
+        "application": application.pk,
+        "user": User.objects.get(login="demo").pk,
+        "scope": ["read"],
+        "days": "7",
+    }
+    page = admin.post(url, form, follow=True).content.decode()
+    assert "enrt_" in page
+    assert ReferenceToken.objects.get().name == "till"
+    assert "enrt_" not in admin.get(reverse("admin:identity_referencetoken_changelist")).content.decode()
+    refused = admin.post(url, {**form, "scope": ["sec"]})
+    assert b"may not have the scopes" in refused.content
+    admin.post(
+        reverse("admin:identity_referencetoken_changelist"),
+        {"action": "revoke_tokens", "_selected_action": [ReferenceToken.objects.get().pk]},
+    )
+    assert ReferenceToken.objects.get().revoked is not None
+
+
+def test_access_tokens_are_revoked_by_the_action(admin: Client) -> None:
+    service_token(admin)
+    url = reverse("admin:identity_accesstoken_changelist")
+    admin.post(url, {"action": "revoke_tokens", "_selected_action": [AccessToken.objects.get().pk]})
+    assert not AccessToken.objects.exists()
+
+
+def test_a_row_policy_that_cannot_be_applied_is_refused_at_its_field(admin: Client) -> None:
+    url = reverse("admin:identity_rowpolicy_add")
+    form = {"role": Role.objects.get().pk, "repository": "Crm.Sales.SalesOrders", "filter": "bad", "on_read": "on"}
+    assert b"(position 0, at" in admin.post(url, form).content
+    admin.post(url, {**form, "filter": "Void eq false"})
+    assert RowPolicy.objects.get().filter == "Void eq false"

@@ -1,0 +1,167 @@
+"""The id site in Chromium: with and without scripts, on a phone, in the dark, under its own security policy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.support.instances import instance_environment
+from tests.support.platform import ROOT, LivePlatform
+from tests.support.processes import database_of
+from tests.support.receiver import Answer, LoopbackReceiver, ReceivedRequest
+
+CLIENT = "BrowserTest"
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
+
+class Visitor:
+    """One person's browser. `complaints` is what its console says, a violated security policy for example."""
+
+    def __init__(self, chromium: Browser, base_url: str, application: str = "", **options: Any) -> None:
+        self.base_url = base_url
+        self.application = application
+        self.complaints: list[str] = []
+        self.page: Page = chromium.new_context(**options).new_page()
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def go(self, path: str, **query: str) -> None:
+        self.page.goto(f"{self.base_url}{path}?{urlencode(query)}" if query else f"{self.base_url}{path}")
+
+    def authorize(self, **changes: str) -> None:
+        asked = {
+            "client_id": CLIENT,
+            "redirect_uri": self.application,
+            "response_type": "code",
+            "scope": "openid read",
+        }
+        self.go("/id/connect/authorize", **{**asked, **changes})
+
+    def log_in(self, login: str = "demo", password: str = "demo") -> None:
+        # By keyboard alone. The field has the focus by itself, but not yet when the first key would come this fast.
+        self.page.fill("[name=login]", "")
+        self.page.keyboard.type(login)
+        self.page.keyboard.press("Tab")
+        self.page.keyboard.type(password)
+        with self.page.expect_navigation():
+            self.page.keyboard.press("Enter")
+
+
+@pytest.fixture(scope="module")
+def application(live_platform: LivePlatform) -> Iterator[LoopbackReceiver]:
+    """A registered application: a real server, since redirects to it cannot be intercepted in the browser."""
+    with LoopbackReceiver(default=Answer(body=b"the application")).running() as receiver:
+        command = [sys.executable, "manage.py", "register_app", CLIENT, "--scope", "openid read"]
+        urls = ["--login-url", f"{receiver.url}/callback", "--logout-url", f"{receiver.url}/bye"]
+        environment = instance_environment(live_platform.data_dir, 0, **database_of(live_platform))
+        subprocess.run([*command, *urls], env=environment, cwd=ROOT, check=True, capture_output=True)
+        yield receiver
+
+
+@pytest.fixture(autouse=True)
+def forget_requests(application: LoopbackReceiver) -> None:
+    """Each test sees its own requests."""
+    application.requests.clear()
+
+
+def arrived(application: LoopbackReceiver) -> ReceivedRequest:
+    """The answer that reached the application; browsers ask for an icon, too, whenever they like."""
+    return next(request for request in application.requests if request.path.startswith("/callback"))
+
+
+def test_signing_in_leads_to_the_application(
+    live_platform: LivePlatform, chromium: Browser, application: LoopbackReceiver
+) -> None:
+    visitor = Visitor(chromium, live_platform.base_url, f"{application.url}/callback")
+    visitor.authorize()
+    visitor.log_in(password="wrong")
+    assert "wrong" in visitor.page.inner_text("[role=alert]")
+    visitor.log_in()
+    visitor.page.wait_for_url(application.url + "/**")
+    assert arrived(application).path.startswith("/callback?code=")
+    assert visitor.complaints == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_form_post_arrives_with_and_without_scripts(
+    live_platform: LivePlatform,
+    chromium: Browser,
+    application: LoopbackReceiver,
+    scripts: bool,
+) -> None:
+    redirect_uri = f"{application.url}/callback"
+    visitor = Visitor(chromium, live_platform.base_url, redirect_uri, java_script_enabled=scripts)
+    visitor.authorize(response_mode="form_post", response_type="code id_token", nonce="n")
+    visitor.log_in()
+    if not scripts:
+        visitor.page.click("button")  # Playwright finds no text inside noscript
+    visitor.page.wait_for_url(application.url + "/**")
+    answer = arrived(application)
+    assert (answer.method, answer.path) == ("POST", "/callback")
+    assert b"id_token=" in answer.body
+    assert visitor.complaints == []
+
+
+def test_consent_and_sign_out_under_the_policy(
+    live_platform: LivePlatform, chromium: Browser, application: LoopbackReceiver
+) -> None:
+    visitor = Visitor(chromium, live_platform.base_url, f"{application.url}/callback")
+    visitor.authorize(prompt="consent")
+    visitor.log_in()
+    visitor.page.click("text=Allow")
+    visitor.page.wait_for_url(application.url + "/callback**")
+    assert "code=" in arrived(application).path
+    bye = f"{application.url}/bye"
+    visitor.go("/id/connect/endsession", client_id=CLIENT, post_logout_redirect_uri=bye, state="s")
+    visitor.page.click("button")
+    visitor.page.wait_for_url(f"{bye}?state=s")
+    visitor.go("/profile/")
+    assert "/id/account/login" in visitor.page.url
+    assert visitor.complaints == []
+
+
+@pytest.mark.parametrize("locale, heading", [("en-US", "Sign in"), ("bg-BG", "Вход"), ("de-DE", "Anmelden")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_login_page_on_a_phone(
+    live_platform: LivePlatform, chromium: Browser, locale: str, heading: str, scheme: Any
+) -> None:
+    visitor = Visitor(
+        chromium,
+        live_platform.base_url,
+        viewport={"width": 360, "height": 640},
+        locale=locale,
+        color_scheme=scheme,
+        java_script_enabled=True,
+    )
+    visitor.go("/id/account/login")
+    assert visitor.page.inner_text("h1") == heading
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 360
+    sizes = visitor.page.evaluate(
+        "[...document.querySelectorAll('input:not([type=hidden]), button')].map(e => e.getBoundingClientRect().height)"
+    )
+    assert min(sizes) >= 44  # WCAG 2.2, 2.5.5: big enough for a finger
+    background = visitor.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(243, 244, 246)") is (scheme == "light")
+    assert visitor.complaints == []
+
+
+def test_the_profile_with_a_token_on_a_phone(live_platform: LivePlatform, chromium: Browser) -> None:
+    visitor = Visitor(chromium, live_platform.base_url, viewport={"width": 390, "height": 780}, locale="bg-BG")
+    visitor.go("/id/account/login")
+    visitor.log_in()
+    visitor.page.fill("[name=name]", "A laptop with quite a long name, as people give them")
+    visitor.page.check("[name=scopes][value=read]")
+    visitor.page.click("form:has([name=name]) button")
+    assert visitor.page.inner_text("code.token").startswith("enrt_")
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+    labels = "[...document.querySelectorAll('.stacked td')].map(e => getComputedStyle(e, '::before').content)"
+    assert '"Токен"' in visitor.page.evaluate(labels)
+    visitor.page.click(".stacked button")
+    assert visitor.page.locator(".stacked").count() == 0
+    assert visitor.complaints == []

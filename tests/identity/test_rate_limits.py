@@ -1,0 +1,162 @@
+"""Rate limits (spec 01, 1.9)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from django.test import Client
+
+from foundation import stamps
+from identity import counters as counters_module
+from identity.counters import FileCounters, RedisCounters
+from identity.models import RateLimits, TrustedApplication
+from tests.identity.flows import SERVICE, Browser, service_token, token_request
+from tests.support.programs import missing
+
+pytestmark = pytest.mark.urls("tests.identity.api")
+
+
+@pytest.fixture(autouse=True)
+def still_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window does not end in the middle of a test."""
+    monkeypatch.setattr("identity.rate_limits.time.time", lambda: 1_800_000_020.0)
+
+
+def limit(**values: int) -> None:
+    RateLimits.objects.filter(pk=1).update(**values)
+    stamps.bump("limits")
+
+
+def call(http: Client, token: str) -> Any:
+    return http.get("/api/whoami", headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def token(http: Client, monkeypatch: pytest.MonkeyPatch) -> str:
+    # Tokens live by real time, counters by the still one.
+    monkeypatch.undo()
+    issued = service_token(http)
+    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0.0)
+    return issued
+
+
+def test_an_application_over_its_limit_gets_429(http: Client, token: str) -> None:
+    TrustedApplication.objects.filter(application_uri=SERVICE).update(rate_limit_per_minute=3)
+    assert [call(http, token).status_code for _ in range(4)] == [200, 200, 200, 429]
+    response = call(http, token)
+    error = response.json()["error"]
+    assert (error["code"], error["type"]) == (120, "RateLimited")
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+    assert response.headers["RateLimit-Limit"] == "3"
+    assert response.headers["RateLimit-Remaining"] == "0"
+    assert response.headers["RateLimit-Reset"] == response.headers["Retry-After"]
+
+
+def test_the_instance_has_a_default_that_changes_live(http: Client, token: str) -> None:
+    assert call(http, token).status_code == 200
+    limit(application_per_minute=1)
+    assert [call(http, token).status_code for _ in range(2)] == [200, 429]
+    limit(application_per_minute=0)
+    assert call(http, token).status_code == 200
+
+
+def test_users_of_one_application_are_counted_apart(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0.0)
+    other = Browser(Client(enforce_csrf_checks=True))
+    mine, theirs = browser.tokens()["access_token"], other.tokens("admin")["access_token"]
+    limit(user_per_minute=1)
+    assert [call(browser.client, mine).status_code for _ in range(2)] == [200, 429]
+    assert call(browser.client, theirs).status_code == 200
+
+
+def test_guessing_clients_are_stopped(http: Client) -> None:
+    limit(token_failures_per_minute=2)
+    wrong = {"grant_type": "client_credentials", "client_id": SERVICE, "client_secret": "x"}
+    assert [token_request(http, **wrong).status_code for _ in range(3)] == [401, 401, 429]
+
+
+def test_token_requests_have_their_own_limit(http: Client) -> None:
+    limit(token_per_minute=1)
+    right = {"grant_type": "client_credentials", "client_id": SERVICE, "client_secret": "DEMO"}
+    assert [token_request(http, **right).status_code for _ in range(2)] == [200, 429]
+
+
+def test_guessing_logins_are_stopped_and_the_right_password_too(browser: Browser) -> None:
+    limit(login_failures_per_minute=2)
+    assert [browser.log_in("demo", "wrong").status_code for _ in range(3)] == [200, 200, 429]
+    response = browser.log_in("demo", "demo")
+    assert response.status_code == 429
+    assert "Retry-After" in response.headers
+    assert browser.log_in("DEMO", "demo").status_code == 429
+    assert browser.log_in("admin", "admin").status_code == 302
+
+
+def test_an_address_that_tries_many_logins_is_stopped(browser: Browser) -> None:
+    limit(login_address_per_minute=2)
+    assert [browser.log_in(f"u{n}", "x").status_code for n in range(3)] == [200, 200, 429]
+
+
+class TestFileCounters:
+    def test_names_and_windows_are_apart(self, tmp_path: Path) -> None:
+        counters = FileCounters(tmp_path / "counters")
+        assert [counters.add("a", 1), counters.add("a", 1), counters.add("b", 1)] == [1, 2, 1]
+        assert counters.add("a", 1, 0) == 2
+        assert counters.add("a", 2) == 1
+
+    def test_thousands_of_names_fit(self, tmp_path: Path) -> None:
+        counters = FileCounters(tmp_path / "counters")
+        assert {counters.add(f"name-{number}", 1) for number in range(5000)} == {1}
+        assert counters.add("name-17", 1) == 2
+
+    def test_processes_count_together(self, tmp_path: Path) -> None:
+        path = tmp_path / "counters"
+        program = (
+            "import sys; from pathlib import Path; from identity.counters import FileCounters;"
+            "c = FileCounters(Path(sys.argv[1])); [c.add('x', 1) for _ in range(2000)]"
+        )
+        running = [subprocess.Popen([sys.executable, "-c", program, str(path)]) for _ in range(4)]
+        assert [process.wait(60) for process in running] == [0] * 4
+        assert FileCounters(path).add("x", 1, 0) == 8000
+
+
+class TestRedisCounters:
+    """For several nodes. The key is of this run alone: others may use the same Redis."""
+
+    @pytest.fixture
+    def url(self) -> str:
+        found = os.environ.get("REDIS_URL") or "redis://127.0.0.1:6379/0"
+        try:
+            redis.Redis.from_url(found).ping()
+        except redis.ConnectionError:
+            missing("needs a Redis (REDIS_URL, else on this machine)")
+        return found
+
+    def test_processes_count_together(self, url: str) -> None:
+        name = f"test-{secrets.token_hex(8)}"
+        program = (
+            "import sys; from identity.counters import RedisCounters;"
+            "c = RedisCounters(sys.argv[1]); [c.add(sys.argv[2], 1) for _ in range(500)]"
+        )
+        running = [subprocess.Popen([sys.executable, "-c", program, url, name]) for _ in range(4)]
+        assert [process.wait(60) for process in running] == [0] * 4
+        counters = RedisCounters(url)
+        assert counters.add(name, 1, 0) == 2000
+        assert counters.add(name, 2) == 1
+
+    def test_counts_go_away_by_themselves(self, url: str) -> None:
+        name = f"test-{secrets.token_hex(8)}"
+        RedisCounters(url).add(name, 1)
+        assert 60 < redis.Redis.from_url(url).ttl(f"count:{name}:1") <= 120
+
+    def test_with_a_redis_it_is_what_counts(self, url: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        settings.REDIS_URL = url
+        monkeypatch.setattr(counters_module, "_counters", None)
+        assert isinstance(counters_module.counters(), RedisCounters)

@@ -1,0 +1,129 @@
+"""An instance whose pages all have something to show: what worked, what failed, what is broken, what waits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import requests
+
+from tests.support.platform import ROOT, LivePlatform
+from tests.support.receiver import Answer, LoopbackReceiver, ReceivedRequest
+
+APPLICATION = "PagesTest"
+
+# Run beside the instance, on its database. Its last line is JSON: name → id of what pages are opened for.
+_CAST = """
+import json
+from django_q.models import Failure
+from domain.dataset.dataset import Dataset
+from domain.entities.crm_sales import SalesOrder
+from domain.entities.general_products import Product
+from domain.entities.systems_bpm import UserBusinessRule
+from domain.entities.systems_core import Script
+from domain.entities.systems_monitoring import InformationMessage
+from foundation.fields import utc_now
+from foundation.guids import new_guid
+from identity.models import Role, RolePermission, RowPolicy, TrustedApplication, User
+from rules import statistics
+from rules.switches import switch_trace
+from tests.webhooks.cast import CALLER, new_currency, new_delivery, new_web_hook
+from tests.support.waiting import eventually
+from webhooks.models import FINISHED_STATES, WebHookDelivery
+from webhooks.pump import deliver_due
+
+hook = new_web_hook(URL + "/orders/{CurrencySign}?source=erp", code="PAGES", RetryLogic="Retry",
+    Headers="Authorization: Bearer s3cret\\nX-Source: platform", Body='{{"name": "{Name}", "sign": "{CurrencySign}"}}')
+sent = [new_delivery("PAGES", new_currency(sign, "Currency " + sign)) for sign in ("QPA", "QPB", "QPC")]
+deliver_due()
+# The instance's worker may have come first with some of them.
+unfinished = WebHookDelivery.objects.filter(web_hook_code="PAGES").exclude(state__in=FINISHED_STATES)
+assert eventually(lambda: not unfinished.exists())
+
+dataset = Dataset(CALLER)
+rule = dataset.create("Systems.Bpm.UserBusinessRules", {"Code": "PAGES", "Name": {"EN": "Currencies of these pages"},
+    "RepositoryName": "General.Currencies.Currencies", "IsActive": True}, by_client=True)
+parts = {"Event": {"EventType": "COMMIT"},
+    "Condition": {"ConditionNo": 10, "AttributeName": "CurrencySign", "ComparisonType": "Like", "Value": "QP*"},
+    "Action": {"ActionNo": 10, "ActionType": "WARNING", "Parameter1Type": "Interpolate", "Parameter1Value": "{Name}"}}
+for kind, values in parts.items():
+    dataset.create(f"Systems.Bpm.UserBusinessRule{kind}s", values, parent=rule, by_client=True)
+dataset.commit()
+switch_trace(rule.id, True)
+currency = new_currency("QPD", "Traced")
+statistics.flush()
+broken = UserBusinessRule.objects.create(code="PAGES-BROKEN", name={"EN": "Of a repository that is gone"},
+    repository_name="No.Such.Things", is_active=False)
+
+now = utc_now()
+message = InformationMessage.objects.create(machine_name="node-1", process_description="rule PAGES-BROKEN",
+    message="The repository No.Such.Things is gone.", information_message_type="Error", user_name="system",
+    information_message_time=now)
+task = Failure.objects.create(id=new_guid().replace("-", ""), name="nightly-prune", func="webhooks.tasks.prune",
+    started=now, stopped=now, success=False, result="Traceback (most recent call last): DatabaseError: disk full")
+role = Role.objects.get(name__contains="Sales")
+RowPolicy.objects.create(role=role, repository="Crm.Sales.SalesOrders", filter="Responsible/Id eq $user.Id",
+    on_read=True, is_active=False, notes="Salespeople see what is theirs.")
+print(json.dumps({
+    "hook": str(hook.id), "failed": str(sent[1].pk), "rule": str(rule.id), "broken": str(broken.pk),
+    "currency": str(currency.id), "message": str(message.pk), "task": str(task.pk), "role": str(role.pk),
+    "script": str(Script.objects.get(code="DEMO-ORDER-TOTAL").pk),
+    "order": str(SalesOrder.objects.get(document_no="0000000002").pk),
+    "product": str(Product.objects.get(part_number="AC-0001").pk),
+    "application": str(TrustedApplication.objects.get(application_uri="WebDemoClient").pk),
+    "user": str(User.objects.get(login="demo").pk),
+}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The instance, what its pages are opened for (name → id), and an application that people sign in to."""
+
+    platform: LivePlatform
+    ids: Mapping[str, str]
+    application_url: str
+
+
+@contextmanager
+def everything_shown(platform: LivePlatform) -> Iterator[Cast]:
+    """Fill the instance. The application, which also receives webhooks, answers as long as the block runs."""
+    with LoopbackReceiver().running() as receiver:
+        receiver.respond_with = _answer
+        redirect = f"{receiver.url}/callback"
+        _manage(platform, "register_app", APPLICATION, "--scope", "openid read", "--login-url", redirect)
+        printed = _manage(platform, "shell", "-v0", "-c", f"URL = {receiver.url!r}\n{_CAST}")
+        _open_session(platform)
+        yield Cast(platform, json.loads(printed.splitlines()[-1]), redirect)
+
+
+def _answer(request: ReceivedRequest) -> Answer:
+    """One of the deliveries arrives, whichever is sent first."""
+    if request.path.startswith("/orders/QPA"):
+        return Answer(200, b'{"ok": true}', {"Content-Type": "application/json"})
+    return Answer(410, b"no longer wanted", {"Content-Type": "text/plain"})
+
+
+def _open_session(platform: LivePlatform) -> None:
+    """A service asks for something, and is connected from then on."""
+    asked = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
+    answer = requests.post(f"{platform.base_url}/id/connect/token", {**asked, "scope": "read"}, timeout=30)
+    token = {"Authorization": f"Bearer {answer.json()['access_token']}"}
+    requests.get(f"{platform.odata_url}General_Currencies_Currencies", headers=token, timeout=30).raise_for_status()
+
+
+def _manage(platform: LivePlatform, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env={**platform.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -1,0 +1,187 @@
+"""Spec 09, 9.4: configuration as code. The commands run in this process; what the processes add is test_commands'."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import CommandError, call_command
+
+from domain.dataset.dataset import Dataset
+from domain.demo.configuration import rules, tools
+from identity.context import system_context
+from identity.demo import seed_identity
+from identity.models import Role, RowPolicy
+from platform_site import configuration
+from platform_site.management.commands.import_config import DIFFERS
+from tests.domain.conftest import fresh_process
+from webhooks.services import signing_secret_rotate
+
+__all__ = ["fresh_process"]
+
+# A document of an instance where nobody has set up anything.
+EMPTY: configuration.Document = {"version": 1} | {section.name: {} for section in configuration.SECTIONS}
+
+HEADERS = "Content-Type: application/json\nAuthorization: Bearer planted-1\nX-Api-Key: planted-2\nDB-Pwd: planted-3"
+
+
+def export_config() -> str:
+    """What the command prints."""
+    out = io.StringIO()
+    call_command("export_config", stdout=out)
+    return out.getvalue()
+
+
+def import_config(file: Path, *options: str, status: int = 0) -> str:
+    """What the command prints; `status` is the exit status that it must have."""
+    out = io.StringIO()
+    found = 0
+    try:
+        call_command("import_config", str(file), *options, stdout=out)
+    except SystemExit as exit:
+        found = int(exit.code or 0)
+    except CommandError as refused:
+        found = refused.returncode
+        out.write(str(refused))
+    assert found == status, out.getvalue()
+    return out.getvalue()
+
+
+def written(file: Path, document: Any) -> Path:
+    """The file, with the document or text in it."""
+    file.write_text(document if isinstance(document, str) else configuration.dump(document))
+    return file
+
+
+@pytest.fixture
+def demo(db: None, fresh_process: None) -> str:
+    """The demo's configuration, and a custom property, a row policy, secrets. The webhook's signing secret."""
+    seed_identity()
+    for items in (tools(), rules()):
+        dataset = Dataset(system_context())
+        for item in items:
+            dataset.create(item.repository, item.values, id=item.id)
+        dataset.commit()
+    dataset = Dataset(system_context())
+    size = dataset.create(
+        "Systems.Bpm.CustomProperties",
+        {"Code": "SIZE", "Name": {"EN": "Size", "DE": "Größe"}, "EntityName": "General_Products_Products"},
+    )
+    for value in ("S", "M"):
+        dataset.create(
+            "Systems.Bpm.CustomPropertyAllowedValues",
+            {"PropertyAllowedValueField": value},
+            parent=size,
+            collection="AllowedValues",
+        )
+    template = dataset.find_one("Systems.Config.WebHooks", code="DEMO-ORDER")
+    assert template is not None
+    dataset.assign(template, "Headers", HEADERS)
+    dataset.commit()
+    RowPolicy(role=Role.objects.get(name="Sales"), repository="Crm.Sales.SalesOrders", filter="Void eq false").save()
+    return signing_secret_rotate("DEMO-ORDER")
+
+
+def test_an_export_makes_an_empty_instance_the_same(demo: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "config.yaml", export_config())
+    exported = yaml.safe_load(file.read_text())
+    assert len(exported["trusted_applications"]) == 4
+    assert exported["custom_properties"]["General_Products_Products/SIZE"]["AllowedValues"]
+    assert exported["row_policies"]["Sales/Crm.Sales.SalesOrders"]["filter"] == "Void eq false"
+
+    import_config(written(tmp_path / "empty.yaml", EMPTY | {"row_policies": {}}), "--delete", "--apply")
+    Role.objects.all().delete()
+    assert yaml.safe_load(export_config()) == EMPTY | {"row_policies": {}}
+
+    shown = import_config(file, status=DIFFERS)
+    assert "+ rule DEMO-TELL" in shown
+    assert import_config(file, status=DIFFERS) == shown  # to look changes nothing
+
+    applied = import_config(file, "--apply")
+    assert "ServiceDemoClient has no secret yet" in applied
+    assert "The role Sales was made" in applied
+    assert "The webhook DEMO-ORDER is inactive until its masked headers are filled in." in applied
+
+    again = yaml.safe_load(export_config())
+    assert again["webhooks"]["DEMO-ORDER"].pop("IsActive") is False  # the secret did not travel
+    assert again == exported
+
+
+def test_no_secret_is_exported(demo: str) -> None:
+    out = io.StringIO()
+    call_command("export_config", "--json", stdout=out)
+    for text in (export_config(), out.getvalue()):
+        assert "planted" not in text
+        assert "Authorization: Bearer ***" in text
+        assert demo not in text
+        assert "SecretHash" not in text
+        assert "igningSecret" not in text
+    assert json.loads(out.getvalue()) == yaml.safe_load(export_config())
+
+
+def test_a_change_is_shown_then_applied_once(demo: str, tmp_path: Path) -> None:
+    before = export_config()
+    document = configuration.load(before)
+    document["webhooks"]["DEMO-ORDER"]["TimeoutSeconds"] = 20
+    document["rules"]["DEMO-REFERENCE"]["IsActive"] = False  # its default, written out
+    document["rules"]["DEMO-REFERENCE"]["Actions"][0]["Parameter1Value"] = "Order {DocumentNo}: no number."
+    file = written(tmp_path / "config.yaml", document)
+
+    shown = import_config(file, status=DIFFERS)
+    assert "~ webhook DEMO-ORDER\n    TimeoutSeconds: 20" in shown
+    assert "+   Parameter1Value: 'Order {DocumentNo}: no number.'" in shown
+    assert "2 objects changed." in import_config(file, "--apply")
+    assert "Nothing differs." in import_config(file)
+    import_config(written(tmp_path / "before.yaml", before), "--apply")
+    assert export_config() == before
+
+
+def test_masked_values_stay_what_they_are_here(demo: str, tmp_path: Path) -> None:
+    document = configuration.load(export_config())
+    document["webhooks"]["DEMO-ORDER"]["TimeoutSeconds"] = 20
+    import_config(written(tmp_path / "config.yaml", document), "--apply")
+    template = Dataset(system_context()).find_one("Systems.Config.WebHooks", code="DEMO-ORDER")
+    assert template is not None
+    assert (template.values["TimeoutSeconds"], template.values["Headers"]) == (20, HEADERS)
+    assert template.values["IsActive"] is True
+
+
+def test_what_cannot_be_applied_changes_nothing(demo: str, tmp_path: Path) -> None:
+    before = export_config()
+    document = configuration.load(before)
+    document["scripts"]["DEMO-ORDER-TOTAL"]["Notes"] = "changed"
+    document["rules"]["DEMO-TELL"]["Actions"][0]["Parameter1Value"] = "NO-SUCH-WEBHOOK"
+    document["rules"]["DEMO-TELL"]["IsActive"] = True
+    file = written(tmp_path / "config.yaml", document)
+    assert "NO-SUCH-WEBHOOK" in import_config(file, "--apply", status=1)
+    assert export_config() == before
+
+
+def test_what_the_file_does_not_have_goes_only_when_told_to(demo: str, tmp_path: Path) -> None:
+    before = export_config()
+    document = configuration.load(before)
+    del document["rules"]["DEMO-REFERENCE"]
+    file = written(tmp_path / "config.yaml", document)
+    assert "Nothing differs." in import_config(file)
+    assert "- rule DEMO-REFERENCE" in import_config(file, "--delete", status=DIFFERS)
+    import_config(file, "--delete", "--apply")
+    import_config(written(tmp_path / "before.yaml", before), "--apply")
+    assert export_config() == before
+
+
+@pytest.mark.parametrize(
+    "text,problem",
+    [
+        ("[", "not YAML"),
+        ("version: 7", "version 1"),
+        ("version: 1\nfoo: {}", "foo"),
+        ("version: 1\nrules: []", "rules"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(configuration.ConfigurationError, match=problem):
+        configuration.load(text)

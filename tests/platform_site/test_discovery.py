@@ -1,0 +1,103 @@
+"""Site discovery, tools and probes (spec 01, 1.1)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from platform_site import discovery, health
+
+
+@pytest.fixture(autouse=True)
+def fresh_health() -> None:
+    health.forget()
+
+
+def sites(client: Client, path: str = "/sys/auto-discovery") -> dict[str, dict[str, Any]]:
+    response = client.get(path)
+    assert response.status_code == 200
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    return {site["Type"]: site for site in response.json()["WebSites"]}
+
+
+@pytest.mark.parametrize("path", ["/sys/auto-discovery", "/tools/auto-discovery"])
+def test_it_names_the_sites_that_are_served(client: Client, db: None, path: str) -> None:
+    found = sites(client, path)
+    assert found["ID"]["Url"] == "http://testserver/id"
+    assert found["ID"]["Status"] == "Working"
+    assert found["ID"]["AdditionalProperties"] is None
+    assert "TableAPI" not in found
+    assert client.get(found["ID"]["Url"] + "/.well-known/openid-configuration").json()["issuer"] == found["ID"]["Url"]
+
+
+def test_the_api_is_reported_under_both_names_once_it_is_served(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "_exists", lambda path: path == discovery.ODATA_PATH)
+    found = sites(client)
+    assert set(found) == {"API", "DomainAPI"}
+    root = "http://testserver/api/domain/odata/"
+    assert (
+        found["API"]["AdditionalProperties"] == found["DomainAPI"]["AdditionalProperties"] == {"ODataServiceRoot": root}
+    )
+
+
+def test_the_public_base_url_wins_over_the_requests(client: Client, db: None, settings: Any) -> None:
+    settings.BASE_URL = "https://erp.example.com"
+    assert sites(client)["ID"]["Url"] == "https://erp.example.com/id"
+
+
+def test_a_part_that_stopped_is_seen(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> str | None:
+        raise OSError("no such directory")
+
+    monkeypatch.setitem(health._checks, "keys", broken)
+    found = sites(client)
+    assert found["ID"]["Status"] == "NotWorking"
+    assert "keys" in found["ID"]["StatusDescription"]
+    assert found["UserProfile"]["Status"] == "Working"
+
+
+def test_a_check_is_not_repeated_for_some_seconds(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setitem(health._checks, "keys", lambda: calls.append(1))
+    for _ in range(3):
+        sites(client)
+    assert len(calls) == 1
+
+
+def test_sha256_hashes_as_secrets_are_kept(client: Client) -> None:
+    expected = {"sha256": base64.b64encode(hashlib.sha256(b"DEMO").digest()).decode()}
+    assert client.get("/sys/tools/sha256", {"secret": "DEMO"}).json() == expected
+    assert client.post("/sys/tools/sha256", {"secret": "DEMO"}).json() == expected
+    assert client.get("/sys/tools/sha256").status_code == 400
+    assert client.delete("/sys/tools/sha256").status_code == 405
+
+
+def test_version_and_server_info(client: Client) -> None:
+    assert client.get("/sys/ver").json()["version"]
+    assert client.get("/sys/server-info").json()["baseUrl"] == "http://testserver"
+
+
+def test_liveness_needs_nothing(client: Client) -> None:
+    assert client.get("/healthz").content == b"ok\n"
+
+
+def test_readiness_needs_every_part(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    response = client.get("/readyz")
+    assert response.status_code == 200, response.content
+    assert set(response.json()["checks"]) >= {"database", "cache", "queue", "sandbox"}
+    health.forget()
+    monkeypatch.setitem(health._checks, "queue", lambda: "The broker is away.")
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["checks"]["queue"] == {
+        "ok": False,
+        "problem": "The broker is away.",
+        "ms": response.json()["checks"]["queue"]["ms"],
+    }

@@ -1,0 +1,196 @@
+"""Requests arrive whole and take turns (platform_site.serving.turns)."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from foundation.turns import share, turn, waiting
+from platform_site.serving.turns import BufferedApplication
+from tests.support.platform import LivePlatform
+
+
+def echo(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """Answers the body, read by its declared length as Django does."""
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    start_response("200 OK", [])
+    assert turn.is_mine
+    return iter([body])
+
+
+def ask(body: bytes, **environ: str) -> bytes:
+    """A request to `echo`."""
+    application = BufferedApplication(echo, max_body_bytes=100)
+    answer = application({"wsgi.input": io.BytesIO(body), **environ}, lambda *args: None)
+    return b"".join(answer)
+
+
+def test_a_body_arrives_whole() -> None:
+    assert ask(b"hello", CONTENT_LENGTH="5") == b"hello"
+    assert ask(b"", CONTENT_LENGTH="") == b""
+
+
+def test_a_chunked_body_gets_its_length() -> None:
+    assert ask(b"hello", HTTP_TRANSFER_ENCODING="chunked") == b"hello"
+    assert len(ask(b"x" * 500, HTTP_TRANSFER_ENCODING="chunked")) == 101, "one over the limit tells the application"
+
+
+def test_a_body_that_breaks_off_never_reaches_the_application() -> None:
+    """Even where what arrived would be a whole document: nobody knows what else was to come."""
+    answers: list[str] = []
+
+    def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        raise AssertionError("the application saw a part of a request")
+
+    environ = {"wsgi.input": io.BytesIO(b'{"Name":"Gone"}'), "CONTENT_LENGTH": "90"}
+    answer = BufferedApplication(application, max_body_bytes=100)(environ, lambda status, _: answers.append(status))
+    assert answers == ["400 Bad Request"]
+    assert "15 of the 90 bytes" in json.loads(b"".join(answer))["error"]["message"]
+
+
+def test_the_turn_is_given_back_while_waiting() -> None:
+    order: list[str] = []
+
+    def other() -> None:
+        with turn:
+            order.append("other")
+
+    with turn:
+        thread = threading.Thread(target=other)
+        thread.start()
+        time.sleep(0.05)
+        order.append("first")
+        with waiting():
+            thread.join(5)
+        order.append("again")
+    assert order == ["first", "other", "again"]
+
+
+def test_waiting_without_a_turn_does_nothing() -> None:
+    with waiting():
+        assert not turn.is_mine
+
+
+def test_an_error_gives_the_turn_back() -> None:
+    with pytest.raises(ValueError, match="broken"), turn:
+        raise ValueError("broken")
+    with turn:
+        pass
+
+
+@pytest.mark.process
+@pytest.mark.once
+def test_half_sent_requests_hold_nobody_up(live_platform: LivePlatform) -> None:
+    host, _, port = live_platform.base_url.removeprefix("http://").partition(":")
+    held = []
+    for _ in range(12):
+        connection = socket.create_connection((host, int(port)))
+        connection.sendall(
+            b"POST /id/connect/token HTTP/1.1\r\nHost: " + f"{host}:{port}".encode() + b"\r\n"
+            b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\na="
+        )
+        held.append(connection)
+    try:
+        for _ in range(8):
+            with urllib.request.urlopen(f"{live_platform.base_url}/healthz", timeout=10) as answer:
+                assert answer.status == 200
+    finally:
+        for connection in held:
+            connection.close()
+
+
+@pytest.mark.process
+@pytest.mark.once
+def test_a_chunked_form_is_read(live_platform: LivePlatform) -> None:
+    form = b"grant_type=client_credentials&client_id=ServiceDemoClient&client_secret=DEMO"
+    request = urllib.request.Request(
+        f"{live_platform.base_url}/id/connect/token",
+        data=iter([form[:20], form[20:]]),
+        headers={"Content-Type": "application/x-www-form-urlencoded", "Transfer-Encoding": "chunked"},
+        method="POST",
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert json.load(answer)["token_type"] == "Bearer"
+
+
+def test_who_holds_something_does_not_wait_for_ever_for_the_turn() -> None:
+    """Whoever has the turn may be waiting for just that: both would stand still."""
+    held, released = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with turn:
+            held.set()
+            assert released.wait(10)
+
+    thread = threading.Thread(target=other)
+    with turn:
+        with waiting(patience_seconds=0.01):
+            thread.start()
+            assert held.wait(10)
+        assert (turn.is_mine, turn.is_lent) == (False, True)
+        released.set()
+        thread.join(10)
+        with waiting():
+            pass
+        assert (turn.is_mine, turn.is_lent) == (True, False), "it has it again when it is free"
+    assert (turn.is_mine, turn.is_lent) == (False, False)
+    with turn:
+        pass
+
+
+def test_who_works_long_lets_others_go_first() -> None:
+    """Without a thing to wait for: `share` stands aside when somebody wants the turn, and only then."""
+    order: list[str] = []
+
+    def other() -> None:
+        with turn:
+            order.append("other")
+
+    thread = threading.Thread(target=other)
+    with turn:
+        share()
+        assert turn.is_mine
+        thread.start()
+        while not turn.is_wanted:
+            time.sleep(0.001)
+        while not order:
+            share()
+        order.append("first")
+        assert turn.is_mine
+    thread.join(10)
+    assert order == ["other", "first"]
+
+
+def test_connections_go_with_the_turn_and_stay_with_who_waits() -> None:
+    """Two threads, one after the other, have one connection; one that waits in its turn keeps its own."""
+    seen: dict[str, object] = {}
+
+    def show(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        seen[environ["name"]] = connections["default"]
+        if environ["name"] == "waits":
+            with waiting():
+                ask_as("meanwhile")
+            assert connections["default"] is seen["waits"]
+        return [b""]
+
+    application = BufferedApplication(show, max_body_bytes=100)
+
+    def ask_as(name: str) -> None:
+        thread = threading.Thread(target=application, args=({"name": name}, lambda *args: None))
+        thread.start()
+        thread.join(10)
+
+    for name in ("first", "waits", "last"):
+        ask_as(name)
+    assert seen["first"] is seen["waits"] is seen["last"]
+    assert seen["meanwhile"] is not seen["first"]
+    assert seen["first"] is not connections["default"], "what is not served has connections of its own"

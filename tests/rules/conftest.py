@@ -1,0 +1,47 @@
+"""Fixtures of the tests of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from domain.model import custom_properties
+from foundation import stamps
+from identity.demo import seed_identity
+from rules import index, statistics, switches, trace_log
+from tests.identity.conftest import forget_everything
+from tests.rules.cast import World, make_world
+from tests.support.api import Api, service_api
+
+
+@pytest.fixture(autouse=True)
+def forget_rules() -> Iterator[None]:
+    """What earlier tests saved was rolled back, and its stamps with it: the same number may now mean something else."""
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
+    stamps.expire()
+    index._index = index.RuleIndex()
+    switches._cache = None
+    trace_log._pending.clear()
+    custom_properties._cache = None
+    statistics._pending.clear()
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    """A company, a customer, a product."""
+    return make_world()
+
+
+@pytest.fixture
+def api(world: World, client: Client) -> Api:
+    """A service application that may do everything, over HTTP."""
+    forget_everything()
+    seed_identity()
+    return service_api(client)

@@ -1,0 +1,275 @@
+"""Spec 05, 5.2 "Validated when saved": every mistake is refused, by name and place, and all of them at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from django.core import checks as system_checks
+from django.core.management import CommandError, call_command
+
+from domain.entities import systems_bpm as bpm
+from foundation import errors, stamps
+from tests.rules.cast import LINES, ORDERS, PRODUCTS, RULES, World, dataset, fail, set_value, warn, write_rule
+
+NO_CONDITIONS: Sequence[Any] = ()
+STATE = ("STATECHANGING", "RELEASED")
+DISCOUNT = ("ATTRIBUTECHANGING", "LineCustomDiscountPercent")
+
+
+def refusal(world: World, *args: Any, **kwargs: Any) -> errors.Refused:
+    with pytest.raises(errors.Refused) as caught:
+        write_rule(world, *args, **kwargs)
+    assert caught.value.code is errors.RULE_INVALID
+    assert not bpm.UserBusinessRule.objects.exists()
+    return caught.value
+
+
+# --- events -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "repository, event, target, words",
+    [
+        ("Crm.Sales.SalesOrder", "COMMIT", "RepositoryName", "Did you mean Crm.Sales.SalesOrders"),
+        (PRODUCTS, STATE, "Events[0]/EventType", "General.Products.Products has no event STATECHANGING"),
+        (LINES, STATE, "Events[0]/EventType", "no event STATECHANGING"),
+        (LINES, "AGGREGATECLIENTCOMMIT", "Events[0]/EventType", "no event AGGREGATECLIENTCOMMIT"),
+        (PRODUCTS, "VOIDING", "Events[0]/EventType", "no event VOIDING"),
+        (PRODUCTS, "BEFORERECALCULATE", "Events[0]/EventType", "no event BEFORERECALCULATE"),
+        (ORDERS, "STATECHANGING", "Events[0]/EventParameter", "needs a parameter"),
+        (ORDERS, ("STATECHANGING", "SHIPPED"), "Events[0]/EventParameter", "'SHIPPED' is not a parameter"),
+        (ORDERS, ("STATECHANGED", "NEW"), "Events[0]/EventParameter", "'NEW' is not a parameter"),
+        (ORDERS, ("COMMIT", "RELEASED"), "Events[0]/EventParameter", "takes no parameter"),
+        (PRODUCTS, ("ATTRIBUTECHANGED", "Colour"), "Events[0]/EventParameter", "has no attribute 'Colour'"),
+        (PRODUCTS, "ATTRIBUTECHANGING", "Events[0]/EventParameter", "needs a parameter"),
+    ],
+)
+def test_events_belong_to_the_repository_and_have_a_parameter_exactly_when_required(
+    world: World, repository: str, event: Any, target: str, words: str
+) -> None:
+    error = refusal(world, repository, [event], actions=[fail()])
+    assert error.target == target
+    assert words in error.message
+
+
+# --- conditions ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "repository, event, condition, target, words",
+    [
+        (PRODUCTS, "COMMIT", ("Colour", "IsNull"), "AttributeName", "has no attribute 'Colour'"),
+        (PRODUCTS, "COMMIT", ("PartNumbr", "IsNull"), "AttributeName", "Did you mean PartNumber"),
+        (PRODUCTS, "COMMIT", ("PartNumber.Code", "IsNull"), "AttributeName", "is not a reference"),
+        (PRODUCTS, "COMMIT", ("ProductGroup.Kode", "IsNull"), "AttributeName", "ProductGroups has no attribute 'Kode'"),
+        (PRODUCTS, "COMMIT", ("@colour", "IsNull"), "AttributeName", "no custom property 'colour'"),
+        (PRODUCTS, "COMMIT", ("$NewValue", "IsNull"), "AttributeName", "The event has no attribute '$NewValue'"),
+        (ORDERS, STATE, ("$NewValue", "IsNull"), "AttributeName", "The event has no attribute '$NewValue'"),
+        (LINES, DISCOUNT, ("$ToState", "IsNull"), "AttributeName", "The event has no attribute '$ToState'"),
+        (LINES, DISCOUNT, ("$NewValue", "Greater_Than", "much"), "Value", "'much' is not a valid Edm.Decimal"),
+        (ORDERS, STATE, ("$ToState", "Equals", "SHIPPED"), "Value", "'SHIPPED' is not a valid New | Adjustment"),
+        (ORDERS, STATE, ("$ToUserStatusId", "Equals", "x"), "Value", "'x' is not a valid reference"),
+        (PRODUCTS, "COMMIT", ("Active", "Equals", "yes"), "Value", "'yes' is not a valid Edm.Boolean"),
+        (PRODUCTS, "COMMIT", ("UseLots", "Equals", "Mayb"), "Value", "'Mayb' is not a valid"),
+        (PRODUCTS, "COMMIT", ("PartNumber", "Equals"), "Value", "use IsNull"),
+        (PRODUCTS, "COMMIT", ("Active", "Greater_Than", "true"), "ComparisonType", "cannot be asked of Active"),
+        (PRODUCTS, "COMMIT", ("ScrapRate", "Like", "1*"), "ComparisonType", "cannot be asked of ScrapRate"),
+        (PRODUCTS, "COMMIT", ("Name", "Less_Than", "b"), "ComparisonType", "cannot be asked of Name"),
+        (PRODUCTS, "COMMIT", ("ProductGroup", "Like", "*"), "ComparisonType", "cannot be asked of ProductGroup"),
+    ],
+)
+def test_conditions_name_what_exists_and_values_parse(
+    world: World, repository: str, event: Any, condition: tuple[str, ...], target: str, words: str
+) -> None:
+    good = ("Id", "Not_IsNull")
+    error = refusal(world, repository, [event], conditions=[good, condition], actions=[fail()])
+    assert error.target == f"Conditions[1]/{target}"
+    assert words in error.message
+
+
+def test_an_event_attribute_must_be_known_to_every_event_of_the_rule(world: World) -> None:
+    error = refusal(world, ORDERS, [STATE, "COMMIT"], conditions=[("$ToState", "Equals", "Released")], actions=[fail()])
+    assert [detail.target for detail in error.details] == ["Conditions[0]/AttributeName"]
+
+
+def test_a_value_must_fit_the_attribute_of_every_event(world: World) -> None:
+    events = [DISCOUNT, ("ATTRIBUTECHANGING", "RequiredDeliveryDate")]
+    error = refusal(world, LINES, events, conditions=[("$NewValue", "Greater_Than", "0.25")], actions=[fail()])
+    assert "not a valid Edm.Date" in error.message
+
+
+# --- actions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "action, target, words",
+    [
+        (("FAIL",), "Parameter1Value", "Parameter 1 (message) is missing"),
+        (("FAIL", ("Attribute", "PartNumber")), "Parameter1Type", "must be one of Constant, FormattedString, Interpol"),
+        (("FAIL", ("Interpolate", "{Colour}")), "Parameter1Value", "has no attribute 'Colour'"),
+        (("FAIL", ("FormattedString", "{Name")), "Parameter1Value", "never closed"),
+        (("FAIL", ("Interpolate", "{ScrapRate:dd}")), "Parameter1Value", "The format 'dd' does not fit"),
+        (("FAIL", ("Interpolate", "{$NewValue}")), "Parameter1Value", "Nothing here tells '$NewValue'"),
+        (("FAIL", ("Constant", "a"), ("Constant", "b")), "Parameter2Value", "FAIL has no parameter 2"),
+        (("WARNING", ("Interpolate", "{@colour}")), "Parameter1Value", "no custom property 'colour'"),
+        (("SETVALUE",), "Parameter1Value", "Parameter 1 (attribute) is missing"),
+        (set_value("Colour", "red"), "Parameter1Value", "has no attribute 'Colour'"),
+        (set_value("@colour", "red"), "Parameter1Value", "no custom property 'colour'"),
+        (set_value("ProductGroup.Code", "x"), "Parameter1Value", "not an attribute of the object itself"),
+        (set_value("ObjectVersion", "5"), "Parameter1Value", "ObjectVersion cannot be set"),
+        (set_value("Id", "5"), "Parameter1Value", "Id cannot be set"),
+        (set_value("ScrapRate", "lots"), "Parameter2Value", "'lots' is not a valid Edm.Decimal"),
+        (set_value("Active", "yes"), "Parameter2Value", "'yes' is not a valid Edm.Boolean"),
+        (set_value("PartNumber", None), "Parameter2Value", "PartNumber needs a value"),
+        (set_value("ScrapRate", "Name", "Attribute"), "Parameter2Value", "The value of Name does not fit ScrapRate"),
+        (set_value("ProductGroup", "MeasurementUnit", "Reference"), "Parameter2Value", "does not fit ProductGroup"),
+        (set_value("ScrapRate", "Scrap", "Attribute"), "Parameter2Value", "has no attribute 'Scrap'"),
+        (("NOTIFYUSER", ("Constant", "anna, bert"), ("Constant", "s")), "Parameter1Value", "There is no user 'bert'"),
+        (("NOTIFYUSER", ("Constant", "anna")), "Parameter2Value", "Parameter 2 (subject) is missing"),
+        (("SENDMAIL", ("Constant", "anna@"), ("Constant", "s")), "Parameter1Value", "is not an e-mail address"),
+        (("AISET", ("Constant", "x")), "ActionType", "AISET is not available on this instance"),
+        (("AIVALIDATE",), "ActionType", "not available"),
+        (("AIWARNING",), "ActionType", "not available"),
+    ],
+)
+def test_action_parameters_fit_the_action(world: World, action: tuple[Any, ...], target: str, words: str) -> None:
+    error = refusal(world, PRODUCTS, ["COMMIT"], actions=[warn("fine"), action])
+    assert error.target == f"Actions[1]/{target}"
+    assert words in error.message
+
+
+def test_a_state_cannot_be_set_by_a_rule(world: World) -> None:
+    assert "State cannot be set" in refusal(world, ORDERS, ["COMMIT"], actions=[set_value("State", "30")]).message
+
+
+def test_csharp_is_refused(world: World) -> None:
+    error = refusal(world, PRODUCTS, ["COMMIT"], ScriptLanguage="CSharp", ScriptText="x")
+    assert error.target == "ScriptLanguage"
+
+
+def test_every_problem_is_told_at_once(world: World) -> None:
+    error = refusal(
+        world,
+        PRODUCTS,
+        ["COMMIT", "VOIDING"],
+        conditions=[("Colour", "IsNull"), ("Active", "Equals", "maybe")],
+        actions=[("FAIL",), set_value("Id", "1")],
+    )
+    assert [detail.target for detail in error.details] == [
+        "Events[1]/EventType",
+        "Conditions[0]/AttributeName",
+        "Conditions[1]/Value",
+        "Actions[0]/Parameter1Value",
+        "Actions[1]/Parameter1Value",
+    ]
+
+
+def test_inactive_rules_are_held_to_the_same(world: World) -> None:
+    refusal(world, PRODUCTS, ["COMMIT"], conditions=[("Colour", "IsNull")], IsActive=False)
+
+
+def test_the_code_is_unique(world: World) -> None:
+    write_rule(world, PRODUCTS, ["COMMIT"], code="SAME")
+    with pytest.raises(errors.Refused) as caught:
+        write_rule(world, PRODUCTS, ["COMMIT"], code="SAME")
+    assert caught.value.code is errors.DUPLICATE_VALUE
+
+
+def test_one_commit_makes_one_root_and_its_children(world: World) -> None:
+    rule_id = write_rule(
+        world,
+        ORDERS,
+        [STATE],
+        conditions=[
+            ("$ToUserStatusId", "Equals", "0189a1b2-0000-7000-8000-00000000000a"),
+            ("DocumentNotes", "IsNull"),
+        ],
+        actions=[fail("Not yet.")],
+    )
+    rule = dataset(world.context).load(RULES, rule_id)
+    assert rule is not None
+    assert [len(rule.children(name)) for name in ("Events", "Conditions", "Actions")] == [1, 2, 1]
+    # Stored as given, matched normalised.
+    assert rule.children("Events")[0].values["EventParameter"] == "RELEASED"
+
+
+def test_a_change_of_a_child_alone_is_checked_with_its_rule(world: World) -> None:
+    rule_id = write_rule(world, PRODUCTS, ["COMMIT"], conditions=[("PartNumber", "IsNull")])
+    ds = dataset(world.context)
+    rule = ds.load(RULES, rule_id)
+    assert rule is not None
+    ds.set(rule.children("Conditions")[0], "AttributeName", "Colour")
+    with pytest.raises(errors.Refused) as caught:
+        ds.commit()
+    assert caught.value.target == "Conditions[0]/AttributeName"
+
+
+def test_removing_the_event_that_a_condition_speaks_of_is_refused(world: World) -> None:
+    rule_id = write_rule(world, ORDERS, [STATE], conditions=[("$ToState", "Not_IsNull")])
+    ds = dataset(world.context)
+    rule = ds.load(RULES, rule_id)
+    assert rule is not None
+    ds.delete(rule.children("Events")[0], by_client=True)
+    with pytest.raises(errors.Refused) as caught:
+        ds.commit()
+    assert caught.value.code is errors.RULE_INVALID
+
+
+def test_a_broken_rule_can_be_switched_off_but_not_on(world: World) -> None:
+    rule_id = write_rule(world, PRODUCTS, ["COMMIT"], conditions=[("PartNumber", "IsNull")], actions=[fail()])
+    bpm.UserBusinessRuleCondition.objects.update(attribute_name="Gone")
+    ds = dataset(world.context)
+    rule = ds.load(RULES, rule_id)
+    assert rule is not None
+    ds.set(rule, "IsActive", False)
+    ds.commit()
+    ds.set(rule, "IsActive", True)
+    with pytest.raises(errors.Refused) as caught:
+        ds.commit()
+    assert caught.value.target == "Conditions[0]/AttributeName"
+
+
+def test_a_rule_may_always_be_deleted(world: World) -> None:
+    rule_id = write_rule(world, PRODUCTS, ["COMMIT"], conditions=[("PartNumber", "IsNull")], actions=[fail()])
+    bpm.UserBusinessRuleCondition.objects.update(attribute_name="Gone")
+    ds = dataset(world.context)
+    rule = ds.load(RULES, rule_id)
+    assert rule is not None
+    ds.delete(rule, by_client=True)
+    ds.commit()
+    assert not bpm.UserBusinessRuleCondition.objects.exists()
+
+
+# --- the command and the system check -----------------------------------------------------------------------------
+
+
+def test_validate_rules_says_which_active_rules_are_broken(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    write_rule(world, PRODUCTS, ["COMMIT"], code="GOOD", actions=[warn("w")])
+    write_rule(world, PRODUCTS, ["COMMIT"], code="BAD", conditions=[("PartNumber", "IsNull")])
+    call_command("validate_rules")
+    bpm.UserBusinessRuleCondition.objects.update(attribute_name="Gone")
+    stamps.expire()
+    with pytest.raises(CommandError, match="1 of 2 rules are active and broken"):
+        call_command("validate_rules")
+    told = capsys.readouterr().out
+    assert "BAD (A rule)" in told
+    assert "Conditions[0]/AttributeName: General.Products.Products has no attribute 'Gone'" in told
+    assert "GOOD" not in told
+    with pytest.raises(CommandError):
+        call_command("validate_rules", "--json")
+    listed = json.loads(capsys.readouterr().out)
+    assert (listed["checked"], [rule["code"] for rule in listed["broken"]]) == (2, ["BAD"])
+    assert listed["broken"][0]["problems"][0]["target"] == "Conditions[0]/AttributeName"
+
+
+def test_stored_names_whose_class_is_gone_are_reported_and_stop_no_neighbour(world: World) -> None:
+    write_rule(world, PRODUCTS, ["COMMIT"], actions=[warn("gone"), warn("stays")])
+    first = bpm.UserBusinessRuleAction.objects.order_by("action_no").first()
+    assert first is not None
+    bpm.UserBusinessRuleAction.objects.filter(pk=first.pk).update(action_type="OLDTYPE")
+    bpm.UserBusinessRuleEvent.objects.update(event_type="OLDEVENT")
+    found = system_checks.run_checks(tags=["database"], databases=["default"])
+    assert {message.id for message in found} >= {"rules.W001", "rules.W002"}

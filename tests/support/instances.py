@@ -1,0 +1,166 @@
+"""Prepared instances, made once and copied for each test that needs one.
+
+A first start migrates, collects static files, makes keys and loads the demo data: ten seconds, with the same result as
+long as the product is the same. So the first test that needs an instance prepares one, kept under a digest of the
+product's code, and the others copy its data directory (on PostgreSQL its database too).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from platform_site.environment import BASE_DIR, SETTINGS
+
+_KEPT = BASE_DIR / ".pytest_cache" / "instances"
+_ROOMS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "platform_site")
+_OUTDATED_SECONDS = 3600.0
+
+# The calling process has settings of its own (those of the suite); none of them may reach an instance.
+_OWN = frozenset(setting.name for setting in SETTINGS) | {"DJANGO_SETTINGS_MODULE"}
+
+_PREPARE = """
+import os
+os.environ["DJANGO_SETTINGS_MODULE"] = "platform_site.settings"
+import django
+django.setup()
+from platform_site.serving.preparation import prepare
+prepare(lambda line: None)
+"""
+
+
+def instance_environment(data_dir: Path, port: int, **settings: str) -> dict[str, str]:
+    """The environment of an instance of its own: nothing of the caller's instance shines through."""
+    inherited = {name: value for name, value in os.environ.items() if name not in _OWN}
+    return {**inherited, "DATA_DIR": str(data_dir), "PORT": str(port), "HOST": "127.0.0.1", **settings}
+
+
+@contextmanager
+def database_of_its_own(template: str | None = None) -> Iterator[dict[str, str]]:
+    """DATABASE_URL of a new database where the suite runs on PostgreSQL; nothing where SQLite will do.
+
+    It is empty, or a copy of the database named.
+    """
+    given = _postgresql()
+    if not given:
+        yield {}
+        return
+    name = f"live_{secrets.token_hex(6)}"
+    with psycopg.connect(given, autocommit=True) as connection:
+        _create_database(connection, name, template)
+        try:
+            yield {"DATABASE_URL": _with_name(given, name)}
+        finally:
+            _drop_database(connection, name)
+
+
+@contextmanager
+def prepared_instance(directory: Path, *, demo: bool = True) -> Iterator[dict[str, str]]:
+    """Fill the new data directory from a prepared instance; the settings with which it is used."""
+    original = _Original(demo=demo)
+    original.make()
+    shutil.copytree(original.directory, directory, dirs_exist_ok=True)
+    with database_of_its_own(original.database) as settings:
+        yield settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Original:
+    """What copies are made of."""
+
+    demo: bool
+
+    @property
+    def name(self) -> str:
+        on = "postgresql" if _postgresql() else "sqlite"
+        return f"{on}-{'demo' if self.demo else 'empty'}-{_digest_of_the_product()}"
+
+    @property
+    def directory(self) -> Path:
+        return _KEPT / self.name
+
+    @property
+    def database(self) -> str:
+        return f"kept_{self.name.replace('-', '_')}"
+
+    def make(self) -> None:
+        """Prepare it, unless that has been done; one test process does, others wait."""
+        _KEPT.mkdir(parents=True, exist_ok=True)
+        with (_KEPT / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self.directory.exists():
+                return
+            _remove_outdated()
+            unfinished = self.directory.with_suffix(".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            settings = {"DEMO": "1"} if self.demo else {}
+            if given := _postgresql():
+                settings["DATABASE_URL"] = _with_name(given, self.database)
+                with psycopg.connect(given, autocommit=True) as connection:
+                    _drop_database(connection, self.database)
+                    _create_database(connection, self.database, None)
+            done = subprocess.run(
+                [sys.executable, "-c", _PREPARE],
+                cwd=BASE_DIR,
+                env=instance_environment(unfinished, 0, **settings),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            unfinished.rename(self.directory)
+
+
+def _remove_outdated() -> None:
+    """What older code prepared; not what another run may be copying at this moment."""
+    for path in _KEPT.iterdir():
+        if not path.is_dir() or time.time() - path.stat().st_mtime < _OUTDATED_SECONDS:
+            continue
+        shutil.rmtree(path, ignore_errors=True)
+        if given := _postgresql():
+            with psycopg.connect(given, autocommit=True) as connection, suppress(psycopg.Error):
+                _drop_database(connection, f"kept_{path.name.replace('-', '_')}")
+
+
+@cache
+def _digest_of_the_product() -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for room in _ROOMS:
+        for path in sorted((BASE_DIR / room).rglob("*.py")):
+            digest.update(f"{path.relative_to(BASE_DIR)}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _postgresql() -> str:
+    given = os.environ.get("DATABASE_URL", "")
+    return given if given.startswith("postgres") else ""
+
+
+def _with_name(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
+def _create_database(connection: psycopg.Connection, name: str, template: str | None) -> None:
+    of = sql.SQL(" TEMPLATE {}").format(sql.Identifier(template)) if template else sql.SQL("")
+    connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)) + of)
+
+
+def _drop_database(connection: psycopg.Connection, name: str) -> None:
+    # FORCE: what an instance that was killed left connected must not keep the database.
+    connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -1,0 +1,99 @@
+"""Which process of a running instance does what: told by the kernel, since nothing in an answer says it (Linux)."""
+
+from __future__ import annotations
+
+import http.client
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.support.platform import LivePlatform
+from tests.support.waiting import eventually
+
+# More than enough for the kernel to hand a connection to each of a few processes.
+_MOST_CONNECTIONS = 200
+
+
+def database_of(platform: LivePlatform) -> dict[str, str]:
+    """The instance's own DATABASE_URL, where it has one: what commands beside it must be told."""
+    variables = Path(f"/proc/{platform.process.pid}/environ").read_bytes().split(b"\0")
+    given = next((item.decode() for item in variables if item.startswith(b"DATABASE_URL=")), "")
+    return {"DATABASE_URL": given.partition("=")[2]} if given else {}
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that this one has started, and theirs."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return []
+    return [each for child in map(int, children) for each in (child, *descendants(child))]
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Processor time that these processes have used until now, their threads that ended included."""
+    ticks = 0
+    for pid in pids:
+        # The command may hold spaces and brackets; utime and stime are the 14th and 15th field of the whole line.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def connection_to_each(base_url: str, pid: int, *, processes: int = 2) -> dict[int, http.client.HTTPConnection]:
+    """Web process → a connection that it serves, for `processes` of those that `pid` has started.
+
+    A connection stays with the process that accepted it. Raises AssertionError when fewer processes serve.
+    """
+    parts = urlsplit(base_url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    found: dict[int, http.client.HTTPConnection] = {}
+    others: list[http.client.HTTPConnection] = []
+    for _ in range(_MOST_CONNECTIONS):
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+        server = _server_of(connection, parts.port, pid)
+        if server in found:
+            others.append(connection)  # closed only now, or the same process would be the idle one again
+        else:
+            found[server] = connection
+        if len(found) == processes:
+            break
+    for connection in others:
+        connection.close()
+    assert len(found) == processes, f"{len(found)} processes serve {base_url}"
+    return found
+
+
+def _server_of(connection: http.client.HTTPConnection, port: int, pid: int) -> int:
+    """The process at the other end of the connection."""
+    local_port: int = connection.sock.getsockname()[1]
+    found: list[int] = []
+
+    def accepted() -> bool:
+        inode = _inode(port, local_port)
+        found[:] = [each for each in descendants(pid) if inode and _holds(each, inode)]
+        return bool(found)
+
+    assert eventually(accepted), "nobody holds the other end of the connection"
+    return found[-1]
+
+
+def _inode(local_port: int, remote_port: int) -> str:
+    """The socket between these ports as its server sees it; "" when there is none."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        ports = [int(address.rpartition(":")[2], 16) for address in fields[1:3]]
+        if ports == [local_port, remote_port]:
+            return fields[9]
+    return ""
+
+
+def _holds(pid: int, inode: str) -> bool:
+    try:
+        return any(os.readlink(entry) == f"socket:[{inode}]" for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except (FileNotFoundError, PermissionError):
+        return False  # it has just ended, or has just closed the file

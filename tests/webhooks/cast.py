@@ -1,0 +1,52 @@
+"""What tests of webhooks act on: a repository with little in it, a template, and its deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.dataset.dataset import Dataset
+from domain.dataset.record import Record
+from foundation import stamps
+from identity.context import AllPermissions, CallContext, Caller
+from webhooks.models import WebHookDelivery
+from webhooks.outbox import delivery_insert, delivery_prepare
+from webhooks.templates import web_hook_get
+
+CURRENCIES = "General.Currencies.Currencies"
+WEB_HOOKS = "Systems.Config.WebHooks"
+
+CALLER = CallContext(
+    user=Caller("00000000-0000-7000-8000-000000000001", "anna", "Anna", is_admin=True), permissions=AllPermissions()
+)
+
+
+def new_currency(sign: str = "EUR", name: str = "Euro", *, context: CallContext = CALLER) -> Record:
+    """A committed entity."""
+    dataset = Dataset(context)
+    record = dataset.create(CURRENCIES, {"CurrencySign": sign, "Name": name}, by_client=True)
+    dataset.commit()
+    return record
+
+
+def new_web_hook(url: str, *, code: str = "HOOK", context: CallContext = CALLER, **values: Any) -> Record:
+    """A committed template for currencies."""
+    dataset = Dataset(context)
+    given = {"Code": code, "Name": {"EN": code}, "RepositoryName": CURRENCIES, "URL": url}
+    record = dataset.create(WEB_HOOKS, {**given, **values}, by_client=True)
+    dataset.commit()
+    stamps.expire()
+    return record
+
+
+def new_delivery(code: str, record: Record) -> WebHookDelivery:
+    """A delivery in the outbox, as the action leaves it."""
+    template = web_hook_get(code)
+    assert template is not None
+    delivery = delivery_prepare(template, record, event_type="COMMIT")
+    delivery_insert(delivery)
+    return WebHookDelivery.objects.get(pk=delivery.id)
+
+
+def reloaded(delivery: WebHookDelivery) -> WebHookDelivery:
+    """As the database has it."""
+    return WebHookDelivery.objects.get(pk=delivery.pk)

@@ -1,0 +1,27 @@
+"""Fixtures of the tests of webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import Settings
+
+from foundation import stamps
+from webhooks import templates
+
+
+@pytest.fixture(autouse=True)
+def forget_templates() -> Iterator[None]:
+    """What earlier tests saved is gone, and its stamps with it: the same number may now mean something else."""
+    stamps.expire()
+    templates.forget()
+    yield
+    stamps.expire()
+    templates.forget()
+
+
+@pytest.fixture(autouse=True)
+def loopback_is_allowed(settings: Settings) -> None:
+    """As in demo mode: receivers of these tests listen there."""
+    settings.EGRESS_ALLOW = ["127.0.0.0/8", "::1"]

@@ -1,0 +1,215 @@
+"""The WEBHOOK action: from an event to a row in the outbox, or to none (spec 05, 5.3; spec 06, 6.2)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from domain.dataset import transactions
+from domain.dataset.dataset import Dataset
+from domain.dataset.models import PendingWrite
+from foundation import errors
+from tests.rules.cast import ORDERS, PRODUCTS, World, fail, make_world, new_line, new_order, new_product, write_rule
+from tests.rules.conftest import forget_rules  # noqa: F401
+from tests.support.receiver import LoopbackReceiver
+from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
+from webhooks.claim import deliveries_claim
+from webhooks.models import WebHookDelivery
+from webhooks.outbox import _WakeUp
+from webhooks.pump import deliver_due
+
+pytestmark = pytest.mark.django_db
+
+HOOK = ("WEBHOOK", ("Constant", "HOOK"))
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    """A company, a customer, a product."""
+    return make_world()
+
+
+def order_hook(**values: Any) -> None:
+    new_web_hook(
+        "http://127.0.0.1:9/{DocumentNo}",
+        RepositoryName=ORDERS,
+        Body='{"no": "{DocumentNo}", "customer": "{Customer.Party.PartyName:EN}", "state": "{State}"}',
+        **values,
+    )
+
+
+def test_a_committed_event_leaves_one_row_rendered_at_the_event(world: World) -> None:
+    order_hook()
+    write_rule(world, ORDERS, ["AGGREGATECLIENTCOMMIT"], actions=[HOOK], code="TELL")
+    dataset = Dataset(world.context)
+    order = new_order(dataset, world)
+    new_line(dataset, world, order)
+    assert not WebHookDelivery.objects.exists()
+    dataset.commit()
+    row = WebHookDelivery.objects.get()
+    assert row.request_url == f"http://127.0.0.1:9/{order.document_no}"
+    assert json.loads(row.request_body)["customer"] == "Buyers & Sons"
+    assert (row.event_type, row.rule_code, row.entity_id, row.state) == (
+        "AGGREGATECLIENTCOMMIT",
+        "TELL",
+        order.id,
+        "Pending",
+    )
+
+
+def test_a_change_that_settles_in_rounds_is_told_once_with_its_last_content(world: World) -> None:
+    new_web_hook("http://127.0.0.1:9/", RepositoryName=PRODUCTS, Body='{"n": "{PartNumber}"}')
+    write_rule(world, PRODUCTS, ["COMMIT"], actions=[HOOK], code="A")
+    write_rule(
+        world, PRODUCTS, ["COMMIT"], code="B", actions=[("SETVALUE", ("Attribute", "PartNumber"), ("Constant", "LAST"))]
+    )
+    dataset = Dataset(world.context)
+    new_product(dataset, world)
+    dataset.commit()
+    assert json.loads(WebHookDelivery.objects.get().request_body) == {"n": "LAST"}
+
+
+def test_a_refused_commit_sends_nothing(world: World) -> None:
+    order_hook()
+    write_rule(world, ORDERS, ["COMMIT"], actions=[HOOK], code="A")
+    write_rule(world, ORDERS, ["COMMIT"], actions=[fail()], code="B")
+    dataset = Dataset(world.context)
+    new_order(dataset, world)
+    with pytest.raises(errors.Refused):
+        dataset.commit()
+    assert not WebHookDelivery.objects.exists()
+
+
+def test_a_discarded_dataset_sends_nothing(world: World) -> None:
+    order_hook()
+    write_rule(world, ORDERS, ["CREATENEW"], actions=[HOOK])
+    dataset = Dataset(world.context)
+    new_order(dataset, world, DocumentNo="1")
+    dataset.discard()
+    assert not WebHookDelivery.objects.exists()
+
+
+def test_an_outer_rollback_takes_the_row_and_the_wake_up(world: World) -> None:
+    order_hook()
+    write_rule(world, ORDERS, ["COMMIT"], actions=[HOOK])
+
+    with transaction.atomic():
+        dataset = Dataset(world.context)
+        new_order(dataset, world)
+        dataset.commit()
+        assert WebHookDelivery.objects.count() == 1
+        transaction.set_rollback(True)
+    assert not WebHookDelivery.objects.exists()
+    assert not any(isinstance(entry[1], _WakeUp) for entry in connection.run_on_commit)
+
+
+def test_the_event_after_the_commit_is_told_too(
+    world: World, django_capture_on_commit_callbacks: pytest.FixtureRequest
+) -> None:
+    order_hook()
+    write_rule(world, ORDERS, ["COMMITTED"], actions=[HOOK])
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
+        dataset = Dataset(world.context)
+        new_order(dataset, world)
+        dataset.commit()
+    assert WebHookDelivery.objects.get().event_type == "COMMITTED"
+
+
+def test_one_wake_up_for_a_commit_of_many(world: World) -> None:
+    new_web_hook("http://127.0.0.1:9/", RepositoryName=PRODUCTS)
+    write_rule(world, PRODUCTS, ["COMMIT"], actions=[HOOK])
+    before = len(connection.run_on_commit)
+    dataset = Dataset(world.context)
+    for number in range(5):
+        new_product(dataset, world, f"N{number}")
+    dataset.commit()
+    wake_ups = [entry[1] for entry in connection.run_on_commit[before:] if isinstance(entry[1], _WakeUp)]
+    assert [len(wake_up.ids) for wake_up in wake_ups] == [5]
+
+
+def test_events_of_one_entity_are_numbered(world: World) -> None:
+    new_web_hook("http://127.0.0.1:9/")
+    record, other = new_currency("AAA"), new_currency("BBB")
+    rows = [new_delivery("HOOK", entity) for entity in (record, other, record)]
+    assert [WebHookDelivery.objects.get(pk=row.pk).sequence for row in rows] == [1, 1, 2]
+
+
+def test_an_inactive_template_sends_nothing(world: World) -> None:
+    order_hook(IsActive=False)
+    write_rule(world, ORDERS, ["COMMIT"], actions=[HOOK])
+    dataset = Dataset(world.context)
+    new_order(dataset, world)
+    dataset.commit()
+    assert not WebHookDelivery.objects.exists()
+
+
+def test_from_a_rule_to_the_receiver(world: World, loopback_receiver: LoopbackReceiver) -> None:
+    new_web_hook(
+        f"{loopback_receiver.url}/{{PartNumber}}",
+        RepositoryName=PRODUCTS,
+        Body='{"name": "{Name:BG}", "new": "{$date}"}',
+    )
+    write_rule(world, PRODUCTS, ["CLIENTCOMMIT"], actions=[HOOK])
+    dataset = Dataset(world.context)
+    new_product(dataset, world, 'N/1 "x"', Name={"EN": "Chair", "BG": 'Стол "А"'})
+    dataset.commit()
+    deliver_due()
+    (request,) = loopback_receiver.requests
+    assert request.path == "/N%2F1%20%22x%22"
+    assert request.json()["name"] == 'Стол "А"'
+
+
+# --- when the rule is saved ---------------------------------------------------------------------------------------
+
+
+def test_the_template_must_exist(world: World) -> None:
+    with pytest.raises(errors.Refused, match="There is no webhook 'HOOK'"):
+        write_rule(world, ORDERS, ["COMMIT"], actions=[HOOK])
+
+
+def test_the_template_must_be_of_the_rules_repository(world: World) -> None:
+    order_hook()
+    with pytest.raises(errors.Refused, match=r"Crm\.Sales\.SalesOrders"):
+        write_rule(world, PRODUCTS, ["COMMIT"], actions=[HOOK])
+
+
+def test_the_event_must_tell_what_the_template_needs(world: World) -> None:
+    new_web_hook("http://127.0.0.1:9/", RepositoryName=ORDERS, Body="{$ToState}")
+    write_rule(world, ORDERS, [("STATECHANGING", "RELEASED")], actions=[HOOK])
+    with pytest.raises(errors.Refused, match=r"needs \$ToState"):
+        write_rule(world, ORDERS, ["COMMIT"], actions=[HOOK])
+
+
+def test_the_template_may_be_named_by_id(world: World) -> None:
+    hook = new_web_hook("http://127.0.0.1:9/", RepositoryName=PRODUCTS)
+    write_rule(world, PRODUCTS, ["COMMIT"], actions=[("WEBHOOK", ("Constant", hook.id))])
+    dataset = Dataset(world.context)
+    new_product(dataset, world)
+    dataset.commit()
+    assert WebHookDelivery.objects.count() == 1
+
+
+# --- Domain transactions, whose commit comes with another request ------------------------------------------------
+
+
+@pytest.mark.parametrize("commit, expected", [(True, 1), (False, 0)])
+def test_an_event_of_an_earlier_request_is_told_when_its_transaction_commits(
+    world: World, commit: bool, expected: int
+) -> None:
+    new_web_hook("http://127.0.0.1:9/{PartNumber}", RepositoryName=PRODUCTS, Body='{"at": "{$now}"}')
+    write_rule(world, PRODUCTS, [("ATTRIBUTECHANGED", "PartNumber")], actions=[HOOK], code="EARLY", Layer="FrontEnd")
+    id = transactions.transaction_begin(world.context, model="frontend")
+    with transactions.opened(world.context, id) as dataset:
+        product = new_product(dataset, world, "FIRST")
+    assert not WebHookDelivery.objects.exists()
+    with transactions.opened(world.context, id) as dataset:
+        dataset.end(commit=commit)
+    rows = list(WebHookDelivery.objects.filter(rule_code="EARLY"))
+    assert len(rows) == expected
+    if commit:
+        assert (rows[0].request_url, rows[0].entity_id) == ("http://127.0.0.1:9/FIRST", product.id)
+        assert deliveries_claim(5)
+    assert not PendingWrite.objects.exists()

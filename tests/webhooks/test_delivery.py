@@ -1,0 +1,394 @@
+"""Claims, attempts and what becomes of them; time is given, nothing waits (spec 06, 6.2)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from foundation.fields import utc_now
+from identity.models import User
+from tests.support.receiver import Answer, LoopbackReceiver
+from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
+from webhooks.claim import Claim, claims_release, deliveries_claim, leases_expire
+from webhooks.health import deliveries_suspend, web_hook_resume
+from webhooks.models import DestinationBreaker, TemplateHealth, WebHookAttempt, WebHookDelivery
+from webhooks.pump import deliver_due
+from webhooks.record import deliveries_record
+from webhooks.selectors import delivery_statistics
+from webhooks.send import Outcome
+
+pytestmark = pytest.mark.django_db
+
+# Later than anything that a test creates is due.
+NOW = utc_now() + timedelta(hours=1)
+
+
+def outcome(**values: Any) -> Outcome:
+    """How an attempt ended; without values, well."""
+    given: dict[str, Any] = {"started_at": NOW, "duration_ms": 1, "delivered": not values}
+    if not values:
+        given["status"] = 200
+    given.update(values)
+    return Outcome(**given)
+
+
+def claims(now: Any = NOW, limit: int = 100) -> list[Claim]:
+    return deliveries_claim(limit, now=now)
+
+
+def finish(claim: Claim, now: Any = NOW, **values: Any) -> None:
+    deliveries_record([(claim, outcome(**values))], now=now)
+
+
+# --- claiming -----------------------------------------------------------------------------------------------------
+
+
+def test_a_delivery_is_claimed_once() -> None:
+    new_web_hook("http://127.0.0.1:9/")
+    delivery = new_delivery("HOOK", new_currency())
+    (claim,) = claims()
+    assert claim.delivery_id == str(delivery.pk)
+    assert claims() == []
+
+
+def test_later_events_of_an_entity_wait_for_the_earlier_and_other_entities_do_not() -> None:
+    new_web_hook("http://127.0.0.1:9/")
+    first, other = new_currency("EUR"), new_currency("USD")
+    one, two, three = (new_delivery("HOOK", record) for record in (first, first, other))
+    found = claims()
+    assert {claim.delivery_id for claim in found} == {str(one.pk), str(three.pk)}
+    finish(next(claim for claim in found if claim.delivery_id == str(one.pk)), status=500, error="500")
+    assert [claim.delivery_id for claim in claims()] == [str(two.pk)]
+    assert reloaded(one).state == "Failed"
+    assert reloaded(two).state == "Delivering"
+
+
+def test_while_the_earlier_waits_for_its_retry_the_later_waits_too() -> None:
+    new_web_hook("http://127.0.0.1:9/", RetryLogic="Retry")
+    record = new_currency()
+    one, two = new_delivery("HOOK", record), new_delivery("HOOK", record)
+    finish(claims()[0], status=500, error="500")
+    assert claims() == []
+    later = NOW + timedelta(seconds=10)
+    (retry,) = claims(later)
+    assert (retry.delivery_id, retry.attempt_no) == (str(one.pk), 2)
+    finish(retry, later)
+    assert [claim.delivery_id for claim in claims(later)] == [str(two.pk)]
+
+
+def test_order_holds_per_destination_only() -> None:
+    new_web_hook("http://127.0.0.1:9/", code="A")
+    new_web_hook("http://127.0.0.1:10/", code="B")
+    record = new_currency()
+    new_delivery("A", record)
+    new_delivery("B", record)
+    assert len(claims()) == 2
+
+
+def test_attempts_to_one_destination_are_bounded(settings: Settings) -> None:
+    settings.WEBHOOKS = {"destination_concurrency": 2}
+    new_web_hook("http://127.0.0.1:9/")
+    for number in range(5):
+        new_delivery("HOOK", new_currency(f"C{number}"))
+    found = claims()
+    assert len(found) == 2
+    assert claims() == []
+    finish(found[0])
+    assert len(claims()) == 1
+
+
+def test_a_long_queue_starves_no_other_destination(settings: Settings) -> None:
+    settings.WEBHOOKS = {"destination_concurrency": 3}
+    new_web_hook("http://127.0.0.1:9/", code="LONG")
+    new_web_hook("http://127.0.0.1:10/", code="SHORT")
+    for number in range(20):
+        new_delivery("LONG", new_currency(f"C{number}"))
+    new_delivery("SHORT", new_currency("S"))
+    assert sorted(claim.web_hook_code for claim in claims(limit=4)) == ["LONG", "LONG", "LONG", "SHORT"]
+
+
+def test_a_lease_that_ends_makes_it_due_again_and_the_late_record_changes_nothing() -> None:
+    new_web_hook("http://127.0.0.1:9/", TimeoutSeconds=3)
+    delivery = new_delivery("HOOK", new_currency())
+    (lost,) = claims()
+    assert leases_expire(NOW + timedelta(seconds=22)) == 0
+    later = NOW + timedelta(seconds=24)
+    assert leases_expire(later) == 1
+    (again,) = claims(later)
+    assert again.attempt_no == 1, "an attempt without an outcome uses up no retry"
+    finish(lost, status=500, error="late")
+    assert reloaded(delivery).state == "Delivering"
+    finish(again)
+    assert reloaded(delivery).state == "Delivered"
+    assert WebHookAttempt.objects.filter(delivery=delivery).count() == 2
+
+
+def test_what_keeps_killing_its_worker_ends_as_failed() -> None:
+    new_web_hook("http://127.0.0.1:9/")
+    delivery = new_delivery("HOOK", new_currency())
+    now = NOW
+    for _ in range(6):
+        assert len(claims(now)) == 1
+        now += timedelta(seconds=60)
+        leases_expire(now)
+    assert reloaded(delivery).state == "Failed"
+
+
+def test_a_stopping_worker_hands_its_claims_back() -> None:
+    new_web_hook("http://127.0.0.1:9/")
+    delivery = new_delivery("HOOK", new_currency())
+    claims_release(claims())
+    assert (reloaded(delivery).state, reloaded(delivery).claim_count) == ("Pending", 0)
+
+
+def test_deliveries_of_a_deleted_template_are_cancelled() -> None:
+    hook = new_web_hook("http://127.0.0.1:9/")
+    delivery = new_delivery("HOOK", new_currency())
+    hook.dataset.delete(hook)
+    hook.dataset.commit()
+    assert reloaded(delivery).state == "Cancelled"
+    # What another commit inserted at the same moment is left to the worker.
+    WebHookDelivery.objects.update(state="Pending", next_attempt_time_utc=NOW)
+    assert claims() == []
+    assert reloaded(delivery).state == "Cancelled"
+
+
+def test_nothing_stays_held_back_for_a_template_that_is_gone() -> None:
+    hook = new_web_hook("http://127.0.0.1:9/")
+    delivery = new_delivery("HOOK", new_currency())
+    TemplateHealth.objects.create(web_hook_id=hook.id, failures=50, failing_since=NOW, suspended_at=NOW)
+    assert deliveries_suspend(hook.id) == 1
+    hook.dataset.delete(hook)
+    hook.dataset.commit()
+    found = reloaded(delivery)
+    assert (found.state, found.last_error) == ("Cancelled", "The webhook has been deleted.")
+    assert found.finish_time_utc is not None
+    assert delivery_statistics().suspended_templates == 0
+
+
+# --- outcomes -----------------------------------------------------------------------------------------------------
+
+
+def test_no_retry_ends_as_failed_after_one_attempt() -> None:
+    new_web_hook("http://127.0.0.1:9/")
+    delivery = new_delivery("HOOK", new_currency())
+    finish(claims()[0], status=500, error="500 Oops")
+    found = reloaded(delivery)
+    assert (found.state, found.last_status_code, found.last_error) == ("Failed", 500, "500 Oops")
+    assert found.next_attempt_time_utc is None
+
+
+def test_retry_makes_four_attempts_on_its_schedule_and_then_a_dead_letter() -> None:
+    new_web_hook("http://127.0.0.1:9/", RetryLogic="Retry")
+    delivery = new_delivery("HOOK", new_currency())
+    now, waits = NOW, []
+    while (found := reloaded(delivery)).state == "Pending":
+        assert found.next_attempt_time_utc is not None
+        now = max(now, found.next_attempt_time_utc)
+        finish(claims(now)[0], now, status=500, error="500")
+        if (due := reloaded(delivery).next_attempt_time_utc) is not None:
+            waits.append((due - now).total_seconds())
+    assert found.state == "Failed"
+    assert found.attempt_count == 4
+    assert [round(wait / scheduled) for wait, scheduled in zip(waits, (5, 30, 120), strict=True)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "values, state",
+    [
+        ({"status": 410, "permanent": True, "error": "410"}, "Failed"),
+        ({"permanent": True, "error": "refused"}, "Failed"),
+        ({"status": 503, "host_trouble": True, "retry_after": timedelta(seconds=90)}, "Pending"),
+        ({"error": "timeout", "host_trouble": True}, "Pending"),
+    ],
+)
+def test_what_stops_and_what_is_tried_again(values: dict[str, Any], state: str) -> None:
+    new_web_hook("http://127.0.0.1:9/", RetryLogic="Retry")
+    delivery = new_delivery("HOOK", new_currency())
+    finish(claims()[0], **values)
+    found = reloaded(delivery)
+    assert found.state == state
+    if "retry_after" in values:
+        assert found.next_attempt_time_utc == NOW + values["retry_after"]
+
+
+# --- circuit breaker ----------------------------------------------------------------------------------------------
+
+
+def fail(count: int, now: Any) -> None:
+    """So many failures of the host, each of another entity."""
+    for _ in range(count):
+        (claim,) = claims(now, 1)
+        finish(claim, now, error="connect", host_trouble=True)
+
+
+def test_a_dead_destination_is_left_alone_and_probed_and_others_go_on(settings: Settings) -> None:
+    settings.WEBHOOKS = {"breaker_failures": 3, "breaker_open_seconds": [30, 60]}
+    new_web_hook("http://127.0.0.1:9/", code="DEAD")
+    for number in range(20):
+        new_delivery("DEAD", new_currency(f"C{number}"))
+    fail(3, NOW)
+    assert claims() == []
+    new_web_hook("http://127.0.0.1:10/", code="ALIVE")
+    new_delivery("ALIVE", new_currency("A"))
+    (alive,) = claims(utc_now())
+    assert alive.web_hook_code == "ALIVE"
+
+    half_open = NOW + timedelta(seconds=31)
+    (probe,) = claims(half_open)
+    assert claims(half_open) == [], "one probe at a time"
+    finish(probe, half_open, error="connect", host_trouble=True)
+    assert claims(half_open + timedelta(seconds=31)) == [], "open for longer after a failed probe"
+
+    again = half_open + timedelta(seconds=61)
+    (probe,) = claims(again)
+    finish(probe, again)
+    assert len(claims(again)) == 15
+    assert not DestinationBreaker.objects.exists()
+
+
+def test_a_500_comes_from_a_host_that_works(settings: Settings) -> None:
+    settings.WEBHOOKS = {"breaker_failures": 1}
+    new_web_hook("http://127.0.0.1:9/")
+    for number in range(3):
+        new_delivery("HOOK", new_currency(f"C{number}"))
+    for claim in claims(limit=2):
+        finish(claim, status=500, error="500")
+    assert len(claims()) == 1
+
+
+def test_a_probe_whose_worker_died_is_free_again_when_its_lease_ends(settings: Settings) -> None:
+    settings.WEBHOOKS = {"breaker_failures": 1, "breaker_open_seconds": [1]}
+    new_web_hook("http://127.0.0.1:9/")
+    for number in range(3):
+        new_delivery("HOOK", new_currency(f"C{number}"))
+    fail(1, NOW)
+    half_open = NOW + timedelta(seconds=2)
+    assert len(claims(half_open)) == 1
+    assert claims(half_open + timedelta(seconds=29)) == []
+    assert len(claims(half_open + timedelta(seconds=31))) == 1
+
+
+# --- suspension ---------------------------------------------------------------------------------------------------
+
+
+def test_a_template_with_a_long_run_of_failures_is_suspended_and_administrators_are_told(settings: Settings) -> None:
+    settings.WEBHOOKS = {"suspend_failures": 3, "suspend_after_seconds": 60}
+    User.objects.create_superuser("boss", "secret")
+    new_web_hook("http://127.0.0.1:9/", code="BAD")
+    new_web_hook("http://127.0.0.1:9/", code="GOOD")
+    for number in range(5):
+        new_delivery("BAD", new_currency(f"C{number}"))
+    for _ in range(3):
+        finish(claims(NOW, 1)[0], NOW, status=500, error="500")
+    assert WebHookDelivery.objects.filter(state="Suspended").count() == 0, "a short outage suspends nothing"
+    later = NOW + timedelta(seconds=61)
+    finish(claims(later, 1)[0], later, status=500, error="500")
+    assert WebHookDelivery.objects.filter(state="Suspended").count() == 1
+
+    from domain.entities.systems_core import Notification
+
+    assert "BAD" in (Notification._default_manager.get(notification_class="WebHookSuspended").subject or "")
+    late = new_delivery("BAD", new_currency("LATE"))
+    good = new_delivery("GOOD", new_currency("G"))
+    (claim,) = claims(later)
+    assert claim.delivery_id == str(good.pk)
+    assert reloaded(late).state == "Suspended"
+
+    assert web_hook_resume(late.web_hook_id) == 2
+    assert not TemplateHealth.objects.exists()
+    assert len(claims(utc_now())) == 2
+
+
+def test_a_success_ends_the_run() -> None:
+    new_web_hook("http://127.0.0.1:9/")
+    new_delivery("HOOK", new_currency("A"))
+    new_delivery("HOOK", new_currency("B"))
+    one, two = claims()
+    finish(one, status=500, error="500")
+    assert TemplateHealth.objects.get().failures == 1
+    finish(two)
+    assert not TemplateHealth.objects.exists()
+
+
+# --- with a receiver ----------------------------------------------------------------------------------------------
+
+
+def test_the_request_is_exactly_the_templates(loopback_receiver: LoopbackReceiver) -> None:
+    new_web_hook(
+        f"{loopback_receiver.url}/in/{{CurrencySign}}?n={{Name}}",
+        Headers="X-Two: {Name}\nAuthorization: Bearer s3cret\nX-One: 1",
+        Body='{"name": "{Name}"}',
+    )
+    delivery = new_delivery("HOOK", new_currency("EUR", 'Eu"ro ä'))
+    deliver_due()
+    (request,) = loopback_receiver.requests
+    assert (request.method, request.path) == ("POST", "/in/EUR?n=Eu%22ro%20%C3%A4")
+    assert request.json() == {"name": 'Eu"ro ä'}
+    names = [name for name, _ in request.headers.items()]
+    assert names == [
+        "Host", "X-Two", "Authorization", "X-One", "Content-Type", "User-Agent", "webhook-id", "webhook-timestamp",
+        "Content-Length",
+    ]  # fmt: skip
+    assert request.headers["webhook-id"] == str(delivery.pk)
+    assert request.headers["Authorization"] == "Bearer s3cret"
+    attempt = WebHookAttempt.objects.get(delivery=delivery)
+    assert "s3cret" not in attempt.request_head + reloaded(delivery).request_headers
+    assert attempt.request_head.startswith("POST /in/EUR?n=Eu%22ro%20%C3%A4 HTTP/1.1\nHost: 127.0.0.1")
+    assert attempt.response_head is not None
+    assert attempt.response_head.startswith("HTTP/1.1 200")
+    assert (attempt.outcome, attempt.status_code, attempt.address) == ("Delivered", 200, "127.0.0.1")
+
+
+def test_retry_after_and_the_answers_body_are_kept(loopback_receiver: LoopbackReceiver) -> None:
+    loopback_receiver.answer(Answer(503, b"\xffno\x00" + b"x" * 100_000, {"Retry-After": "77", "Set-Cookie": "s=1"}))
+    new_web_hook(f"{loopback_receiver.url}/", RetryLogic="Retry")
+    delivery = new_delivery("HOOK", new_currency())
+    before = utc_now()
+    deliver_due()
+    due = reloaded(delivery).next_attempt_time_utc
+    assert due is not None
+    assert timedelta(seconds=77) <= due - before <= timedelta(seconds=77) + (utc_now() - before)
+    attempt = WebHookAttempt.objects.get()
+    assert attempt.response_body is not None
+    assert len(attempt.response_body) == 4096
+    assert "s=1" not in (attempt.response_head or "")
+
+
+@pytest.mark.parametrize(
+    "status, state", [(200, "Delivered"), (299, "Delivered"), (302, "Failed"), (404, "Failed"), (410, "Failed")]
+)
+def test_only_2xx_is_delivered(loopback_receiver: LoopbackReceiver, status: int, state: str) -> None:
+    loopback_receiver.answer(Answer(status, headers={"Location": "/elsewhere"}))
+    new_web_hook(f"{loopback_receiver.url}/")
+    delivery = new_delivery("HOOK", new_currency())
+    deliver_due()
+    assert reloaded(delivery).state == state
+    assert len(loopback_receiver.requests) == 1
+
+
+def test_an_address_that_is_not_allowed_is_never_called(
+    loopback_receiver: LoopbackReceiver, settings: Settings
+) -> None:
+    settings.EGRESS_ALLOW = []
+    new_web_hook(f"{loopback_receiver.url}/", RetryLogic="Retry")
+    delivery = new_delivery("HOOK", new_currency())
+    deliver_due()
+    found = reloaded(delivery)
+    assert found.state == "Failed"
+    assert "loopback" in (found.last_error or "")
+    assert WebHookAttempt.objects.get().outcome == "Refused"
+    assert loopback_receiver.requests == []
+
+
+def test_a_receiver_that_does_not_answer_in_time_is_tried_again(loopback_receiver: LoopbackReceiver) -> None:
+    loopback_receiver.answer(Answer(200, delay_seconds=2))
+    new_web_hook(f"{loopback_receiver.url}/", RetryLogic="Retry", TimeoutSeconds=1)
+    delivery = new_delivery("HOOK", new_currency())
+    deliver_due()
+    found = reloaded(delivery)
+    assert (found.state, found.attempt_count) == ("Pending", 1)
+    assert (found.last_error or "").startswith("timeout")

@@ -1,0 +1,103 @@
+"""Header lines of templates: how they are read, which names are not a template's to set, what is masked when shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+Header = tuple[str, str]
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+#: Connection management and framing are the sender's (RFC 9110, 7.6.1), and so are the headers of Standard Webhooks.
+RESERVED = frozenset(
+    (
+        "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te", "trailer",
+        "transfer-encoding", "upgrade", "expect", "host", "content-length",
+        "webhook-id", "webhook-timestamp", "webhook-signature",
+    )
+)  # fmt: skip
+
+MASK = "***"
+#: Rather a harmless value masked than a secret shown. Signatures are none: what they sign with is not told by them.
+_SECRET_NAMES = re.compile(
+    r"auth|cookie|secret|token|passw|passphrase|pwd|key|credential|session|bearer|jwt|\bsid\b", re.I
+)
+_WITH_SCHEME = frozenset(("authorization", "www-authenticate", "proxy-authenticate"))
+
+
+class InvalidHeader(ValueError):
+    """A header line that cannot be sent; the text says why."""
+
+
+def header_lines(text: str | None) -> Iterator[Header]:
+    """The headers of a template, one `Name: value` a line, empty lines left out. Raises InvalidHeader."""
+    for number, line in enumerate((text or "").replace("\r\n", "\n").split("\n"), 1):
+        if not line.strip():
+            continue
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise InvalidHeader(f"line {number} of the headers has no colon")
+        if _TOKEN.fullmatch(name) is None:
+            raise InvalidHeader(f"line {number} of the headers: {name!r} is not a header name")
+        if name.lower() in RESERVED:
+            raise InvalidHeader(f"line {number} of the headers: {name} is set by the platform")
+        check_value(name, value)
+        yield name, value.strip()
+
+
+def check_value(name: str, value: str) -> None:
+    """Refuse what would end the header and begin something else (RFC 9110, 5.5). Raises InvalidHeader."""
+    if _CONTROL.search(value):
+        raise InvalidHeader(f"the header {name} holds a line break or control character")
+
+
+def value_of(headers: Iterable[Header], name: str) -> str | None:
+    """The first value of a header, in any case."""
+    return next((value for key, value in headers if key.lower() == name.lower()), None)
+
+
+def with_trace(headers: tuple[Header, ...], traceparent: str) -> tuple[Header, ...]:
+    """The headers with the trace of the request that caused them, unless they say another (W3C Trace Context)."""
+    if not traceparent or value_of(headers, "traceparent") is not None:
+        return headers
+    return (*headers, ("traceparent", traceparent))
+
+
+def masked(headers: Iterable[Header]) -> list[Header]:
+    """As sent, but for values that smell of a secret; an authorization's scheme stays, for it helps to find faults."""
+    return [(name, _masked_value(name, value)) for name, value in headers]
+
+
+def _masked_value(name: str, value: str) -> str:
+    if _SECRET_NAMES.search(name) is None or not value:
+        return value
+    scheme, space, _ = value.partition(" ")
+    return f"{scheme} {MASK}" if space and name.lower() in _WITH_SCHEME else MASK
+
+
+def header_text(headers: Iterable[Header]) -> str:
+    """One header a line."""
+    return "\n".join(f"{name}: {value}" for name, value in headers)
+
+
+def masked_lines(text: str | None) -> str:
+    """The lines of a template with secrets masked; what is no header line stays, for it is to be corrected."""
+    return "\n".join(_masked_line(line) for line in (text or "").splitlines())
+
+
+def unmasked_lines(given: str | None, original: str | None) -> str | None:
+    """Lines as a person left them, where those that are still as `masked_lines` showed them get their values back."""
+    if not given or not original:
+        return given
+    hidden: dict[str, list[str]] = {}
+    for line in original.splitlines():
+        hidden.setdefault(_masked_line(line), []).append(line)
+    return "\n".join(
+        found.pop(0) if (found := hidden.get(line)) and MASK in line else line for line in given.splitlines()
+    )
+
+
+def _masked_line(line: str) -> str:
+    name, colon, value = line.partition(":")
+    return f"{name}: {_masked_value(name, value.strip())}" if colon else line

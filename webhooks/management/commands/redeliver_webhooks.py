@@ -1,0 +1,75 @@
+"""manage.py redeliver_webhooks"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.db.models import QuerySet
+
+from identity.management.support import PlatformCommand
+from webhooks.models import DELIVERY_STATE, REDELIVERABLE_STATES, WebHookDelivery
+from webhooks.services import deliveries_redeliver
+
+
+class Command(PlatformCommand):
+    """Send dead letters and other finished deliveries again."""
+
+    help = "Send deliveries again: the failed ones unless --state or --id says otherwise."
+    example = "manage.py redeliver_webhooks --web-hook ORDERS --since 2026-01-31 --dry-run --json"
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--id", action="append", dest="ids", default=[], help="a delivery; may be repeated")
+        parser.add_argument("--web-hook", help="only deliveries of the template with this code")
+        parser.add_argument(
+            "--state", choices=REDELIVERABLE_STATES, help=f"one of {', '.join(DELIVERY_STATE.members)} that is over"
+        )
+        parser.add_argument("--since", help="created at or after this moment (ISO 8601)")
+        parser.add_argument("--dry-run", action="store_true", help="only list them")
+        parser.add_argument("--json", action="store_true", dest="as_json")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        wanted = self._wanted(options).order_by("creation_time_utc", "sequence")
+        rows = [
+            {"id": str(row.pk), "web_hook": row.web_hook_code, "state": row.state, "error": row.last_error}
+            for row in wanted.only("id", "web_hook_code", "state", "last_error").iterator()
+        ]
+        if not options["dry_run"]:
+            deliveries_redeliver(wanted)
+        if options["as_json"]:
+            self.stdout.write(json.dumps(rows))
+            return
+        for row in rows:
+            self.stdout.write(f"{row['id']}  {row['web_hook']}  {row['state']}  {row['error'] or ''}")
+        verb = "would be sent again" if options["dry_run"] else "will be sent again"
+        self.stdout.write(f"{len(rows)} deliveries {verb}.")
+
+    def _wanted(self, options: dict[str, Any]) -> QuerySet[WebHookDelivery]:
+        if options["ids"]:
+            wanted = WebHookDelivery.objects.filter(pk__in=options["ids"], state__in=REDELIVERABLE_STATES)
+        else:
+            wanted = WebHookDelivery.objects.filter(state=options["state"] or "Failed")
+        if options["web_hook"]:
+            wanted = wanted.filter(web_hook_code__iexact=options["web_hook"])
+        if options["since"]:
+            wanted = wanted.filter(creation_time_utc__gte=moment(options["since"]))
+        return wanted
+
+
+def moment(text: str) -> Any:
+    """A moment from the command line, UTC unless it says otherwise."""
+    from django.utils.dateparse import parse_date, parse_datetime
+    from django.utils.timezone import is_naive
+
+    try:
+        parsed: Any = parse_datetime(text) if len(text) > 10 else parse_date(text)
+    except ValueError:
+        parsed = None
+    if parsed is None:
+        raise CommandError(f"{text!r} is not a moment such as 2026-01-31 or 2026-01-31T12:00Z.")
+    from datetime import UTC, datetime
+
+    if not isinstance(parsed, datetime):
+        parsed = datetime(parsed.year, parsed.month, parsed.day)
+    return parsed.replace(tzinfo=UTC) if is_naive(parsed) else parsed

@@ -1,0 +1,180 @@
+"""The outbox: a delivery is a row of the very database transaction that writes the data (spec 06, 6.2).
+
+Rolled back with the data it was never there; committed with it, it is sent at least once whatever crashes. After the
+commit a worker is woken through the task queue; if nobody hears that (a crash in between, a lost queue), the workers'
+own sweep finds the row.
+
+Events of one entity keep their order towards one destination: each row takes the next number among those of its entity
+and destination. Commits of one entity follow one another, by the lock on its row, and so do the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from django.db import transaction
+
+from domain import cursor
+from domain.dataset.names import EventValues
+from domain.dataset.record import Record
+from domain.dataset.templates import InvalidTemplate
+from foundation import errors
+from foundation.fields import utc_now
+from foundation.guids import new_guid
+from webhooks.announcer import tell_workers
+from webhooks.headers import InvalidHeader, with_trace
+from webhooks.models import WebHookDelivery
+from webhooks.templates import WebHookTemplate
+
+
+@dataclass(slots=True)
+class NewDelivery:
+    """A row that is to be inserted, by the names of its columns; `headers` is JSON already.
+
+    Not a WebHookDelivery: to make one of those takes as long as to render the request and to insert the row together,
+    and every commit with a webhook pays for it. Called, it inserts itself: so the event leaves it to the commit, and to
+    a Domain transaction, whose commit comes with another request.
+    """
+
+    id: str
+    web_hook_id: str
+    web_hook_code: str
+    repository_name: str
+    entity_id: str
+    event_type: str
+    rule_code: str | None
+    is_test: bool
+    destination: str
+    request_url: str
+    request_headers: str
+    request_body: str
+    headers: str
+    timeout_seconds: int
+    max_retries: int
+
+    def __call__(self) -> None:
+        """Insert."""
+        delivery_insert(self)
+
+    def freeze(self) -> tuple[str, dict[str, Any]]:
+        """See domain.dataset.kept_writes."""
+        return "webhooks.outbox.delivery_insert_kept", asdict(self)
+
+
+#: Columns that hold the moment of the insert or, where the commit follows at once, that of the event.
+_MOMENTS = ("aggregate_last_update_time_utc", "creation_time_utc", "next_attempt_time_utc")
+
+
+def delivery_prepare(
+    template: WebHookTemplate,
+    record: Record,
+    *,
+    event_type: str = "",
+    rule_code: str | None = None,
+    events: EventValues | None = None,
+    is_test: bool = False,
+) -> NewDelivery:
+    """Render the template at the event. The row is not inserted yet.
+
+    Raises Refused where the template cannot be filled in any more or makes a request that cannot be sent.
+    """
+    try:
+        rendered = template.compiled.render(record, events)
+        destination = template.destination
+    except (InvalidTemplate, InvalidHeader, ValueError) as exc:
+        raise errors.Refused(errors.INTERPOLATION_FAILED, template.code, exc) from exc
+    shown, stored = template.kept_headers(with_trace(rendered.headers, record.dataset.context.traceparent))
+    return NewDelivery(
+        id=new_guid(),
+        web_hook_id=template.id,
+        web_hook_code=template.code,
+        repository_name=record.repository.name,
+        entity_id=record.id,
+        event_type=event_type,
+        rule_code=rule_code,
+        is_test=is_test,
+        destination=destination,
+        request_url=rendered.url,
+        request_headers=shown,
+        request_body=rendered.body,
+        headers=stored,
+        timeout_seconds=template.timeout_seconds,
+        max_retries=0 if is_test else template.max_retries,
+    )
+
+
+def delivery_insert(delivery: NewDelivery) -> None:
+    """Insert the row in the current database transaction, due now, and wake a worker when that has committed."""
+    delivery_write(delivery)
+    announce(delivery.id)
+
+
+def delivery_write(delivery: NewDelivery) -> None:
+    """The row alone."""
+    moment = transaction.get_connection().ops.adapt_datetimefield_value(utc_now())
+    insert = _insert_statement()
+    cursor.execute(insert.sql, (*insert.values(delivery), moment, moment, moment))
+
+
+def delivery_insert_kept(payload: dict[str, Any]) -> None:
+    """Insert what `NewDelivery.freeze` kept; it is due from now."""
+    delivery_insert(NewDelivery(**payload))
+
+
+@dataclass(frozen=True, slots=True)
+class _Insert:
+    """The statement that numbers a row and inserts it. Parameters: values(delivery), then the moments."""
+
+    sql: str
+    values: Callable[[NewDelivery], tuple[Any, ...]]
+
+
+@lru_cache(maxsize=1)
+def _insert_statement() -> _Insert:
+    """Made once: every commit with a webhook pays for it. What the row does not say are the model's own defaults."""
+    given = [field.name for field in fields(NewDelivery)]
+    defaults = {
+        str(field.column): _literal(field.get_default())
+        for field in WebHookDelivery._meta.concrete_fields
+        if field.attname not in (*given, *_MOMENTS, "sequence") and field.get_default() is not None
+    }
+    table = WebHookDelivery._meta.db_table
+    number = f"(SELECT COALESCE(MAX(sequence), 0) + 1 FROM {table} WHERE destination = %s AND entity_id = %s)"  # noqa: S608
+    # The number comes first, so that its two parameters can be taken from the row with the others.
+    columns = ["sequence", *given, *_MOMENTS, *defaults]
+    values = [number, *["%s"] * (len(given) + len(_MOMENTS)), *defaults.values()]
+    return _Insert(
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(values)})",  # noqa: S608 (names of our own)
+        attrgetter("destination", "entity_id", *given),
+    )
+
+
+def _literal(default: int | str) -> str:
+    """A default of the model in SQL: a number or a state's name, which needs no escaping."""
+    assert isinstance(default, int) or default.isidentifier(), default
+    return f"'{default}'" if isinstance(default, str) else str(default)
+
+
+@dataclass(slots=True)
+class _WakeUp:
+    """One message to the workers for everything that one database transaction put into the outbox."""
+
+    ids: list[str] = field(default_factory=list)
+
+    def __call__(self) -> None:
+        tell_workers(self.ids)
+
+
+def announce(delivery_id: str) -> None:
+    """Wake a worker after the commit; once for each database transaction, however many rows it inserts."""
+    database = transaction.get_connection()
+    waiting: list[tuple[Any, ...]] = database.run_on_commit
+    for entry in reversed(waiting):
+        if isinstance(entry[1], _WakeUp):
+            entry[1].ids.append(delivery_id)
+            return
+    database.on_commit(_WakeUp([delivery_id]))

@@ -1,0 +1,115 @@
+"""Numbers about deliveries, for metrics, readiness and the admin's charts (spec 06, 6.3; spec 09, 9.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from django.db.models import Avg, Count, Exists, Min, OuterRef, Q
+from django.db.models.functions import TruncDate
+
+from foundation.fields import utc_now
+from webhooks.claim import waits_for_an_earlier_one
+from webhooks.heartbeat import ALIVE_SECONDS
+from webhooks.models import (
+    DELIVERY_STATE,
+    DestinationBreaker,
+    TemplateHealth,
+    WebHookAttempt,
+    WebHookDelivery,
+    WorkerHeartbeat,
+)
+
+#: Deliveries that have been due for longer are late; below it a busy minute looks the same.
+LATE_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStatistics:
+    """The outbox in numbers.
+
+    by_state             state → deliveries
+    lag_seconds          how long the oldest has been due of those that workers could send
+    open_circuits        destinations that are left alone for now, or that something waits for until they answer again
+    suspended_templates  how many are held back after failures
+    """
+
+    by_state: dict[str, int]
+    lag_seconds: float
+    open_circuits: tuple[str, ...]
+    suspended_templates: int
+
+
+def delivery_statistics(now: datetime | None = None) -> DeliveryStatistics:
+    """The outbox at a glance."""
+    moment = now or utc_now()
+    counted = dict(WebHookDelivery.objects.values_list("state").annotate(Count("pk")).order_by())
+    # Nobody would ever close the circuit of a host that nothing is sent to any more.
+    waiting = WebHookDelivery.objects.filter(state="Pending", destination=OuterRef("destination"))
+    blocked = list(
+        DestinationBreaker.objects.filter(Q(open_until__gt=moment) | Exists(waiting), open_until__isnull=False)
+        .order_by("destination")
+        .values_list("destination", flat=True)
+    )
+    # What waits for a host that does not answer, or for an earlier event's retry, says nothing about the workers.
+    oldest = (
+        WebHookDelivery.objects.filter(~waits_for_an_earlier_one(), state="Pending", next_attempt_time_utc__lte=moment)
+        .exclude(destination__in=blocked)
+        .aggregate(oldest=Min("next_attempt_time_utc"))["oldest"]
+    )
+    return DeliveryStatistics(
+        by_state={state: counted.get(state, 0) for state in DELIVERY_STATE.members},
+        lag_seconds=max(0.0, (moment - oldest).total_seconds()) if oldest else 0.0,
+        open_circuits=tuple(blocked),
+        suspended_templates=TemplateHealth.objects.filter(suspended_at__isnull=False).count(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfTemplate:
+    """What became of one template's deliveries on a day (UTC). average_ms: None on days without an attempt."""
+
+    day: date
+    delivered: int
+    failed: int
+    average_ms: float | None
+
+
+def template_days(web_hook_id: str, *, days: int = 14, now: datetime | None = None) -> list[DayOfTemplate]:
+    """Each of the last days, oldest first: deliveries that ended then, and the average time of its attempts."""
+    today = (now or utc_now()).date()
+    first = today - timedelta(days=days - 1)
+    since = datetime.combine(first, time(), tzinfo=UTC)
+    ended = WebHookDelivery.objects.filter(web_hook_id=web_hook_id, finish_time_utc__gte=since, is_test=False)
+    counts = {
+        (row[0], row[1]): row[2]
+        for row in ended.annotate(day=TruncDate("finish_time_utc", tzinfo=UTC))
+        .values_list("day", "state")
+        .annotate(Count("pk"))
+        .order_by()
+    }
+    times = dict(
+        WebHookAttempt.objects.filter(delivery__web_hook_id=web_hook_id, start_time_utc__gte=since)
+        .annotate(day=TruncDate("start_time_utc", tzinfo=UTC))
+        .values_list("day")
+        .annotate(Avg("duration_ms"))
+        .order_by()
+    )
+    return [
+        DayOfTemplate(day, counts.get((day, "Delivered"), 0), counts.get((day, "Failed"), 0), times.get(day))
+        for day in (first + timedelta(days=index) for index in range(days))
+    ]
+
+
+def workers_alive(now: datetime | None = None) -> list[WorkerHeartbeat]:
+    """Worker processes that were heard of lately."""
+    since = (now or utc_now()) - timedelta(seconds=ALIVE_SECONDS)
+    return list(WorkerHeartbeat.objects.filter(seen_at__gte=since).order_by("worker"))
+
+
+def workers_problem(now: datetime | None = None) -> str | None:
+    """Why webhooks and tasks may be late, as a sentence; None when they are not."""
+    if not workers_alive(now):
+        return f"No worker process has been heard of for {ALIVE_SECONDS:g} seconds."
+    lag = delivery_statistics(now).lag_seconds
+    return f"Webhooks are {lag:.0f} seconds late." if lag > LATE_SECONDS else None

@@ -1,0 +1,118 @@
+"""The templates as processes keep them: loaded once, compiled once, loaded again when any of them has changed.
+
+Events must not pay for a look-up, so the templates live in memory under a version stamp (foundation.stamps); a change
+is seen at once here and within seconds on every other node.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import orjson
+
+from domain.dataset.record import Record
+from domain.egress_policy import destination_of
+from domain.entities.systems_config import WebHook
+from domain.model.registry import repositories
+from foundation import stamps
+from webhooks.headers import Header, header_text, masked
+from webhooks.render import CompiledRequest, compile_request, origin_of
+from webhooks.reschedule import retries_of
+
+STAMP = "webhooks"
+
+
+@dataclass(frozen=True)
+class WebHookTemplate:
+    """One template, ready to be rendered."""
+
+    id: str
+    code: str
+    repository_name: str
+    is_active: bool
+    timeout_seconds: int
+    max_retries: int
+    url: str = field(repr=False)
+    headers: str | None = field(repr=False)
+    body: str | None = field(repr=False)
+    content_type: str | None = None
+
+    @cached_property
+    def compiled(self) -> CompiledRequest:
+        """Raises InvalidTemplate or InvalidHeader where something it names is gone since it was saved."""
+        return compile_request(
+            repositories.get(self.repository_name),
+            url=self.url,
+            headers=self.headers,
+            body=self.body,
+            content_type=self.content_type,
+        )
+
+    @cached_property
+    def destination(self) -> str:
+        """host:port, the same for every entity, for it is literal. Raises ValueError where it is none."""
+        return destination_of(origin_of(self.url)).name
+
+    def kept_headers(self, headers: tuple[Header, ...]) -> tuple[str, str]:
+        """(as people may see them, as JSON of what is sent) of rendered headers; made once where they are fixed."""
+        return self._kept_fixed if headers is self.compiled.fixed_headers else _kept(headers)
+
+    @cached_property
+    def _kept_fixed(self) -> tuple[str, str]:
+        return _kept(self.compiled.fixed_headers or ())
+
+
+def _kept(headers: Sequence[Header]) -> tuple[str, str]:
+    return header_text(masked(headers)), orjson.dumps(headers).decode()
+
+
+_lock = threading.Lock()
+_loaded: tuple[int, dict[str, WebHookTemplate]] | None = None
+
+
+def web_hook_get(reference: str) -> WebHookTemplate | None:
+    """The template with this code (in any case) or guid, active or not."""
+    return _templates().get(reference.strip().lower())
+
+
+def _templates() -> dict[str, WebHookTemplate]:
+    global _loaded
+    stamp = stamps.current(STAMP)
+    loaded = _loaded
+    if loaded is None or loaded[0] != stamp:
+        with _lock:
+            templates: dict[str, WebHookTemplate] = {}
+            for row in WebHook._default_manager.all():
+                template = _template(row)
+                templates[template.id] = templates[template.code.lower()] = template
+            loaded = _loaded = (stamp, templates)
+    return loaded[1]
+
+
+def _template(row: WebHook) -> WebHookTemplate:
+    return WebHookTemplate(
+        id=str(row.pk),
+        code=row.code,
+        repository_name=row.repository_name,
+        is_active=row.is_active,
+        timeout_seconds=row.timeout_seconds,
+        max_retries=retries_of(row),
+        url=row.url,
+        headers=row.headers,
+        body=row.body,
+        content_type=row.content_type or None,
+    )
+
+
+def announce_change(record: Record) -> None:
+    """Every process reads the templates again once this change of one is committed."""
+    record.dataset.defer_write(STAMP, lambda: stamps.bump(STAMP))
+
+
+def forget() -> None:
+    """Read them again at the next event (tests that roll back)."""
+    global _loaded
+    _loaded = None
