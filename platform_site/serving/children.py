@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from platform_site.serving.console import Console
+from platform_site.serving.listening import DESCRIPTOR_VARIABLE, ListeningSocket
 
 # In-flight requests and running tasks get this long to finish; then the process group is killed.
 STOP_TIMEOUT_SECONDS = 25.0
@@ -35,6 +36,7 @@ class Child:
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
+    listening: ListeningSocket | None = None
     process: subprocess.Popen[str] | None = None
     reader: threading.Thread | None = None
     started_at: float = 0.0
@@ -90,6 +92,9 @@ class Supervisor:
         """Stop every child: SIGTERM, patience, then SIGKILL for the whole group. A second Ctrl-C ends the patience."""
         self._stop_requested.set()
         for child in self.children:
+            if child.alive and child.listening is not None:
+                child.listening.drain()
+        for child in self.children:
             if child.alive and child.process is not None:
                 child.process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
@@ -106,9 +111,23 @@ class Supervisor:
     def _spawn(self, child: Child) -> None:
         child.restart_at = None
         child.started_at = time.monotonic()
+        environment, inherited = dict(child.environment), []
+        if child.listening is not None:
+            try:
+                inherited.append(child.listening.open())
+            except OSError as error:
+                if not self._ready:
+                    raise StartFailed(f"The {child.name} process cannot listen: {error.strerror}.") from error
+                child.restart_at = child.started_at + RESTART_DELAY_SECONDS[-1]
+                self.console.say(
+                    self.console.paint(f"The {child.name} process cannot listen yet: {error.strerror}.", "red")
+                )
+                return
+            environment[DESCRIPTOR_VARIABLE] = str(inherited[0])
         child.process = subprocess.Popen(
             child.command,
-            env=dict(child.environment),
+            env=environment,
+            pass_fds=inherited,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -141,6 +160,9 @@ class Supervisor:
         """Say that a child died and plan its next life."""
         assert child.process is not None
         _kill_group(child.process.pid)
+        if child.listening is not None:
+            # Whom nobody takes now is refused, and a proxy asks another node, until the next life begins.
+            child.listening.close()
         child.deaths += 1
         how = _describe_exit(child.process.returncode)
         if not self._ready and child.deaths >= START_ATTEMPTS:
@@ -161,6 +183,8 @@ class Supervisor:
         # The group may outlive its leader; what is left of it has nobody to obey.
         _kill_group(child.process.pid)
         child.process.wait()
+        if child.listening is not None:
+            child.listening.close()
         if child.reader is not None:
             child.reader.join(2)
 

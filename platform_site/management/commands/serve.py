@@ -15,6 +15,7 @@ from platform_site.environment import BASE_DIR, Environment
 from platform_site.serving import addresses, preparation, service_manager
 from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.console import Console
+from platform_site.serving.listening import ListeningSocket
 
 READY_TIMEOUT_SECONDS = 60.0
 
@@ -111,15 +112,11 @@ def _children(host: str, port: int, only: str | None, *, web_processes: int) -> 
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     # fmt: off
     web = Child("web", [
-        sys.executable, "-m", "granian", "--interface", "wsgi", "--host", host, "--port", str(port),
+        sys.executable, "-m", "platform_site.serving.granian_server",
         # One request at a time works in a process, for CPU-bound pages collapse under threads that share an interpreter
         # lock (measured); the other threads hold requests that still arrive or wait (serving.turns).
-        "--workers", str(web_processes), "--blocking-threads", str(WEB_THREADS),
-        "--backpressure", str(WEB_CONNECTIONS), "--respawn-failed-workers", "--workers-kill-timeout", "20",
-        "--http", "1", "--no-ws", "--working-dir", str(BASE_DIR),
-        "--log-level", "warning", "--log-config", str(BASE_DIR / "platform_site/serving/web_log.json"),
-        "platform_site.serving.web:application",
-    ], environment)
+        "--workers", str(web_processes), "--blocking-threads", str(WEB_THREADS), "--backpressure", str(WEB_CONNECTIONS),
+    ], environment, ListeningSocket(host, port))
     # fmt: on
     worker = Child("worker", [sys.executable, str(BASE_DIR / "manage.py"), "qcluster"], environment)
     return [child for child in (web, worker) if only in (None, child.name)]
