@@ -8,9 +8,9 @@ import multiprocessing
 import os
 import socket
 
+from granian._granian import SocketHolder
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
-from granian._granian import SocketHolder
 from granian.server.mp import MPServer
 
 from platform_site.environment import BASE_DIR
