@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import secrets
 import time
 import urllib.error
 import urllib.request
@@ -20,6 +20,7 @@ from tests.support.platform import LivePlatform, start_platform
 pytestmark = pytest.mark.process
 SET = "General_Currencies_Currencies"
 MAX_SECONDS = 5.0
+_numbers = itertools.count()
 
 
 class Node:
@@ -50,10 +51,11 @@ class Node:
 
     def is_refused(self) -> bool:
         """Whether the rule acts here.."""
-        sign = f"Z{secrets.token_hex(1)}"
+        sign = f"Z{next(_numbers) % 256:02X}"
         status, answer = self.call("POST", SET, {"CurrencySign": sign, "Name": "live"})
         if status == 201:
-            self.call("DELETE", answer["@odata.id"])
+            deleted, refusal = self.call("DELETE", answer["@odata.id"])
+            assert deleted == 204, refusal
             return False
         assert answer["error"]["message"] == "Refused on every node.", answer
         return True
