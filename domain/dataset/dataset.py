@@ -19,7 +19,7 @@ from typing import Any, Literal
 from django.utils.translation import gettext
 
 from domain import events
-from domain.dataset import access, autoflush, finding, numbering
+from domain.dataset import access, autoflush, duplicates, finding, numbering
 from domain.dataset.calculations import calculate
 from domain.dataset.guards import check_edit
 from domain.dataset.parts import Parts
@@ -142,6 +142,12 @@ class Dataset:
             self._load_stored(wanted, identity, absent, found)
         return found
 
+    def _is_known(self, repository: Repository[Any], id: str) -> bool:
+        """Whether an entity with this key is loaded or pending; what is only stored, the database refuses itself."""
+        if (repository.identity_name, id) in self.records:
+            return True
+        return bool(self.pending_source and list(self.pending_source.load(self, repository.identity_name, [id])))
+
     def _load_stored(
         self, repository: Repository[Any], identity: str, ids: Sequence[str], found: dict[str, Record]
     ) -> None:
@@ -241,6 +247,8 @@ class Dataset:
             )
         if by_client:
             access.require(self.context, wanted, "create")
+        if id is not None and self._is_known(wanted, id):
+            raise duplicates.key_taken(wanted, id)
         new_id = id or new_guid()
         constant, made = _initial_values(wanted)
         defaults = {**constant, **{name: initial() for name, initial in made}, "Id": new_id, "ObjectVersion": 1}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, OperationalError, models
 
-from domain.dataset.dataset import CommitResult
 from domain.dataset.record import Record
 from domain.model.repository import Repository
 from foundation import errors
 
+if TYPE_CHECKING:
+    from domain.dataset.dataset import CommitResult
+
 _SQLITE_COLUMNS = re.compile(r"UNIQUE constraint failed: (?P<columns>.+)")
 _SQLITE_INDEX = re.compile(r"index '(?P<index>[^']+)'")
+_IDENTIFIER_BYTES = 63
 _POSTGRES = re.compile(r'unique constraint "(?P<index>[^"]+)"')
 
 
@@ -39,6 +42,14 @@ def duplicate_error(exc: IntegrityError, result: CommitResult) -> BaseException:
     return exc
 
 
+def key_taken(repository: Repository[Any], id: str) -> errors.Refused:
+    """The public error for a key that the caller gives to a second entity."""
+    table = repository.model._meta.db_table
+    return errors.Refused(
+        errors.DUPLICATE_VALUE, repository.set_name, "Id", id, f"{table}_{repository.key_column}", target="Id"
+    )
+
+
 def _unique_groups(repository: Repository[Any]) -> list[tuple[str, tuple[str, ...]]]:
     """(constraint name, columns) of every unique rule on the repository's tables."""
     groups: list[tuple[str, tuple[str, ...]]] = []
@@ -47,6 +58,8 @@ def _unique_groups(repository: Repository[Any]) -> list[tuple[str, tuple[str, ..
         table = meta.db_table
         unique = [field.column for field in meta.local_concrete_fields if field.unique]
         groups.extend((f"{table}_{column}", (column,)) for column in unique)
+        if meta.pk is not None:
+            groups.append((_primary_key_index(table), (meta.pk.column,)))
         for constraint in meta.constraints:
             if isinstance(constraint, models.UniqueConstraint) and constraint.fields:
                 columns = tuple(meta.get_field(name).column for name in constraint.fields)
@@ -54,6 +67,12 @@ def _unique_groups(repository: Repository[Any]) -> list[tuple[str, tuple[str, ..
             elif isinstance(constraint, models.UniqueConstraint):
                 groups.append((constraint.name, ()))
     return groups
+
+
+def _primary_key_index(table: str) -> str:
+    """PostgreSQL's own name for it, which is cut so as to fit into an identifier. SQLite names columns instead."""
+    suffix = "_pkey"
+    return table[: _IDENTIFIER_BYTES - len(suffix)] + suffix
 
 
 def _matches(text: str, name: str, columns: tuple[str, ...]) -> bool:
