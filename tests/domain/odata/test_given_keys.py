@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from tests.rules.cast import World
-from tests.support.api import Api, Answer, error_of
+from tests.support.api import Answer, Api, error_of
 
 CURRENCIES = "General_Currencies_Currencies"
 
