@@ -5,8 +5,8 @@ attributes. Attributes that have their default are left out; what a document lea
 and children are written by the keys that people know, so a document means the same on another instance. Everything is
 written through the dataset, so that rules are checked, stamps are bumped and nothing is half applied.
 
-Secrets never leave: secret hashes and signing secrets are not part of any section, and the values of headers that
-authenticate a webhook are masked; where a document has the mask, the instance keeps the value that it has.
+Secrets never leave: secret hashes and signing secrets are not part of any section, and what authenticates a webhook in
+its headers and its address is masked; where a document has the mask, the instance keeps the value that it has.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from foundation import stamps
 from foundation.kinds import Kind
 from identity.context import system_context
 from identity.models import Role, RowPolicy, User
+from webhooks.addresses import masked_address, unmasked_address
 from webhooks.headers import MASK, masked_lines, unmasked_lines
 
 VERSION = 1
@@ -225,6 +226,8 @@ def _written(dataset: Dataset, section: Section, record: Record) -> Values:
     }
     if values.get("Headers"):
         values["Headers"] = masked_lines(values["Headers"])
+    if values.get("URL"):
+        values["URL"] = masked_address(values["URL"])
     for collection, key in section.children.items():
         child = record.repository.collections[collection]
         children = sorted(dataset.children(record, collection), key=lambda item: _sortable(item, key))
@@ -361,11 +364,9 @@ def _apply(dataset: Dataset, section: Section, difference: Difference, notes: li
     collections = {name: wanted.pop(name, []) for name in section.children}
     attributes = {attribute.name: attribute for attribute in _attributes(repository, section)}
     _refuse_unknown(difference, wanted, attributes)
-    if MASK in str(wanted.get("Headers", "")):
-        wanted["Headers"] = unmasked_lines(wanted["Headers"], record.values["Headers"] if record else None)
-        if MASK in wanted["Headers"]:
-            wanted["IsActive"] = False
-            notes.append(f"The {section.noun} {difference.key} is inactive until its masked headers are filled in.")
+    if not _unmask(wanted, record):
+        wanted["IsActive"] = False
+        notes.append(f"The {section.noun} {difference.key} is inactive until its masked values are filled in.")
     plain = {name: wanted.get(name, item.initial()) for name, item in attributes.items() if not item.is_reference}
     plain |= dict(zip(section.key, difference.key.split("/", len(section.key) - 1), strict=True))
     if record is None:
@@ -377,6 +378,16 @@ def _apply(dataset: Dataset, section: Section, difference: Difference, notes: li
             dataset.assign(record, name, value)
     for collection, items in collections.items():
         _apply_children(dataset, section, record, collection, items, difference)
+
+
+def _unmask(wanted: Values, record: Record | None) -> bool:
+    """Put what the instance has into the places of masks; whether no mask is left."""
+    whole = True
+    for name, unmasked in (("Headers", unmasked_lines), ("URL", unmasked_address)):
+        if MASK in str(wanted.get(name, "")):
+            wanted[name] = unmasked(wanted[name], record.values[name] if record else None)
+            whole = whole and MASK not in wanted[name]
+    return whole
 
 
 def _refuse_unknown(difference: Difference, wanted: Values, attributes: Mapping[str, Attribute]) -> None:

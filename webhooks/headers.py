@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from foundation.phrases import Phrase
+
 Header = tuple[str, str]
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
@@ -26,6 +28,11 @@ _SECRET_NAMES = re.compile(
 _WITH_SCHEME = frozenset(("authorization", "www-authenticate", "proxy-authenticate"))
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether the value of something that is called so is hidden where it is shown."""
+    return _SECRET_NAMES.search(name) is not None
+
+
 class InvalidHeader(ValueError):
     """A header line that cannot be sent; the text says why."""
 
@@ -37,11 +44,11 @@ def header_lines(text: str | None) -> Iterator[Header]:
             continue
         name, colon, value = line.partition(":")
         if not colon:
-            raise InvalidHeader(f"line {number} of the headers has no colon")
+            raise InvalidHeader(Phrase("line {0} of the headers has no colon", number))
         if _TOKEN.fullmatch(name) is None:
-            raise InvalidHeader(f"line {number} of the headers: {name!r} is not a header name")
+            raise InvalidHeader(Phrase("line {0} of the headers: {1} is not a header name", number, repr(name)))
         if name.lower() in RESERVED:
-            raise InvalidHeader(f"line {number} of the headers: {name} is set by the platform")
+            raise InvalidHeader(Phrase("line {0} of the headers: {1} is set by the platform", number, name))
         check_value(name, value)
         yield name, value.strip()
 
@@ -49,7 +56,7 @@ def header_lines(text: str | None) -> Iterator[Header]:
 def check_value(name: str, value: str) -> None:
     """Refuse what would end the header and begin something else (RFC 9110, 5.5). Raises InvalidHeader."""
     if _CONTROL.search(value):
-        raise InvalidHeader(f"the header {name} holds a line break or control character")
+        raise InvalidHeader(Phrase("the header {0} holds a line break or control character", name))
 
 
 def value_of(headers: Iterable[Header], name: str) -> str | None:
@@ -70,7 +77,7 @@ def masked(headers: Iterable[Header]) -> list[Header]:
 
 
 def _masked_value(name: str, value: str) -> str:
-    if _SECRET_NAMES.search(name) is None or not value:
+    if not is_secret_name(name) or not value:
         return value
     scheme, space, _ = value.partition(" ")
     return f"{scheme} {MASK}" if space and name.lower() in _WITH_SCHEME else MASK

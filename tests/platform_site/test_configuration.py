@@ -19,6 +19,7 @@ from identity.models import Role, RowPolicy
 from platform_site import configuration
 from platform_site.management.commands.import_config import DIFFERS
 from tests.domain.conftest import fresh_process
+from webhooks.addresses import masked_address, unmasked_address
 from webhooks.services import signing_secret_rotate
 
 __all__ = ["fresh_process"]
@@ -27,6 +28,7 @@ __all__ = ["fresh_process"]
 EMPTY: configuration.Document = {"version": 1} | {section.name: {} for section in configuration.SECTIONS}
 
 HEADERS = "Content-Type: application/json\nAuthorization: Bearer planted-1\nX-Api-Key: planted-2\nDB-Pwd: planted-3"
+ADDRESS = "http://127.0.0.1:9/planted4Zk81PqWmXc02Rt/orders?token=planted-5&no={DocumentNo}"
 
 
 def export_config() -> str:
@@ -81,6 +83,7 @@ def demo(db: None, fresh_process: None) -> str:
     template = dataset.find_one("Systems.Config.WebHooks", code="DEMO-ORDER")
     assert template is not None
     dataset.assign(template, "Headers", HEADERS)
+    dataset.assign(template, "URL", ADDRESS)
     dataset.commit()
     RowPolicy(role=Role.objects.get(name="Sales"), repository="Crm.Sales.SalesOrders", filter="Void eq false").save()
     return signing_secret_rotate("DEMO-ORDER")
@@ -104,7 +107,7 @@ def test_an_export_makes_an_empty_instance_the_same(demo: str, tmp_path: Path) -
     applied = import_config(file, "--apply")
     assert "ServiceDemoClient has no secret yet" in applied
     assert "The role Sales was made" in applied
-    assert "The webhook DEMO-ORDER is inactive until its masked headers are filled in." in applied
+    assert "The webhook DEMO-ORDER is inactive until its masked values are filled in." in applied
 
     again = yaml.safe_load(export_config())
     assert again["webhooks"]["DEMO-ORDER"].pop("IsActive") is False  # the secret did not travel
@@ -147,7 +150,38 @@ def test_masked_values_stay_what_they_are_here(demo: str, tmp_path: Path) -> Non
     template = Dataset(system_context()).find_one("Systems.Config.WebHooks", code="DEMO-ORDER")
     assert template is not None
     assert (template.values["TimeoutSeconds"], template.values["Headers"]) == (20, HEADERS)
+    assert template.values["URL"] == ADDRESS
     assert template.values["IsActive"] is True
+
+
+def test_secrets_in_addresses_are_masked_and_stay_with_their_host(demo: str, tmp_path: Path) -> None:
+    document = configuration.load(export_config())
+    assert document["webhooks"]["DEMO-ORDER"]["URL"] == "http://127.0.0.1:9/***/orders?token=***&no={DocumentNo}"
+    document["webhooks"]["DEMO-ORDER"]["URL"] = "http://localhost:9/***/orders?token=***&no={DocumentNo}"
+    applied = import_config(written(tmp_path / "config.yaml", document), "--apply")
+    assert "The webhook DEMO-ORDER is inactive until its masked values are filled in." in applied
+    template = Dataset(system_context()).find_one("Systems.Config.WebHooks", code="DEMO-ORDER")
+    assert template is not None
+    assert "planted" not in template.values["URL"]
+
+
+@pytest.mark.parametrize(
+    "address, shown",
+    [
+        ("https://x.test/orders?type=a&api_key=k1", "https://x.test/orders?type=a&api_key=***"),
+        ("https://x.test/hook?sig=aB%2F9&sv=1", "https://x.test/hook?sig=***&sv=1"),
+        (
+            "https://x.test/o/{DocumentNo}?code={Customer.Number}",
+            "https://x.test/o/{DocumentNo}?code={Customer.Number}",
+        ),
+        ("https://me:word@x.test/", "https://***@x.test/"),
+        ("https://x.test/T0/B0/aZ8QkPj3VnX0bWm5rT1yLs7u", "https://x.test/T0/B0/***"),
+        ("https://x.test/a-long-segment-of-words-only", "https://x.test/a-long-segment-of-words-only"),
+    ],
+)
+def test_what_of_an_address_is_taken_for_a_secret(address: str, shown: str) -> None:
+    assert masked_address(address) == shown
+    assert unmasked_address(shown, address) == address
 
 
 def test_what_cannot_be_applied_changes_nothing(demo: str, tmp_path: Path) -> None:
