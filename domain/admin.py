@@ -495,14 +495,18 @@ def register_repository(site: admin.AdminSite, repository: Repository[Any]) -> N
     meta = repository.model._meta
     meta.verbose_name = in_words(repository.model.__name__).lower()
     meta.verbose_name_plural = in_words(repository.name.rpartition(".")[2])
-    if not site.is_registered(repository.model):
-        site.register(repository.model, admin_class(repository))
+    if site.is_registered(repository.model):
+        return
+    pages = admin_class(repository)
+    if issubclass(repository.model, documents_admin.Document):
+        pages = type(pages.__name__, (documents_admin.DocumentAdmin, pages), {"__doc__": pages.__doc__})
+    site.register(repository.model, pages)
 
 
 admin.site.site_header = gettext_lazy("Business platform")
 admin.site.site_title = gettext_lazy("Business platform")
 admin.site.index_title = gettext_lazy("Administration")
-from domain import security_admin  # noqa: E402  (takes what is defined above)
+from domain import documents_admin, security_admin  # noqa: E402  (they take what is defined above)
 
 security_admin.register(admin.site)
 for _repository in repositories:

@@ -1,0 +1,133 @@
+"""The admin pages of documents: beside the form, the steps of a document's life (spec 03, 3.5).
+
+The state is no field of the form, because it is none of the API either: each step is a POST of its own that calls what
+ChangeState, MakeVoid and Recalculate call, so that rules, exit statuses and the history hold here as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import get_language, gettext
+from django.views.decorators.cache import never_cache
+
+from domain.admin import EntityAdmin, admin_context, commit
+from domain.dataset.dataset import Dataset
+from domain.dataset.record import Record
+from domain.documents import (
+    FORWARD,
+    document_change_state,
+    document_make_void,
+    document_recalculate,
+    transition_allowed,
+)
+from domain.entities.general_documents import Document
+from domain.entities.systems_documents import DocumentTypeUserStatus
+from domain.model.values import in_language
+from foundation import errors
+from foundation.errors import PlatformError
+from foundation.guids import is_guid
+
+_STATUSES = "Systems.Documents.DocumentTypeUserStatuses"
+#: In the values of the chooser, between a state and a user status.
+_SEPARATOR = "/"
+
+
+class DocumentAdmin(EntityAdmin):
+    """A document's page, with the states it can go to, voiding and recalculation."""
+
+    change_form_template = "domain/document.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        """The steps, then Django's. Steps answer POST alone, for those who may change the document."""
+        info = f"{self.opts.app_label}_{self.opts.model_name}"
+        own = [
+            path(
+                f"<path:object_id>/{step}/",
+                self.admin_site.admin_view(never_cache(self._step)),
+                {"step": step},
+                f"{info}_{step.replace('-', '_')}",
+            )
+            for step in _STEPS
+        ]
+        return [*own, *super().get_urls()]
+
+    def _step(self, request: HttpRequest, object_id: str, step: str) -> HttpResponse:
+        found = self.get_object(request, object_id) if is_guid(object_id) else None
+        if found is None:
+            raise Http404
+        if not self.has_change_permission(request, found):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponse(status=405, headers={"Allow": "POST"})
+        dataset = Dataset(admin_context(request))
+        try:
+            done = _STEPS[step](request, dataset.open(self.repository, str(found.pk), "update"))
+            commit(request, dataset)
+        except PlatformError as error:
+            messages.error(request, error.message)
+        else:
+            self.log_change(request, found, done)
+            messages.success(request, done)
+        return HttpResponseRedirect(
+            reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[found.pk])
+        )
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        """With the steps that the stored document can take; a new one can take none yet."""
+        document: Document | None = kwargs.get("obj")
+        if document is not None and self.has_change_permission(request, document):
+            context["document"] = document
+            context["next_states"] = [] if document.void else next_states(document)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+
+def next_states(document: Document) -> list[tuple[str, str]]:
+    """(value, label) of the states that the document may go to, forward ones first, and of their user statuses."""
+    now = document.state
+    reachable = [state for state in FORWARD if transition_allowed(now, state, planning_only=document.planning_only)]
+    reachable.sort(key=lambda state: FORWARD.index(state) < FORWARD.index(now))
+    language = (get_language() or "en").partition("-")[0]
+    statuses: dict[str, list[tuple[str, str]]] = {}
+    for status in DocumentTypeUserStatus._default_manager.filter(
+        document_type_id=document.document_type_id, active=True
+    ).order_by("display_order", "id"):
+        if status.pk != document.user_status_id:
+            label = f"{status.state} – {in_language(status.user_status_name, language)}"
+            statuses.setdefault(status.state, []).append((f"{status.state}{_SEPARATOR}{status.pk}", label))
+    found: list[tuple[str, str]] = []
+    for state in reachable:
+        found += [(state, state), *statuses.get(state, [])]
+    return [*found, *statuses.get(now, [])]
+
+
+def _change_state(request: HttpRequest, document: Record) -> str:
+    state, _, status_id = request.POST.get("state", "").partition(_SEPARATOR)
+    if state not in FORWARD:
+        raise errors.Refused(errors.STATE_TRANSITION, document.describe(), document.values["State"], state)
+    status = document.dataset.load(_STATUSES, status_id) if status_id else None
+    document_change_state(document, state, user_status=status)
+    return gettext("The state is {0} now.").replace("{0}", state)
+
+
+def _make_void(request: HttpRequest, document: Record) -> str:
+    document_make_void(document, request.POST.get("reason", ""))
+    return gettext("The document is void now.")
+
+
+def _recalculate(request: HttpRequest, document: Record) -> str:
+    document_recalculate(document)
+    return gettext("The document is recalculated.")
+
+
+#: Last part of a step's URL → what it does; answers what has happened.
+_STEPS: dict[str, Callable[[HttpRequest, Record], str]] = {
+    "change-state": _change_state,
+    "make-void": _make_void,
+    "recalculate": _recalculate,
+}

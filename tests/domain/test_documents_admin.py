@@ -1,0 +1,110 @@
+"""The steps of a document's life on its admin page: states, user statuses, voiding, recalculation (spec 03, 3.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from domain.entities.crm_sales import SalesOrder
+from domain.entities.systems_documents import DocumentTypeUserStatus
+from identity.models import User
+from tests.rules.cast import ORDERS, World, dataset, fail, make_world, new_order, write_rule
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def boss(client: Client, world: World) -> Client:
+    """An administrator's browser."""
+    client.force_login(User.objects.create_superuser("boss", "secret"))
+    return client
+
+
+def saved_order(world: World) -> str:
+    ds = dataset(world.context)
+    order = new_order(ds, world)
+    ds.commit()
+    return str(order.id)
+
+
+def page(boss: Client, order: str) -> Any:
+    return boss.get(reverse("admin:domain_salesorder_change", args=[order]))
+
+
+def step(boss: Client, name: str, order: str, **form: str) -> list[str]:
+    """Take a step as the page's form does; what the page says then."""
+    answer = boss.post(reverse(f"admin:domain_salesorder_{name}", args=[order]), form, follow=True)
+    return [str(message) for message in answer.context["messages"]]
+
+
+def offered(boss: Client, order: str) -> list[str]:
+    return [label for _, label in page(boss, order).context["next_states"]]
+
+
+def test_an_order_goes_through_its_states(boss: Client, world: World) -> None:
+    order = saved_order(world)
+    assert offered(boss, order) == ["Planned", "FirmPlanned", "Released", "Completed", "Closed"]
+    assert step(boss, "change_state", order, state="Planned") == ["The state is Planned now."]
+    assert offered(boss, order)[-1] == "New"  # ways back come last
+    assert step(boss, "change_state", order, state="Released") == ["The state is Released now."]
+    assert offered(boss, order) == ["Completed", "Closed"]
+    document = SalesOrder.objects.get(pk=order)
+    assert document.release_time is not None
+    history = page(boss, order).content.decode()
+    assert history.count("boss") > 1  # who moved it stands in the document's state changes
+
+
+def test_a_rule_refuses_a_step_with_its_message(boss: Client, world: World) -> None:
+    order = saved_order(world)
+    write_rule(world, ORDERS, [("STATECHANGING", "RELEASED")], actions=[fail("Notes first.")])
+    assert step(boss, "change_state", order, state="Released") == ["Notes first."]
+    assert SalesOrder.objects.get(pk=order).state == "New"
+
+
+def test_user_statuses_of_the_type_are_offered(boss: Client, world: World) -> None:
+    order = saved_order(world)
+    status = DocumentTypeUserStatus(
+        document_type_id=SalesOrder.objects.get(pk=order).document_type_id,
+        user_status_name={"EN": "Approved"},
+        display_order=10,
+        state="Released",
+    )
+    status.save()
+    assert "Released – Approved" in offered(boss, order)
+    step(boss, "change_state", order, state=f"Released/{status.pk}")
+    assert SalesOrder.objects.get(pk=order).user_status_id == status.pk
+    assert "Released – Approved" not in offered(boss, order)
+
+
+def test_an_order_is_made_void_for_a_reason(boss: Client, world: World) -> None:
+    order = saved_order(world)
+    (refused,) = step(boss, "make_void", order, reason=" ")
+    assert "reason" in refused
+    assert step(boss, "make_void", order, reason="ordered twice") == ["The document is void now."]
+    assert "ordered twice" in page(boss, order).content.decode()
+    assert "document-state" not in page(boss, order).content.decode()
+
+
+def test_steps_are_not_taken_by_following_a_link(boss: Client, world: World) -> None:
+    order = saved_order(world)
+    assert boss.get(reverse("admin:domain_salesorder_make_void", args=[order])).status_code == 405
+    assert step(boss, "recalculate", order) == ["The document is recalculated."]
+    (refused,) = step(boss, "change_state", order, state="Sideways")
+    assert "Sideways" in refused
+
+
+def test_whoever_may_not_change_orders_gets_no_steps(client: Client, world: World) -> None:
+    order = saved_order(world)
+    stranger = User.objects.create_user("charlie", "secret")
+    client.force_login(stranger)
+    answer = client.post(reverse("admin:domain_salesorder_change_state", args=[order]), {"state": "Released"})
+    assert answer.status_code in (302, 403)
+    assert SalesOrder.objects.get(pk=order).state == "New"
