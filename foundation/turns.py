@@ -16,6 +16,9 @@ from typing import Final
 #: How long `share` stands aside: long enough for another thread to be woken.
 SHARE_SECONDS: Final = 0.0005
 
+#: Key of a request's environment: its body came in chunks, so nobody can tell that it is whole by its length.
+CAME_IN_CHUNKS: Final = "platform.came_in_chunks"
+
 
 class Turn:
     """A lock that knows whether this thread holds it. Not reentrant: a request takes it once, at its start."""

@@ -19,6 +19,7 @@ from domain.odata.message import ODataRequest, ODataResponse
 from foundation import errors
 from foundation.long_polls import LongPollResponse
 from identity.authentication import authenticate
+from foundation.turns import CAME_IN_CHUNKS
 from identity.context import CallContext
 from identity.languages import request_language
 from identity.preferences import read_prefer
@@ -54,10 +55,12 @@ class ODataView(APIView):
                     raise
                 refusal = error
                 context = _anonymous(request).with_(language=request_language(request), prefer=read_prefer(request))
+            check_encoding(request)
             if _is_import(request):
                 body_file = spool_body(request)
             else:
                 body = read_body(request)
+                check_whole(request, body)
         except Exception as error:
             failed = ODataRequest(request.method or "", "", "", headers, b"", _anonymous(request), "")
             # Nobody is known yet, but the request itself says which language its sender reads.
@@ -144,6 +147,27 @@ def _header_name(name: str) -> str:
     if len(_header_names) < _HEADER_NAMES_KEPT:
         _header_names[name] = header
     return header
+
+
+def check_encoding(request: HttpRequest) -> None:
+    """Raises UnsupportedMediaType for a body that is compressed (RFC 9110, 8.4), which would be no JSON either."""
+    encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    if encoding not in ("", "identity"):
+        raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, "Content-Encoding: identity", encoding)
+
+
+def check_whole(request: HttpRequest, body: bytes) -> None:
+    """Raises LengthRequired for a body in chunks of which only its sender knows whether it is whole.
+
+    Where a connection breaks off, or a chunk cannot be read, the web server gives what came before as the whole body.
+    JSON and multipart tell by themselves where they end. A part of a script would run, though, and without its body
+    EndTransaction commits.
+    """
+    if CAME_IN_CHUNKS not in request.META:
+        return
+    shows_its_end = request.content_type.endswith("json") or request.content_type.startswith("multipart/")
+    if (body and not shows_its_end) or (request.method == "POST" and not body.strip()):
+        raise errors.LengthRequired(errors.LENGTH_REQUIRED)
 
 
 def read_body(request: HttpRequest) -> bytes:

@@ -20,7 +20,7 @@ import orjson
 
 from foundation.errors import INVALID_BODY, BadRequest, render
 from foundation.long_polls import LongPoll, chunks
-from foundation.turns import turn
+from foundation.turns import CAME_IN_CHUNKS, turn
 from platform_site.serving.lent_connections import LentConnections
 
 #: A body up to this size stays in memory; a longer one is kept in a file.
@@ -91,6 +91,7 @@ class BufferedApplication:
         if length is None:
             environ["CONTENT_LENGTH"] = str(body.tell())
             environ.pop("HTTP_TRANSFER_ENCODING", None)
+            environ[CAME_IN_CHUNKS] = True
             missing = 0
         body.seek(0)
         environ["wsgi.input"] = body

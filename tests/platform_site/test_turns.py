@@ -122,6 +122,31 @@ def test_a_chunked_form_is_read(live_platform: LivePlatform) -> None:
         assert json.load(answer)["token_type"] == "Bearer"
 
 
+@pytest.mark.process
+@pytest.mark.once
+@pytest.mark.parametrize("broken", [b"ZZ\r\n", b""], ids=["no chunk", "no more"])
+def test_a_chunked_script_that_breaks_off_is_not_run(live_platform: LivePlatform, broken: bytes) -> None:
+    """The web server gives what came as the whole body, however it ended."""
+    host, port = live_platform.base_url.removeprefix("http://").split(":")
+    script = b"return 'half of it'"
+    request = (
+        b"POST /api/domain/odata/ExecuteScript HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n"
+        b"Authorization: Bearer " + _token(live_platform).encode() + b"\r\n"
+        b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(script), script)
+    )
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(request + broken)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 411 "), answer
+
+
+def _token(platform: LivePlatform) -> str:
+    form = b"grant_type=client_credentials&client_id=ServiceDemoClient&client_secret=DEMO"
+    with urllib.request.urlopen(f"{platform.base_url}/id/connect/token", data=form, timeout=10) as answer:
+        return str(json.load(answer)["access_token"])
+
+
 def test_who_holds_something_does_not_wait_for_ever_for_the_turn() -> None:
     """Whoever has the turn may be waiting for just that: both would stand still."""
     held, released = threading.Event(), threading.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import socket
@@ -17,6 +18,7 @@ from domain.dataset import pipeline
 from domain.dataset.dataset import CommitResult, Dataset
 from domain.dataset.duplicates import operational_error
 from foundation import errors
+from foundation.turns import CAME_IN_CHUNKS
 from tests.domain.odata.test_live_transactions import Caller
 from tests.domain.odata.test_writing import CURRENCIES
 from tests.support.api import Api, error_of
@@ -133,3 +135,39 @@ def test_a_full_disk_is_503_and_committed_data_stays(tmp_path: Path) -> None:
             assert count.status_code in (200, 503)
     finally:
         subprocess.run(["umount", str(disk)], check=False)
+
+
+@pytest.mark.parametrize(
+    "path, content_type, body, status",
+    [
+        ("ExecuteScript", "text/plain", b"1", 411),
+        ("ExecuteScript", "", b"1", 411),
+        ("EndTransaction", "application/json", b"", 411),
+        ("EndTransaction", "application/json", b" ", 411),
+        (CURRENCIES, "application/json;charset=utf-8", b'{"CurrencySign": "USD"', 400),
+        (CURRENCIES, "application/json;charset=utf-8", b'{"CurrencySign": "USD", "Name": "Dollar"}', 201),
+    ],
+)
+def test_chunks_that_may_have_broken_off_are_taken_only_where_one_sees_the_end(
+    api: Api, path: str, content_type: str, body: bytes, status: int
+) -> None:
+    inside = api.begin()
+    answer = api.client.generic(
+        "POST",
+        f"/api/domain/odata/{path}",
+        body,
+        content_type=content_type,
+        headers={"Authorization": f"Bearer {api.token}", "TransactionId": inside.headers["TransactionId"]},
+        **{CAME_IN_CHUNKS: True},
+    )
+    assert answer.status_code == status, answer.content
+    assert inside.end(commit=False).status_code == 204, "it is still open"
+
+
+def test_a_compressed_body_is_415_and_says_so(api: Api) -> None:
+    body = gzip.compress(b'{"CurrencySign": "USD", "Name": "Dollar"}')
+    refused = api.post(CURRENCIES, body, Content_Encoding="gzip")
+    assert refused.status_code == 415
+    assert "gzip" in error_of(refused)["message"]
+    plain = api.post(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar"}, Content_Encoding="identity")
+    assert plain.status_code == 201
