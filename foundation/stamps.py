@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 CHECK_SECONDS = 2.0
 
+# foundation.models.VersionStamp
+_READ = "SELECT name, value FROM foundation_versionstamp"
+_BUMP = (
+    "INSERT INTO foundation_versionstamp (name, value) VALUES (%s, %s) "
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+
 _lock = threading.Lock()
 _signals_lock = threading.Lock()
 _values: dict[str, int] = {}
@@ -48,11 +55,9 @@ def current(name: str) -> int:
 
 def bump(name: str) -> None:
     """Say that what `name` stands for has changed. Takes effect with the current database transaction."""
-    from foundation.models import VersionStamp
-
-    value = _unused()
-    if not VersionStamp.objects.filter(name=name).update(value=value):
-        VersionStamp.objects.update_or_create(name=name, defaults={"value": value})
+    # Raw, like the reading: every save of something that access depends on comes through here, every request there.
+    with connection.cursor() as cursor:
+        cursor.execute(_BUMP, (name, _unused()))
     transaction.on_commit(_announce)
 
 
@@ -95,9 +100,9 @@ def expire() -> None:
 
 
 def _refresh() -> None:
-    from foundation.models import VersionStamp
-
     signals()  # listens before the query, so that no change falls between the two
-    values = dict(VersionStamp.objects.values_list("name", "value"))
+    with connection.cursor() as cursor:
+        cursor.execute(_READ)
+        values = dict(cursor.fetchall())
     _values.clear()
     _values.update(values)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -108,18 +109,24 @@ def _load(stamp: int) -> KeySet:
         rows = list(SigningKey.objects.order_by("created"))
     oldest = utc_now() - _PUBLISHED_AFTER_RETIREMENT
     published = [row for row in rows if row.retired is None or row.retired > oldest]
-    private = serialization.load_pem_private_key(_path(active.kid).read_bytes(), password=None)
-    if not isinstance(private, RSAPrivateKey):
-        raise TypeError(f"signing key {active.kid} is not an RSA key")
     return KeySet(
         stamp=stamp,
         active_kid=active.kid,
-        active=private,
+        active=_private_key(_path(active.kid).read_bytes()),
         public=_keys_of(published),
         retired=_keys_of(row for row in rows if row not in published),
         # Newest first: clients that look no further than the first key take the one that signs.
         jwks=tuple(row.public_jwk for row in reversed(published)),
     )
+
+
+@lru_cache(maxsize=2)
+def _private_key(pem: bytes) -> RSAPrivateKey:
+    # Reading one checks that its numbers are primes, for some 40 ms; a request that finds the stamp moved pays for it.
+    private = serialization.load_pem_private_key(pem, password=None)
+    if not isinstance(private, RSAPrivateKey):
+        raise TypeError("the signing key is not an RSA key")
+    return private
 
 
 def _first_key() -> SigningKey:
