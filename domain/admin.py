@@ -17,20 +17,24 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.translation import get_language, gettext_lazy
+from django.utils.translation import get_language, gettext, gettext_lazy
 
+from domain import admin_hints
 from domain.admin_errors import show_error, show_row_errors
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
+from domain.entities.general_documents import Document
 from domain.model.attributes import Attribute, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import parse_input
 from domain.widgets import MultilanguageFormField
+from foundation import errors
 from foundation.errors import PlatformError
 from foundation.fields import MultilanguageField
 from foundation.guids import new_guid
 from foundation.kinds import Kind
+from identity.admin import NameInput
 from identity.context import AllPermissions, CallContext, Caller
 
 #: Columns of a list page besides the display text.
@@ -47,6 +51,9 @@ _SHORT_FORM = 14
 #: Likewise of an owned row; and how many of its members stand side by side.
 _SHORT_ROW, _BESIDE = 8, 3
 _SHOWN_FIRST = frozenset({"state", "user_status", "customer", "party", "product", "is_active", "active"})
+#: Texts of a few lines, where Django would give each a quarter of the screen.
+_FEW_LINES = frozenset({"notes", "headers", "scope", "document_notes", "allowed_values_filter_xml"})
+_ABBREVIATIONS = re.compile(r"\b(?:uri|url|utc|xml|id)\b", re.I)
 _EXTERNAL = frozenset({"external_id", "external_system"})
 #: Bookkeeping that no administrator looks for in a list.
 _INTERNAL = frozenset(
@@ -82,8 +89,24 @@ class EntityForm(forms.ModelForm[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for field in self.fields.values():
+        repository = repositories.for_model(self._meta.model)
+        for name, field in self.fields.items():
             field.required = False
+            if isinstance(field.widget, forms.Textarea) and name in _FEW_LINES:
+                field.widget.attrs["rows"] = 3
+            field.label = _ABBREVIATIONS.sub(lambda found: found[0].upper(), str(field.label))
+            attribute = repository.by_python_name.get(name)
+            if attribute is None:
+                continue
+            field.help_text = admin_hints.hint(repository, attribute.name) or field.help_text
+            if attribute.name in admin_hints.NAME_ONE and isinstance(field.widget, forms.TextInput):
+                field.widget = NameInput("repository-names", admin_hints.repository_names)
+
+    def _post_clean(self) -> None:
+        """Without the check of constraints: it names an index above the form where the dataset names the attribute."""
+        self.instance.validate_constraints = lambda exclude=None: None
+        super()._post_clean()  # type: ignore[misc]
+        del self.instance.validate_constraints
 
     def clean(self) -> dict[str, Any] | None:
         """Carries the dataset's refusal of the same input into the form."""
@@ -194,6 +217,18 @@ class ChildInline(_EntityPage, admin.StackedInline[Any, Any]):
     has_delete_permission = has_add_permission
 
 
+def _place(repository: Repository[Any], name: str) -> int:
+    """Where a field stands: what the entity is called, whom it is about and what it cannot do without come first."""
+    attribute = repository.by_python_name.get(name)
+    if attribute is None or attribute.kind is Kind.BOOL:
+        return 3
+    if attribute in (repository.code, repository.label):
+        return 0
+    if name in _TELLING:
+        return 1
+    return 2 if attribute.required and attribute.initial() is None and not attribute.read_only else 3
+
+
 class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
     """The pages of one repository."""
 
@@ -217,6 +252,7 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         more = [name for name in rest if name not in first]
         if len(rest) <= _SHORT_FORM:
             first, more = rest, []
+        first.sort(key=lambda name: _place(self.repository, name))
         if len(rest) < len(kept):
             # What the platform writes down, messages for example, is what the page is for.
             first, kept = [*kept, *first], []
@@ -300,10 +336,15 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
             fill_record(dataset, record, inner.cleaned_data, inner.changed_data)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Children, then the commit of it all."""
+        """Children, then the commit of it all. Refuses to add what nobody entered anything for."""
+        if not change and not form.has_changed() and not any(formset.has_changed() for formset in formsets):
+            # Some entities, offers for instance, can do without any value; a form that is sent as it came is a slip.
+            raise errors.Refused(errors.VALIDATION_FAILED, gettext("nothing has been entered."))
         for formset in formsets:
             self.save_formset(request, form, formset, change=change)
         commit(request, request.entity_dataset)  # type: ignore[attr-defined]
+        # What late defaults and rules have filled in: a message about the order says its number.
+        form.instance.refresh_from_db()
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete through a dataset."""
@@ -498,7 +539,7 @@ def register_repository(site: admin.AdminSite, repository: Repository[Any]) -> N
     if site.is_registered(repository.model):
         return
     pages = admin_class(repository)
-    if issubclass(repository.model, documents_admin.Document):
+    if issubclass(repository.model, Document):
         pages = type(pages.__name__, (documents_admin.DocumentAdmin, pages), {"__doc__": pages.__doc__})
     site.register(repository.model, pages)
 

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation.errors import PlatformError
+from foundation import errors
+from foundation.errors import ErrorCode, PlatformError
 
 _ROW = re.compile(
     r"(?P<collection>\w+)"
@@ -62,21 +64,21 @@ def row_of(target: str | None) -> RowTarget | None:
     )
 
 
-def messages_of(error: PlatformError) -> Iterator[tuple[str | None, str]]:
-    """(target, message) of everything that an error tells: its details, or itself where it has none."""
+def messages_of(error: PlatformError) -> Iterator[tuple[str | None, ErrorCode, str]]:
+    """(target, code, message) of everything that an error tells: its details, or itself where it has none."""
     if not error.details:
-        yield error.target, error.message
+        yield error.target, error.code, error.message
     for detail in error.details:
-        yield detail.row or detail.target, detail.message
+        yield detail.row or detail.target, detail.code, detail.message
 
 
 def show_error(form: forms.ModelForm[Any], error: PlatformError, collections: frozenset[str]) -> None:
     """Put an error's messages at the form's fields, else above the form; those of `collections` are left to them."""
     repository = repositories.for_model(form._meta.model)
-    for target, message in messages_of(error):
+    for target, code, message in messages_of(error):
         row = row_of(target)
         if row is None or row.collection not in collections:
-            form.add_error(_field(form, repository, target), message)
+            _add(form, _field(form, repository, target), code, message)
 
 
 def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None:
@@ -84,15 +86,25 @@ def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None
     stored = [form for form in formset.initial_forms if not _is_deleted(formset, form)]
     new = [form for form in formset.extra_forms if form.has_changed() and not _is_deleted(formset, form)]
     repository = repositories.for_model(formset.model)
-    for target, message in messages_of(error):
+    for target, code, message in messages_of(error):
         row = row_of(target)
         if row is None or row.collection != collection:
             continue
         form = row.form_among(stored, new)
         if form is not None:
-            form.add_error(_field(form, repository, row.attribute), message)
+            _add(form, _field(form, repository, row.attribute), code, message)
         else:
             formset._non_form_errors.append(message)
+
+
+def _add(form: forms.ModelForm[Any], field: str | None, code: ErrorCode, message: str) -> None:
+    """At its field a missing or taken value needs no names of types, attributes and indexes."""
+    if field is not None and code is errors.REQUIRED_MISSING:
+        form.add_error(field, ValidationError(forms.Field.default_error_messages["required"], code="required"))
+    elif field is not None and code is errors.DUPLICATE_VALUE:
+        form.add_error(field, form.instance.unique_error_message(form._meta.model, (field,)))
+    else:
+        form.add_error(field, message)
 
 
 def _is_deleted(formset: Any, form: Any) -> bool:

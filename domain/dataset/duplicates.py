@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, OperationalError, models
@@ -65,8 +66,16 @@ def _unique_groups(repository: Repository[Any]) -> list[tuple[str, tuple[str, ..
                 columns = tuple(meta.get_field(name).column for name in constraint.fields)
                 groups.append((constraint.name, columns))
             elif isinstance(constraint, models.UniqueConstraint):
-                groups.append((constraint.name, ()))
+                groups.append((constraint.name, tuple(meta.get_field(name).column for name in _named(constraint))))
     return groups
+
+
+def _named(constraint: models.UniqueConstraint) -> Iterator[str]:
+    """Python names of the fields in a constraint's expressions: the login, where logins are unique in any case."""
+    parts: list[Any] = list(constraint.expressions)
+    for part in (inner for expression in parts for inner in expression.flatten()):
+        if isinstance(part, models.F):
+            yield str(part.name)  # type: ignore[attr-defined]  # the stubs do not know it
 
 
 def _primary_key_index(table: str) -> str:

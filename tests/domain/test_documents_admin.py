@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def world() -> World:
+def world(fresh_process: None) -> World:
     return make_world()
 
 
@@ -73,13 +73,13 @@ def test_user_statuses_of_the_type_are_offered(boss: Client, world: World) -> No
     order = saved_order(world)
     status = DocumentTypeUserStatus(
         document_type_id=SalesOrder.objects.get(pk=order).document_type_id,
-        user_status_name={"EN": "Approved"},
+        user_status_name={"EN": "Approved"},  # type: ignore[misc]
         display_order=10,
         state="Released",
     )
     status.save()
     assert "Released – Approved" in offered(boss, order)
-    step(boss, "change_state", order, state=f"Released/{status.pk}")
+    assert step(boss, "change_state", order, state=f"Released/{status.pk}") == ["The state is Released now."]
     assert SalesOrder.objects.get(pk=order).user_status_id == status.pk
     assert "Released – Approved" not in offered(boss, order)
 

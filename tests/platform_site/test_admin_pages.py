@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
+from domain.entities.crm_sales import SalesOrder
 from identity.models import User
 from tests.rules.cast import dataset, make_world, new_order
 from tests.webhooks.cast import new_currency
@@ -92,3 +96,80 @@ def test_an_order_shows_its_lines_before_what_few_orders_have(boss: Client) -> N
     # A reference's page may be opened to change it; nobody deletes a customer on the page of an order.
     assert 'id="change_id_customer"' in page
     assert "delete-related" not in page
+
+
+def sent(boss: Client, model: str, **values: str) -> tuple[str, dict[str, list[str]]]:
+    """Send an add form as the browser first shows it, with `values` filled in. (page, messages by field)."""
+    address = reverse(f"admin:{model}_add")
+    page = boss.get(address)
+    form = page.context["adminform"].form
+    data = {
+        name: value
+        for field in form
+        for name, value in shown(field.html_name, field.value())
+        if value not in (None, False, "")
+    }
+    for formset in (inline.formset for inline in page.context["inline_admin_formsets"]):
+        data |= {f"{formset.prefix}-TOTAL_FORMS": "0", f"{formset.prefix}-INITIAL_FORMS": "0"}
+    answer = boss.post(address, data | values, follow=True)
+    errors = answer.context["adminform"].form.errors if "adminform" in answer.context else {}
+    return answer.content.decode(), {name: [str(text) for text in texts] for name, texts in errors.items()}
+
+
+def shown(name: str, value: object) -> list[tuple[str, object]]:
+    """(name, value) of what a field sends, and of the hidden field that tells whether it was changed."""
+    value = value() if callable(value) else value
+    if isinstance(value, datetime.datetime):
+        local = timezone.localtime(value)
+        return [(f"{prefix}{name}_{n}", text) for prefix in ("", "initial-") for n, text in
+                enumerate((f"{local:%Y-%m-%d}", f"{local:%H:%M:%S}"))]  # fmt: skip
+    return [(name, value), (f"initial-{name}", value)]
+
+
+@pytest.mark.parametrize(
+    "model", ["domain_activity", "domain_currencydirectory", "domain_dataexchange", "domain_offer"]
+)
+def test_a_form_that_is_sent_as_it_came_adds_nothing(boss: Client, model: str) -> None:
+    make_world()
+    count = apps.get_model(model.replace("_", "."))._default_manager.count
+    page, errors = sent(boss, model)
+    assert "nothing has been entered" in "".join(errors["__all__"]), (page, errors)
+    assert count() == 0
+
+
+def test_a_login_that_is_taken_is_told_at_the_login(boss: Client) -> None:
+    _, errors = sent(boss, "identity_user", login="BOSS", name_en="Another")
+    assert errors == {"login": ["User with this Login already exists."]}
+
+
+def test_missing_values_are_told_at_their_fields_without_names_of_types(boss: Client) -> None:
+    _, errors = sent(boss, "domain_webhook", code="W1")
+    required = ["This field is required."]
+    assert errors == {"name": required, "repository_name": required, "url": required}
+
+
+def test_a_message_about_a_new_order_says_its_number(boss: Client) -> None:
+    world = make_world()
+    page, errors = sent(
+        boss, "domain_salesorder", customer=world.customer, document_type=world.document_type, from_party=world.party,
+        enterprise_company=world.company, document_currency=world.currency,
+    )  # fmt: skip
+    assert not errors
+    order = SalesOrder.objects.get()
+    assert f"{order.document_no}</a>” was added successfully" in page
+
+
+def test_fields_say_what_to_write_where_their_names_do_not(boss: Client) -> None:
+    page = boss.get(reverse("admin:domain_customproperty_add")).content.decode()
+    assert "The repository whose entities have it" in page
+    assert '<option value="Crm.Sales.Customers">' in page
+    assert (
+        "Empty: the next number of the document type." in boss.get(reverse("admin:domain_offer_add")).content.decode()
+    )
+
+
+def test_what_an_entity_cannot_do_without_comes_first(boss: Client) -> None:
+    fields = boss.get(reverse("admin:domain_customer_add")).context["adminform"].fieldsets[0][1]["fields"]
+    assert fields[0] == "party"
+    fields = boss.get(reverse("admin:domain_webhook_add")).context["adminform"].fieldsets[0][1]["fields"]
+    assert fields[:4] == ["code", "name", "repository_name", "url"]

@@ -113,7 +113,7 @@ def test_choices_come_from_the_catalogues(admin: Client) -> None:
     "change, place, message",
     [
         ({"repository_name": ""}, "repository_name", ""),
-        ({"code": ""}, "code", "code"),
+        ({"code": ""}, "code", "is required"),
         ({"event": {"event_parameter": ""}}, "Events-0-event_parameter", "needs a parameter"),
         ({"event": {"event_parameter": "SHIPPED"}}, "Events-0-event_parameter", "'SHIPPED' is not a parameter"),
         ({"event": {"event_type": "COMMIT"}}, "Events-0-event_parameter", "takes no parameter"),
@@ -221,7 +221,7 @@ def test_a_missing_value_is_told_at_its_field_in_its_row(admin: Client, world: W
     )
     found = errors_at(admin.post(reverse(CHANGE, args=[rule_id]), data))
     assert set(found) == {"Conditions-2-attribute_name"}
-    assert "AttributeName" in found["Conditions-2-attribute_name"][0]
+    assert found["Conditions-2-attribute_name"] == ["This field is required."]
 
 
 def test_a_missing_value_of_a_stored_row_names_the_row(world: World) -> None:
