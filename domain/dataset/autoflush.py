@@ -90,10 +90,15 @@ class _Shown:
 
 
 def _write(dataset: Dataset, pending: Sequence[Record]) -> None:
-    """Write the records as they are. Raises Refused(DUPLICATE_VALUE) where two entities cannot both be there."""
+    """Write the records as they are.
+
+    Raises Refused: DUPLICATE_VALUE where two entities cannot both be there, VALUE_TOO_LONG and VALUE_OUT_OF_RANGE where
+    a column does not hold the value.
+    """
     from domain.dataset.dataset import CommitResult
     from domain.dataset.duplicates import duplicate_error
     from domain.dataset.pipeline import write_inserts
+    from domain.dataset.validation import check_limits
 
     out = _left_out(dataset, pending)
     plan = CommitResult()
@@ -101,6 +106,7 @@ def _write(dataset: Dataset, pending: Sequence[Record]) -> None:
         if record.state == "Deleted":
             plan.deleted.append(record)
         elif record.id not in out:
+            check_limits(record)
             (plan.inserted if record.state == "Added" else plan.updated).append(record)
     try:
         # Whether something still refers to what is deleted is a question of the commit, not of a query.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SQLITE_COLUMNS = re.compile(r"UNIQUE constraint failed: (?P<columns>.+)")
 _SQLITE_INDEX = re.compile(r"index '(?P<index>[^']+)'")
 _IDENTIFIER_BYTES = 63
+_CHECK = re.compile(r"(?:check constraint \"|CHECK constraint failed: )(?P<rule>[^\"\n]+)")
 _POSTGRES = re.compile(r'unique constraint "(?P<index>[^"]+)"')
 
 
@@ -36,8 +37,9 @@ def duplicate_error(exc: IntegrityError, result: CommitResult) -> BaseException:
                 errors.DUPLICATE_VALUE, record.repository.set_name, fields, ", ".join(values), name, target=fields
             )
     if "CHECK" in text.upper():
-        # Numbers that a column's type does not hold, such as negative ones where only positive ones make sense.
-        return errors.Refused(errors.VALIDATION_FAILED, text)
+        # Only the rule's name: PostgreSQL shows the whole row beside it, with columns that nobody may read.
+        broken = _CHECK.search(text)
+        return errors.Refused(errors.VALIDATION_FAILED, broken["rule"] if broken else "CHECK")
     if "FOREIGN KEY" in text.upper():
         return errors.Refused(errors.REFERENCE_IN_USE, "an entity", text)
     return exc

@@ -27,6 +27,7 @@ from domain.dataset.pending_source import PendingSource
 from domain.dataset.record import Record, State
 from domain.dataset.reporting import report, report_gone
 from domain.dataset.storage import chunks, storage_of
+from domain.dataset.validation import check_limits
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -288,13 +289,19 @@ class _PendingRows(PendingSource):
             record.dirty.update(row.current)
 
     def store(self, dataset: Dataset) -> None:
-        """Insert and update the pending rows of records that changed in this request. Raises Refused(PENDING_LIMIT)."""
+        """Insert and update the pending rows of records that changed in this request.
+
+        Raises Refused: PENDING_LIMIT, or for a value that its column does not hold. Later requests, which may be
+        reads, could not flush it.
+        """
         created: list[PendingChange] = []
         updated: list[PendingChange] = []
         for record in dataset.changed():
             known = self.known.get(record.key)
             if known is not None and known[1] == record.mutations:
                 continue
+            if not record.is_deleted:
+                check_limits(record)
             pending = self._pending(record, known[0] if known is not None else None)
             if known is None:
                 created.append(pending)

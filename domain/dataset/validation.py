@@ -92,15 +92,31 @@ def check_limits(record: Record) -> None:
 _limits: dict[tuple[int, str], list[Attribute]] = {}
 
 
+#: Internal type of a whole number's field → the least and the greatest that its column holds on every database.
+_WHOLE_NUMBERS = {
+    "SmallIntegerField": (-(2**15), 2**15 - 1),
+    "PositiveSmallIntegerField": (0, 2**15 - 1),
+    "PositiveIntegerField": (0, 2**31 - 1),
+}
+
+
 def _limited(repository: Repository[Any]) -> list[Attribute]:
     """The attributes that have a limit."""
     key = (repositories.generation, repository.name)
     found = _limits.get(key)
     if found is None:
-        members = repository.attributes.values()
-        found = [member for member in members if member.max_length is not None or member.precision is not None]
+        found = [
+            member
+            for member in repository.attributes.values()
+            if member.max_length is not None or member.precision is not None or _whole_range(member) is not None
+        ]
         _limits[key] = found
     return found
+
+
+def _whole_range(attribute: Attribute) -> tuple[int, int] | None:
+    """The numbers that the column holds, where they are fewer than those of the attribute's type."""
+    return None if attribute.field is None else _WHOLE_NUMBERS.get(attribute.field.get_internal_type())
 
 
 def _check_length(record: Record, attribute: Attribute, value: object) -> None:
@@ -122,10 +138,13 @@ def _check_length(record: Record, attribute: Attribute, value: object) -> None:
 
 
 def _check_range(record: Record, attribute: Attribute, value: object) -> None:
-    if attribute.precision is None or not isinstance(value, Decimal):
+    if isinstance(value, int) and (whole := _whole_range(attribute)) is not None:
+        fits = whole[0] <= value <= whole[1]
+    elif isinstance(value, Decimal) and attribute.precision is not None:
+        fits = abs(value) < Decimal(10) ** (attribute.precision - (attribute.scale or 0))
+    else:
         return
-    whole_digits = attribute.precision - (attribute.scale or 0)
-    if abs(value) >= Decimal(10) ** whole_digits:
+    if not fits:
         raise errors.Refused(
             errors.VALUE_OUT_OF_RANGE, f"{record.repository.entity_type}.{attribute.name}", value, target=attribute.name
         )
