@@ -29,7 +29,7 @@ def check_web_hook(record: Record) -> None:
         return
     details = [*_check_values(record), *_check_texts(record)]
     if details:
-        summary = "; ".join(detail.message for detail in details)
+        summary = " ".join(text for detail in details for text in detail.parameters)
         raise errors.Refused(errors.WEBHOOK_INVALID, summary, target=details[0].target, details=details)
 
 

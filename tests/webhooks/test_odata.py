@@ -45,6 +45,15 @@ def test_deliveries_are_filtered_and_expanded_with_their_attempts(api: Api, deli
     assert "Set-Cookie: ***" in attempt["ResponseHead"]
 
 
+def test_what_is_wrong_with_a_template_is_said_once(api: Api) -> None:
+    body = {"Code": "H1", "Name": "Hook", "RepositoryName": "General.Products.Products", "URL": "https://example.com/"}
+    refused = error_of(api.post("Systems_Config_WebHooks", {**body, "TimeoutSeconds": 0, "MaxRetries": 99}))
+    assert refused["message"] == (
+        "The webhook cannot be saved: TimeoutSeconds must be between 1 and 120. MaxRetries must be between 0 and 10."
+    )
+    assert [detail["target"] for detail in refused["details"]] == ["TimeoutSeconds", "MaxRetries"]
+
+
 @pytest.mark.parametrize("path", [SET, f"{SET}?$expand=Attempts", "Systems_Config_WebHookAttempts", "$metadata"])
 def test_no_secret_is_told(api: Api, delivery: WebHookDelivery, path: str) -> None:
     answer = api.get(path)
