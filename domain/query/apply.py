@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from domain.model.repository import Repository
@@ -24,7 +25,7 @@ from domain.odata.syntax import ast
 from domain.query.aggregation import Aggregate, ResultColumn, Table, select_columns
 from domain.query.blocks import Block
 from domain.query.blocks import Statement as StatementContext
-from domain.query.bound import BOOL, GUID, Bound, Column, Order, Output, Sort, Source
+from domain.query.bound import BOOL, GUID, Bound, Column, Fixed, Input, Order, Output, Sort, Source
 from domain.query.concat import ConcatPlan
 from domain.query.fragments import Sql, compose, join
 from domain.query.grouping import Group, bind_aggregates, bind_elements
@@ -33,6 +34,8 @@ from domain.query.scope import Scope, entity_scope
 from domain.query.search import bind_search
 from domain.query.sql import Compiler
 from foundation import errors
+
+_MOST_ROWS = 2**62
 
 
 @dataclass(slots=True)
@@ -334,12 +337,32 @@ class ApplyPlanner:
     def _limit(self, compiler: Compiler, skip: ast.Constant | None, top: ast.Constant | None) -> Sql:
         text = Sql("")
         if top is not None:
-            text = text + Sql(" LIMIT ") + compiler.number(self.binder.value(top, Scope(None)), 0)
+            text = text + Sql(" LIMIT ") + compiler.number(self._rows(top), 0)
         elif skip is not None and self.planner.dialect.vendor == "sqlite":
             text = text + Sql(" LIMIT -1")
         if skip is not None:
-            text = text + Sql(" OFFSET ") + compiler.number(self.binder.value(skip, Scope(None)), 0)
+            text = text + Sql(" OFFSET ") + compiler.number(self._rows(skip), 0)
         return text
+
+    def _rows(self, number: ast.Constant) -> Bound:
+        """A number of rows; databases hold what a caller may write down no further than 64 bits."""
+        value = self.binder.value(number, Scope(None))
+        if not isinstance(value, Input):
+            raise errors.NotSupported("$apply with a number of rows that is not a literal")
+        convert = value.convert
+
+        def checked(raw: Any) -> int:
+            rows = convert(raw)
+            if isinstance(rows, bool) or not isinstance(rows, int | Decimal) or rows != int(rows) or rows < 0:
+                raise errors.BadRequest(
+                    errors.BAD_QUERY_OPTION, "$apply", "a number of rows is a whole one and not negative"
+                )
+            return min(int(rows), _MOST_ROWS)
+
+        made = replace(value, convert=checked)
+        if isinstance(value.origin, Fixed):
+            checked(value.origin.value)
+        return made
 
     def table_order(self, table: Table, compiler: Compiler) -> Sql:
         """The table's order, made total by all its columns."""

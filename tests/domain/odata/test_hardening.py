@@ -141,3 +141,19 @@ def test_numbers_that_a_column_does_not_hold_are_refused(api: Api, world: World)
 def test_members_owned_by_nobody_can_be_made_beside_their_product(api: Api, world: World) -> None:
     response = api.patch(f"{PRODUCTS}({world.product})", {"Prices": [{}]})
     assert error_of(response)["type"] != "InternalError" if response.status_code >= 400 else True
+
+
+@pytest.mark.parametrize(
+    "rows", ["topcount(-1,Name)", "bottomcount(1.5,Name)", "topcount(null,Name)", "topcount('a',Name)"]
+)
+def test_a_number_of_rows_that_is_none_is_400_and_said_to_be(api: Api, rows: str) -> None:
+    for apply in (rows, f"groupby((CurrencySign,Name))/{rows}"):
+        refused = api.get(f"General_Currencies_Currencies?$apply={apply}")
+        assert refused.status_code == 400, refused.content
+        assert "number of rows" in error_of(refused)["message"]
+
+
+@pytest.mark.parametrize("rows", ["top(99999999999999999999)", "topcount(99999999999999999999,Name)", "skip(0)"])
+def test_more_rows_than_there_are_may_be_asked_for(api: Api, rows: str) -> None:
+    everything = len(api.read("General_Currencies_Currencies")["value"])
+    assert len(api.read(f"General_Currencies_Currencies?$apply={rows}")["value"]) == everything
