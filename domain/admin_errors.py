@@ -18,6 +18,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
 
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -104,7 +105,13 @@ def _add(form: forms.ModelForm[Any], field: str | None, code: ErrorCode, message
     elif field is not None and code is errors.DUPLICATE_VALUE:
         form.add_error(field, form.instance.unique_error_message(form._meta.model, (field,)))
     else:
-        form.add_error(field, message)
+        form.add_error(field, message if field is None else _reason(code, message))
+
+
+def _reason(code: ErrorCode, message: str) -> str:
+    """Without "The rule cannot be saved:" before it, which the place says as well."""
+    before, placeholder, after = gettext(code.message_format).partition("{0}")
+    return message.removeprefix(before) if placeholder and not after else message
 
 
 def _is_deleted(formset: Any, form: Any) -> bool:

@@ -39,7 +39,8 @@ HINTS: Mapping[tuple[str, str], Any] = {
         "Where people may be sent after they signed out: exact addresses with commas between them."
     ),
     (_APPLICATIONS, "SystemUserAllowed"): _(
-        "It works on its own, by client credentials, with the rights of the system user."
+        "It works by itself (client credentials), with the rights of the system user. Where people sign in to it, too, "
+        "it does so by its application URI with -service behind it, and needs a logout URL."
     ),
     (_WEBHOOKS, "RepositoryName"): _("Whose entities it tells about, for example Crm.Sales.SalesOrders."),
     (_WEBHOOKS, "URL"): _("For example https://shop.example/orders/{DocumentNo}. The host holds no placeholder."),
