@@ -16,6 +16,7 @@ from domain.odata.syntax.errors import ODataUrlError
 from domain.query import compile_filter
 from domain.query.access import CALL_VARIABLE, KNOWN_VARIABLES, VARIABLE_PREFIX
 from foundation import errors
+from foundation.phrases import said
 from identity import row_policies, session_hooks
 
 _POSITION = re.compile(r"position (\d+)")
@@ -50,7 +51,7 @@ def check_policy(repository_name: str, expression: str) -> None:
     try:
         parse_boolean_expression(parsed)
     except ODataUrlError as error:
-        raise ValueError(_at(error.message.rstrip("."), expression, error.position)) from error
+        raise ValueError(_at(said(error.message, _).rstrip("."), expression, error.position)) from error
     try:
         compile_filter(repository, expression)
     except errors.PlatformError as error:

@@ -30,6 +30,7 @@ from typing import Any, Literal
 
 from domain.egress_policy import Destination, EgressPolicy, destination_of, egress_policy
 from foundation import errors
+from foundation.phrases import Phrase, reason_of
 
 Headers = Sequence[tuple[str, str]]
 Kind = Literal["resolve", "connect", "tls", "timeout", "protocol"]
@@ -111,7 +112,7 @@ def send(
     try:
         destination = destination_of(request.url)
     except ValueError as exc:
-        raise errors.Refused(errors.EGRESS_REFUSED, _shown(request.url), str(exc)) from exc
+        raise errors.Refused(errors.EGRESS_REFUSED, _shown(request.url), reason_of(exc)) from exc
     deadline = _Deadline(time.monotonic() + request.total_timeout_seconds)
     try:
         addresses = _allowed_addresses(destination, policy or egress_policy(), resolver, deadline)
@@ -121,16 +122,20 @@ def send(
         finally:
             connection.hang_up()
     except TimeoutError as exc:
-        raise EgressFailed("timeout", f"no complete answer within {request.total_timeout_seconds:g} seconds") from exc
+        raise EgressFailed(
+            "timeout", Phrase("no complete answer within {0} seconds", f"{request.total_timeout_seconds:g}")
+        ) from exc
     except ssl.SSLError as exc:
-        reason = getattr(exc, "verify_message", "") or exc.reason or "handshake failed"
-        raise EgressFailed("tls", f"TLS: {reason}") from exc
+        reason = getattr(exc, "verify_message", "") or exc.reason or Phrase("handshake failed")
+        raise EgressFailed("tls", Phrase("TLS: {0}", reason)) from exc
     except http.client.RemoteDisconnected as exc:
-        raise EgressFailed("protocol", "the connection was closed without an answer") from exc
+        raise EgressFailed("protocol", Phrase("the connection was closed without an answer")) from exc
     except http.client.HTTPException as exc:
-        raise EgressFailed("protocol", f"the answer is not HTTP: {type(exc).__name__}") from exc
+        raise EgressFailed("protocol", Phrase("the answer is not HTTP: {0}", type(exc).__name__)) from exc
     except ValueError as exc:
-        raise EgressFailed("protocol", "the method or a header holds characters that HTTP does not allow") from exc
+        raise EgressFailed(
+            "protocol", Phrase("the method or a header holds characters that HTTP does not allow")
+        ) from exc
     except OSError as exc:
         raise EgressFailed("connect", exc.strerror or type(exc).__name__) from exc
 
@@ -145,7 +150,7 @@ def _allowed_addresses(
 ) -> list[str]:
     addresses = _resolve(destination, resolver, deadline)
     allowed: list[str] = []
-    problem = "its name has no address"
+    problem: str = Phrase("its name has no address")
     for address in addresses:
         found = policy.problem(destination.host, address)
         if found is None:
@@ -177,7 +182,7 @@ def _resolve(destination: Destination, resolver: Resolver, deadline: _Deadline) 
     if not found:
         raise TimeoutError
     if isinstance(found[0], Exception):
-        raise EgressFailed("resolve", f"the name {destination.host} cannot be resolved") from found[0]
+        raise EgressFailed("resolve", Phrase("the name {0} cannot be resolved", destination.host)) from found[0]
     return found[0]
 
 
@@ -203,7 +208,7 @@ class _PinnedConnection(http.client.HTTPConnection):
             try:
                 opened = socket.create_connection((address, self.port), give_up.remaining())
             except TimeoutError as exc:
-                raise EgressFailed("timeout", "no connection in time") from exc
+                raise EgressFailed("timeout", Phrase("no connection in time")) from exc
             except OSError:
                 if position == len(self._addresses) - 1:
                     raise

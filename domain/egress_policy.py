@@ -14,6 +14,8 @@ from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 
+from foundation.phrases import Phrase
+
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -51,21 +53,21 @@ class Destination:
 def destination_of(url: str) -> Destination:
     """Read an absolute http(s) URL. Raises ValueError with the reason; userinfo, which misleads readers, is one."""
     if _FORBIDDEN.search(url):
-        raise ValueError('it holds a space, a control character or one of \\ " < > ^ ` { | }')
+        raise ValueError(Phrase('it holds a space, a control character or one of \\ " < > ^ ` { | }'))
     parts = urlsplit(url)
     if parts.scheme not in DEFAULT_PORTS:
-        raise ValueError("it must begin with http:// or https://")
+        raise ValueError(Phrase("it must begin with http:// or https://"))
     if "@" in parts.netloc:
-        raise ValueError("it must not hold a user name or password before the host")
+        raise ValueError(Phrase("it must not hold a user name or password before the host"))
     host, port = parts.hostname, parts.port  # the port raises ValueError by itself
     if not host or "%" in host:
-        raise ValueError("it names no host")
+        raise ValueError(Phrase("it names no host"))
     if port == 0:
-        raise ValueError("port 0 cannot be connected to")
+        raise ValueError(Phrase("port 0 cannot be connected to"))
     try:
         ascii_host = host.encode("ascii").decode() if host.isascii() else host.encode("idna").decode()
     except UnicodeError as exc:
-        raise ValueError("its host is not a valid name") from exc
+        raise ValueError(Phrase("its host is not a valid name")) from exc
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if _PLAIN_TARGET.fullmatch(target) is None:
         target = quote(target, safe=_TARGET_SAFE)
@@ -125,12 +127,12 @@ def real_address(address: str) -> IPAddress:
 
 def _inside(ip: IPAddress) -> str | None:
     if ip in _METADATA:
-        return "it is a metadata address"
+        return Phrase("it is a metadata address")
     for name in ("loopback", "link_local", "multicast", "unspecified", "private", "reserved"):
         if getattr(ip, f"is_{name}"):
-            return f"it is a {name.replace('_', '-')} address"
+            return Phrase("it is a {0} address", name.replace("_", "-"))
     if not ip.is_global or (ip.version == 4 and ip in _RELAY) or getattr(ip, "is_site_local", False):
-        return "it is not a public address"
+        return Phrase("it is not a public address")
     return None
 
 

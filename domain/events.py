@@ -15,6 +15,7 @@ from django.utils.translation import gettext_noop as _
 from domain.model.repository import Repository
 from foundation.enums import DOCUMENT_STATE
 from foundation.kinds import Kind
+from foundation.phrases import Phrase
 
 if TYPE_CHECKING:
     from domain.dataset.dataset import Dataset
@@ -56,7 +57,7 @@ class AttributeParameter(EventParameter):
         """The attribute's API name."""
         attribute = repository.attribute(text.strip())
         if attribute is None:
-            raise ValueError(f"{repository.name} has no attribute {text!r}")
+            raise ValueError(Phrase("{0} has no attribute {1}", repository.name, repr(text)))
         return attribute.name
 
 
@@ -80,7 +81,7 @@ class StateParameter(EventParameter):
         if member is None:
             member = DOCUMENT_STATE.member(squeezed)
         if DOCUMENT_STATE.members[member] < DOCUMENT_STATE.members["Planned"]:
-            raise ValueError(f"{text!r} is not a state that documents move to")
+            raise ValueError(Phrase("{0} is not a state that documents move to", repr(text)))
         return member
 
 

@@ -23,6 +23,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any, Literal
 
+from foundation.phrases import Phrase
+
 FALLBACK_LANGUAGE = "EN"
 
 _PLACEHOLDER = re.compile(
@@ -35,8 +37,8 @@ _DATE_PART = re.compile(r"yyyy|yy|MM|M|dd|d|HH|H|mm|m|ss|s")
 class TemplateError(ValueError):
     """The template cannot be read. `position` is the offset of the offending brace."""
 
-    def __init__(self, message: str, position: int) -> None:
-        super().__init__(f"{message} (position {position})")
+    def __init__(self, message: Phrase, position: int) -> None:
+        super().__init__(Phrase("{0} (position {1})", message, position))
         self.position = position
 
 
@@ -77,14 +79,14 @@ def parse(template: str) -> tuple[Part, ...]:
         elif character == "{":
             end = template.find("}", index)
             if end < 0:
-                raise TemplateError("The brace is never closed", index)
+                raise TemplateError(Phrase("The brace is never closed"), index)
             if text:
                 parts.append("".join(text))
                 text = []
             parts.append(_placeholder(template[index + 1 : end], index))
             index = end + 1
         elif character == "}":
-            raise TemplateError("A closing brace without an opening one; write }} for the character", index)
+            raise TemplateError(Phrase("A closing brace without an opening one; write }} for the character"), index)
         else:
             text.append(character)
             index += 1
@@ -96,12 +98,12 @@ def parse(template: str) -> tuple[Part, ...]:
 def _placeholder(body: str, position: int) -> Placeholder:
     found = _PLACEHOLDER.fullmatch(body.strip())
     if found is None:
-        raise TemplateError(f"{{{body}}} is not a placeholder", position)
+        raise TemplateError(Phrase("{{0}} is not a placeholder", body), position)
     if found["at"]:
         return Placeholder((found["code"].strip(),), found["format"] or "", "@", position)
     path = tuple(found["path"].split("."))
     if not all(path):
-        raise TemplateError(f"{{{body}}} has an empty name in its path", position)
+        raise TemplateError(Phrase("{{0}} has an empty name in its path", body), position)
     return Placeholder(path, found["format"] or "", "$" if found["dollar"] else "", position)
 
 

@@ -19,7 +19,6 @@ OAuth endpoints answer in OAuth's own shape (identity.oauth_errors); everything 
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext, gettext_noop
 
-_PLACEHOLDER = re.compile(r"\{(\d)\}")
+from foundation.phrases import filled, reason_of, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +232,7 @@ class Detail:
 class PlatformError(Exception):
     """A failure with a public face. `str(error)` is the message in the active language.
 
+    A parameter that holds words, not only names and values, is a `Phrase`: it is said in the reader's language.
     `info` is diagnostics for the developer of the caller (script position, console …); nothing secret goes there.
     """
 
@@ -245,7 +245,7 @@ class PlatformError(Exception):
         info: str | None = None,
     ) -> None:
         self.code = code
-        self.parameters = tuple(str(parameter) for parameter in parameters)
+        self.parameters = tuple(parameter if isinstance(parameter, str) else str(parameter) for parameter in parameters)
         self.target = target
         self.details = tuple(details)
         self.info = info
@@ -279,7 +279,8 @@ class Unauthorized(PlatformError):
     def headers(self) -> Mapping[str, str]:
         if self.code is TOKEN_MISSING:
             return {"WWW-Authenticate": "Bearer"}
-        description = self.message.replace('"', "'")
+        # RFC 6750, 3: a description has characters of ASCII only, so there is none in Bulgarian.
+        description = filled(self.code.message_format, self.parameters).replace('"', "'")
         return {"WWW-Authenticate": f'Bearer error="invalid_token", error_description="{description}"'}
 
 
@@ -371,9 +372,12 @@ class Unavailable(_Retryable):
 
 def format_message(message_format: str, parameters: Sequence[str]) -> str:
     """The format in the active language with `{0}`… filled in; a placeholder without a parameter (a hint) is left out."""
-    return _PLACEHOLDER.sub(
-        lambda match: parameters[int(match[1])] if int(match[1]) < len(parameters) else "", gettext(message_format)
-    )
+    return filled(gettext(message_format), [said(parameter, gettext) for parameter in parameters])
+
+
+def reason(error: Exception) -> str:
+    """What an error that is no PlatformError was raised with, in the active language."""
+    return said(reason_of(error), gettext)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +404,7 @@ def render(error: BaseException, *, correlation_id: str, debug: bool) -> Rendere
     }
     if known.parameters:
         body["messageFormat"] = gettext(known.code.message_format)
-        body["parameters"] = list(known.parameters)
+        body["parameters"] = [said(parameter, gettext) for parameter in known.parameters]
     if known.target is not None:
         body["target"] = known.target
     if known.details:

@@ -27,6 +27,7 @@ import orjson
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext
 
 from foundation.enums import DOCUMENT_STATE, EnumType
 from foundation.guids import new_guid, parse_guid
@@ -72,7 +73,7 @@ class GuidField(models.Field[Any, Any]):
         try:
             return parse_guid(str(value))
         except ValueError as exc:
-            raise ValidationError(f"{value!r} is not a guid.", code="invalid") from exc
+            raise ValidationError(gettext("{0} is not a guid.").format(repr(value)), code="invalid") from exc
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> str | None:
         return None if value is None else str(value)
@@ -107,9 +108,11 @@ class MultilanguageField(_TextField):
             try:
                 value = orjson.loads(value) if value.lstrip().startswith("{") else {"EN": value}
             except orjson.JSONDecodeError as exc:
-                raise ValidationError("Not a JSON object of language codes and texts.", code="invalid") from exc
+                raise ValidationError(
+                    gettext("Not a JSON object of language codes and texts."), code="invalid"
+                ) from exc
         if not isinstance(value, dict):
-            raise ValidationError("Not an object of language codes and texts.", code="invalid")
+            raise ValidationError(gettext("Not an object of language codes and texts."), code="invalid")
         return {str(language).upper(): str(text) for language, text in value.items() if text is not None}
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> dict[str, str] | None:
@@ -137,7 +140,7 @@ class JsonTextField(_TextField):
             try:
                 return orjson.loads(value)
             except orjson.JSONDecodeError as exc:
-                raise ValidationError("Not valid JSON.", code="invalid") from exc
+                raise ValidationError(gettext("Not valid JSON."), code="invalid") from exc
         return value
 
     def get_prep_value(self, value: Any) -> str | None:
@@ -174,7 +177,7 @@ class ExactDecimalField(_DecimalField):
         try:
             return Decimal(str(value)) if not isinstance(value, Decimal) else value
         except InvalidOperation as exc:
-            raise ValidationError(f"{value!r} is not a number.", code="invalid") from exc
+            raise ValidationError(gettext("{0} is not a number.").format(repr(value)), code="invalid") from exc
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Decimal | None:
         if value is None:

@@ -22,6 +22,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from foundation import errors
 from foundation.fields import utc_now
 from identity.licences import FEATURES, licence_read
 from identity.models import (
@@ -342,7 +343,7 @@ class ReferenceTokenAddForm(forms.ModelForm):  # type: ignore[type-arg]
                 lifetime=datetime.timedelta(days=data["days"]),
             )
         except ReferenceTokenRefused as refused:
-            self.add_error(None, str(refused))
+            self.add_error(None, errors.reason(refused))
         return data
 
     def _post_clean(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foundation import errors
+from foundation.phrases import Phrase
 
 REFERENCE_PREFIX = "enrt_"
 # A JWT of ours has some 1,500 characters; anything much longer is not a token.
@@ -26,7 +27,7 @@ def read_credential(meta: Mapping[str, Any]) -> str:
     if meta.get("HTTP_X_API_KEY") and meta.get("HTTP_API_KEY"):
         raise errors.BadRequest(errors.CREDENTIALS_AMBIGUOUS, "X-Api-Key, Api-Key")
     if not api_key.startswith(REFERENCE_PREFIX):
-        raise errors.Unauthorized(errors.TOKEN_INVALID, "X-Api-Key takes reference tokens (enrt_…) only")
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("X-Api-Key takes reference tokens (enrt_…) only"))
     return api_key
 
 
@@ -36,5 +37,5 @@ def _bearer(header: str) -> str:
     scheme, _, token = header.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token or len(token) > _MAX_LENGTH:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, "the Authorization header must be: Bearer <token>")
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("the Authorization header must be: Bearer <token>"))
     return token

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 
 from foundation import errors
 from foundation.fields import utc_now
+from foundation.phrases import Phrase
 from identity.credentials import REFERENCE_PREFIX
 from identity.models import ReferenceToken, TrustedApplication, User
 from identity.scopes import API_SCOPES
@@ -39,9 +40,9 @@ def reference_token_issue(
     holder = user or application.system_user
     problem = _policy_problem(holder, application, kind) or _scope_problem(application, scopes)
     if problem is None and not datetime.timedelta(0) < lifetime <= MAX_LIFETIME:
-        problem = f"A token lives for at most {MAX_LIFETIME.days} days."
+        problem = Phrase("A token lives for at most {0} days.", MAX_LIFETIME.days)
     if problem is not None or holder is None:
-        raise ReferenceTokenRefused(problem or "There is nobody to issue the token for.")
+        raise ReferenceTokenRefused(problem or Phrase("There is nobody to issue the token for."))
     token = REFERENCE_PREFIX + secrets.token_hex(32)
     row = ReferenceToken.objects.create(
         digest=hashlib.sha256(token.encode()).hexdigest(),
@@ -74,9 +75,9 @@ def reference_token_load(digest: str) -> ReferenceToken:
     """The live token with this hexadecimal digest. Raises Unauthorized."""
     row = ReferenceToken.objects.select_related("user", "application").filter(digest=digest).first()
     if row is None:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, "it is unknown")
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("it is unknown"))
     if row.revoked is not None:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, "it has been revoked")
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("it has been revoked"))
     if row.expires <= utc_now():
         raise errors.Unauthorized(errors.TOKEN_EXPIRED)
     if problem := _policy_problem(row.user, row.application, row.kind):
@@ -102,25 +103,25 @@ def scopes_for(application: TrustedApplication) -> list[str]:
 
 def _policy_problem(user: User | None, application: TrustedApplication, kind: str) -> str | None:
     if not application.is_enabled:
-        return "The application is disabled."
+        return Phrase("The application is disabled.")
     if user is None or not user.active:
-        return "The user is disabled."
+        return Phrase("The user is disabled.")
     if application.access_tokens == "None":
-        return "The application does not allow reference tokens."
+        return Phrase("The application does not allow reference tokens.")
     if kind == ReferenceToken.SERVICE:
         if not application.system_user_allowed:
-            return "The application may not run as a service."
+            return Phrase("The application may not run as a service.")
         return None
     if user.user_type != "InternalUser":
-        return "Only internal users may call this service."
+        return Phrase("Only internal users may call this service.")
     if application.access_tokens == "AdministratorsOnly" and not user.is_admin:
-        return "The application allows reference tokens to administrators only."
+        return Phrase("The application allows reference tokens to administrators only.")
     return None
 
 
 def _scope_problem(application: TrustedApplication, scopes: list[str]) -> str | None:
     allowed = scopes_for(application)
     if not scopes:
-        return "A token needs at least one scope."
+        return Phrase("A token needs at least one scope.")
     beyond = [scope for scope in scopes if scope not in allowed]
-    return f"The application may not have the scopes: {', '.join(beyond)}." if beyond else None
+    return Phrase("The application may not have the scopes: {0}.", ", ".join(beyond)) if beyond else None

@@ -50,6 +50,6 @@ def check_grant(name: str) -> None:
 def check_filter(repository: str, expression: str) -> None:
     """Refuse an expression that the query engine could not apply. Raises ValueError."""
     if not expression.strip():
-        raise ValueError("The filter is empty.")
+        raise ValueError(_("The filter is empty."))
     for check in _checks:
         check(repository, expression)

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 
 from foundation import errors, stamps
+from foundation.phrases import Phrase
 from identity.changes import TOKENS
 from identity.context import Caller
 from identity.credentials import REFERENCE_PREFIX
@@ -95,7 +96,7 @@ def _load_access_token(token: str, digest: bytes, *, known: bool) -> TokenIdenti
         .first()
     )
     if row is None or row.application is None:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, "it has been revoked")
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("it has been revoked"))
     application: TrustedApplication = row.application
     user = application.system_user if row.is_service else row.user
     return _identity(
@@ -134,7 +135,7 @@ def _identity(
     check_access(user, application, is_service=is_service)
     # Reference tokens have a policy of their own, which was checked when the row was loaded.
     if reference_id is None and not is_service and not application.impersonate_as_internal_user_allowed:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, "its application may no longer act for users")
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("its application may no longer act for users"))
     assert user is not None
     return TokenIdentity(
         caller=user.as_caller(user.default_language or "en"),
@@ -153,12 +154,12 @@ def _identity(
 def check_access(user: User | None, application: TrustedApplication, *, is_service: bool) -> None:
     """Whether both may still call the API. Raises Unauthorized or Forbidden."""
     if not application.is_enabled:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, "its application is disabled")
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("its application is disabled"))
     if user is None or not user.active:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, "its user is disabled")
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("its user is disabled"))
     if is_service:
         if not application.system_user_allowed:
-            raise errors.Unauthorized(errors.TOKEN_INVALID, "its application may no longer run as a service")
+            raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("its application may no longer run as a service"))
         return
     if user.user_type != "InternalUser":
         raise errors.Forbidden(errors.USER_NOT_INTERNAL)

@@ -119,7 +119,7 @@ def profile_page(request: HttpRequest) -> HttpResponse:
             )
             form = ReferenceTokenForm(applications_for(user), None)
         except ReferenceTokenRefused as refused:
-            form.add_error(None, str(refused))
+            form.add_error(None, errors.reason(refused))
     context = {
         "form": form,
         "token": token,

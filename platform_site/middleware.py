@@ -34,6 +34,7 @@ from django.urls import Resolver404, ResolverMatch, URLResolver, get_resolver
 from django.utils import translation
 
 from foundation import errors, spans
+from foundation.phrases import Phrase
 from platform_site.logging import request_logged_as
 from platform_site.metrics import request_counted
 
@@ -249,7 +250,7 @@ def _failure(request: HttpRequest, error: Exception) -> HttpResponse:
         case Resolver404() | Http404():
             known = errors.NotFound(errors.RESOURCE_NOT_FOUND, request.path)
         case DisallowedHost():
-            known = errors.BadRequest(errors.INVALID_HEADER, "Host", "this instance does not serve that name")
+            known = errors.BadRequest(errors.INVALID_HEADER, "Host", Phrase("this instance does not serve that name"))
         case _:
             known = error
             logger.exception("unhandled exception in %s %s", request.method, request.path)

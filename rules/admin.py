@@ -10,6 +10,7 @@ from django.db.models import BigIntegerField, DateTimeField, F, FloatField, Oute
 from django.db.models.functions import Cast, NullIf
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import get_language, gettext, gettext_lazy
 
@@ -170,7 +171,7 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
     def average(self, rule: Any) -> str:
         """Of a firing."""
         mean = rule.mean_microseconds
-        return "–" if mean is None else f"{mean / 1000:.1f} ms"
+        return "–" if mean is None else f"{number_format(mean / 1000, 1)} ms"
 
     # --- one rule -------------------------------------------------------------------------------------------------
 

@@ -127,7 +127,7 @@ def bind_event(rule: RuleSpec, repository: Repository[Any], spec: EventSpec) -> 
     try:
         parameter = event.parameter.normalise(repository, text)
     except ValueError as exc:
-        return found("EventParameter", _("'{0}' is not a parameter of {1}: {2}"), text, event.name, exc)
+        return found("EventParameter", _("'{0}' is not a parameter of {1}: {2}"), text, event.name, errors.reason(exc))
     return RuleScope(rule, repository, event, parameter, event_names(repository, event, parameter))
 
 

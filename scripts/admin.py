@@ -12,6 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -258,7 +259,7 @@ class ScriptRunAdmin(admin.ModelAdmin[ScriptRun]):
     @admin.display(description=_("Duration"), ordering="duration_ms")
     def duration(self, run: ScriptRun) -> str:
         """In milliseconds."""
-        return f"{run.duration_ms:.1f} ms"
+        return f"{number_format(run.duration_ms, 1)} ms"
 
     @admin.display(description=_("Message or console"), empty_value="–")
     def head(self, run: ScriptRun) -> str | None:

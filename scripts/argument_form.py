@@ -6,9 +6,11 @@ from typing import Any, Final
 
 import orjson
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
+from foundation import errors
+from foundation.phrases import Phrase, of_json
 from scripts.parameters import ParameterSchema, ScriptParameter
 
 #: Keeps the names of parameters apart from what else a form sends.
@@ -74,8 +76,9 @@ class _JsonField(forms.CharField):
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError as exc:
-            place = gettext("line {0}, column {1}").format(exc.lineno, exc.colno)
-            raise forms.ValidationError(gettext("This is not valid JSON: {0}").format(f"{exc.msg} ({place})")) from exc
+            why = Phrase("{0} (line {1}, column {2})", of_json(exc), exc.lineno, exc.colno)
+            message = errors.format_message(gettext_noop("This is not valid JSON: {0}"), [why])
+            raise forms.ValidationError(message) from exc
 
 
 class _ChoiceField(forms.ChoiceField):

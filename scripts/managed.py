@@ -11,6 +11,7 @@ import orjson
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from foundation import errors
+from foundation.phrases import reason_of
 from scripts.parameters import InvalidSchema, Problem, read_schema
 from scripts.services import FailedRun, script_attempt
 
@@ -48,7 +49,7 @@ def execute(
     try:
         schema = read_schema(script.values.get("ParameterSchema"))
     except InvalidSchema as exc:
-        raise errors.Refused(errors.SCRIPT_INVALID, str(exc), target="ParameterSchema") from exc
+        raise errors.Refused(errors.SCRIPT_INVALID, reason_of(exc), target="ParameterSchema") from exc
     values, problems = schema.bind(arguments)
     if problems:
         raise _refused(errors.SCRIPT_ARGUMENTS, problems)

@@ -6,6 +6,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.transactions import TransactionDataset
 from domain.odata.operations import Operation, OperationCall, Parameter, Result, operations
 from foundation import errors
+from foundation.phrases import Phrase
 from identity.licences import ADVANCED_BPM, require_feature
 from scripts import managed
 from scripts.bridge.calls.changing import NestedCall
@@ -64,7 +65,7 @@ class Execute(Operation):
         given = call.arguments["arguments"]
         if given is not None and not isinstance(given, dict):
             raise errors.BadRequest(
-                errors.INVALID_LITERAL, str(given)[:100], "JSON object", "arguments", target="arguments"
+                errors.INVALID_LITERAL, str(given)[:100], Phrase("JSON object"), "arguments", target="arguments"
             )
         depth = call.depth if isinstance(call, NestedCall) else 0
         outcome = managed.execute(call.record, given or {}, _dataset_of(call), depth=depth)

@@ -21,6 +21,7 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import extend
 
 from domain.model.naming import near
+from foundation.phrases import Phrase, of_json
 from scripts.json_values import comparable, has_more_parts
 
 INPUT: Final = "Input"
@@ -39,6 +40,8 @@ _MAX_DEPTH: Final = 20
 MAX_CHECKS: Final = 1_000_000
 #: Problems that are told; nobody mends more at a time.
 MAX_PROBLEMS: Final = 20
+#: Characters of a value or of the library's message in a problem.
+_MAX_SHOWN: Final = 300
 
 
 class InvalidSchema(ValueError):
@@ -86,14 +89,14 @@ class ScriptParameter:
         if value is None and not self.required:
             return
         if has_more_parts(value, MAX_CHECKS // self.schema_parts):
-            yield Problem(self.name, f"{self.name}: too many values to be checked against its schema")
+            yield Problem(self.name, Phrase("{0}: too many values to be checked against its schema", self.name))
             return
         try:
             for error in _Validator(self.schema).iter_errors(value):
                 place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
-                yield Problem(self.name, f"{self.name}{place}: {error.message[:300]}")
+                yield Problem(self.name, Phrase("{0}: {1}", self.name + place, _reason(error)))
         except RecursionError:
-            yield Problem(self.name, f"{self.name}: nested too deeply")
+            yield Problem(self.name, Phrase("{0}: nested too deeply", self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +118,16 @@ class ParameterSchema:
             parameter = self.parameters.get(name)
             if parameter is None:
                 hint = near(name, list(self.parameters))
-                yield Problem(name, f"'{name}' is not a parameter{hint and '.'}{hint}")
+                yield Problem(name, Phrase("'{0}' is not a parameter{1}{2}", name, hint and ".", hint))
             elif not parameter.is_input:
-                yield Problem(name, f"'{name}' is an output")
+                yield Problem(name, Phrase("'{0}' is an output", name))
         for parameter in self.parameters.values():
             if not parameter.is_input:
                 continue
             if parameter.name in arguments:
                 yield from parameter.problems(arguments[parameter.name])
             elif parameter.required and not parameter.has_default:
-                yield Problem(parameter.name, f"'{parameter.name}' is required")
+                yield Problem(parameter.name, Phrase("'{0}' is required", parameter.name))
 
     def outputs(self, left: Any) -> tuple[dict[str, Any], list[Problem]]:
         """The outputs among what the script left in `parameters`, and the first MAX_PROBLEMS problems."""
@@ -133,6 +136,36 @@ class ParameterSchema:
         found = {parameter.name: given.get(parameter.name) for parameter in declared}
         problems = (problem for parameter in declared for problem in parameter.problems(found[parameter.name]))
         return found, list(islice(problems, MAX_PROBLEMS))
+
+
+def _reason(error: ValidationError | SchemaError) -> str:
+    """Why a value does not fit, in the library's words: those that have translations, else in English."""
+    value, wanted = repr(error.instance)[:_MAX_SHOWN], repr(error.validator_value)[:_MAX_SHOWN]
+    match error.validator:
+        case "type":
+            types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
+            return Phrase("{0} is not of type {1}", value, ", ".join(map(repr, types)))
+        case "enum":
+            return Phrase("{0} is not one of {1}", value, wanted)
+        case "const":
+            return Phrase("{0} was expected", wanted)
+        case "minimum":
+            return Phrase("{0} is less than the minimum of {1}", value, wanted)
+        case "maximum":
+            return Phrase("{0} is greater than the maximum of {1}", value, wanted)
+        case "multipleOf":
+            return Phrase("{0} is not a multiple of {1}", value, wanted)
+        case "pattern":
+            return Phrase("{0} does not match {1}", value, wanted)
+        case "minLength" | "minItems":
+            return Phrase("{0} is too short", value)
+        case "maxLength" | "maxItems":
+            return Phrase("{0} is too long", value)
+        case "uniqueItems":
+            return Phrase("the items are not unique")
+        case "required":
+            return Phrase("{0} is a required property", error.message.removesuffix(" is a required property"))
+    return str(error.message)[:_MAX_SHOWN]
 
 
 def _unique_items(validator: Any, is_asked: Any, items: Any, schema: Any) -> Iterator[ValidationError]:
@@ -153,22 +186,22 @@ def read_schema(text: str | None) -> ParameterSchema:
     try:
         given = orjson.loads(text)
     except orjson.JSONDecodeError as exc:
-        raise InvalidSchema(f"not valid JSON: {exc.msg}", exc.lineno, exc.colno) from exc
+        raise InvalidSchema(Phrase("not valid JSON: {0}", of_json(exc)), exc.lineno, exc.colno) from exc
     if not isinstance(given, dict):
-        raise InvalidSchema("an object of parameters is expected")
+        raise InvalidSchema(Phrase("an object of parameters is expected"))
     return ParameterSchema({name: _parameter(name, spec) for name, spec in given.items()})
 
 
 def _parameter(name: str, spec: Any) -> ScriptParameter:
     if not _NAME.match(name):
-        raise InvalidSchema(f"'{name}' is not a name that a script can use")
+        raise InvalidSchema(Phrase("'{0}' is not a name that a script can use", name))
     if not isinstance(spec, dict):
-        raise InvalidSchema(f"{name}: an object with type, direction … is expected")
+        raise InvalidSchema(Phrase("{0}: an object with type, direction … is expected", name))
     direction = _direction(name, spec.get("direction", INPUT))
     # A list is JSON Schema's own `required`, of the members of an object.
     required = spec.get("required", False)
     if not isinstance(required, bool | list):
-        raise InvalidSchema(f"{name}: required is true or false")
+        raise InvalidSchema(Phrase("{0}: required is true or false", name))
     own = ("direction", "default", "description") if isinstance(required, list) else (
         "direction", "default", "description", "required",
     )  # fmt: skip
@@ -178,7 +211,7 @@ def _parameter(name: str, spec: Any) -> ScriptParameter:
         Draft202012Validator.check_schema(schema)
     except SchemaError as exc:
         place = ".".join(str(part) for part in exc.absolute_path)
-        raise InvalidSchema(f"{name}{'.' + place if place else ''}: {exc.message[:300]}") from exc
+        raise InvalidSchema(Phrase("{0}: {1}", f"{name}{'.' + place if place else ''}", _reason(exc))) from exc
     parameter = ScriptParameter(
         name,
         direction,
@@ -192,21 +225,23 @@ def _parameter(name: str, spec: Any) -> ScriptParameter:
     if parameter.has_default and parameter.default is not None:
         wrong = next(parameter.problems(parameter.default), None)
         if wrong is not None:
-            raise InvalidSchema(f"the default does not fit: {wrong.text}")
+            raise InvalidSchema(Phrase("the default does not fit: {0}", wrong.text))
     return parameter
 
 
 def _direction(name: str, given: Any) -> str:
     found = next((known for known in DIRECTIONS if known.lower() == str(given).lower()), None)
     if found is None:
-        raise InvalidSchema(f"{name}: direction is one of {', '.join(DIRECTIONS)}, not {str(given)[:50]!r}")
+        raise InvalidSchema(
+            Phrase("{0}: direction is one of {1}, not {2}", name, ", ".join(DIRECTIONS), repr(str(given)[:50]))
+        )
     return found
 
 
 def _check_keywords(where: str, schema: Any, depth: int) -> int:
     """How many schemas and lists the schema is made of, itself included. Raises InvalidSchema."""
     if depth > _MAX_DEPTH:
-        raise InvalidSchema(f"{where}: nested too deeply")
+        raise InvalidSchema(Phrase("{0}: nested too deeply", where))
     if isinstance(schema, list):
         return 1 + sum(_check_keywords(where, item, depth + 1) for item in schema)
     if not isinstance(schema, dict):
@@ -214,7 +249,7 @@ def _check_keywords(where: str, schema: Any, depth: int) -> int:
     parts = 1
     for key, value in schema.items():
         if key in _REFUSED:
-            raise InvalidSchema(f"{where}: {key} is not supported")
+            raise InvalidSchema(Phrase("{0}: {1} is not supported", where, key))
         if key in ("properties", "$defs", "dependentSchemas") and isinstance(value, dict):
             for name, inner in value.items():
                 parts += _check_keywords(f"{where}.{name}", inner, depth + 1)

@@ -20,6 +20,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.dataset.transactions import TransactionDataset
 from foundation import errors, turns
+from foundation.phrases import Phrase
 from foundation.turns import turn
 from scripts import history
 from scripts.bridge.bridge import MAX_DEPTH, PRELUDE, Bridge, Refusal
@@ -157,7 +158,7 @@ def script_attempt(
     the console.
     """
     if depth > MAX_DEPTH:
-        return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, f"scripts within scripts ({MAX_DEPTH})"), False)
+        return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, Phrase("scripts within scripts ({0})", MAX_DEPTH)), False)
     allowed = limits()
     begun = time.monotonic()
     by_rule = kind == "Rule"

@@ -54,7 +54,7 @@ def source_problems(text: str | None, schema: str | None, language: str) -> Iter
     try:
         names = tuple(read_schema(schema).parameters)
     except InvalidSchema as exc:
-        yield SourceProblem("ParameterSchema", str(exc), exc.line, exc.column)
+        yield SourceProblem("ParameterSchema", errors.reason(exc), exc.line, exc.column)
     if language == LANGUAGE and (text or "").strip():
         try:
             check_source(text or "", mode="function_body", parameter_names=names)

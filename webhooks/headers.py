@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from foundation.phrases import Phrase
+
 Header = tuple[str, str]
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
@@ -42,11 +44,11 @@ def header_lines(text: str | None) -> Iterator[Header]:
             continue
         name, colon, value = line.partition(":")
         if not colon:
-            raise InvalidHeader(f"line {number} of the headers has no colon")
+            raise InvalidHeader(Phrase("line {0} of the headers has no colon", number))
         if _TOKEN.fullmatch(name) is None:
-            raise InvalidHeader(f"line {number} of the headers: {name!r} is not a header name")
+            raise InvalidHeader(Phrase("line {0} of the headers: {1} is not a header name", number, repr(name)))
         if name.lower() in RESERVED:
-            raise InvalidHeader(f"line {number} of the headers: {name} is set by the platform")
+            raise InvalidHeader(Phrase("line {0} of the headers: {1} is set by the platform", number, name))
         check_value(name, value)
         yield name, value.strip()
 
@@ -54,7 +56,7 @@ def header_lines(text: str | None) -> Iterator[Header]:
 def check_value(name: str, value: str) -> None:
     """Refuse what would end the header and begin something else (RFC 9110, 5.5). Raises InvalidHeader."""
     if _CONTROL.search(value):
-        raise InvalidHeader(f"the header {name} holds a line break or control character")
+        raise InvalidHeader(Phrase("the header {0} holds a line break or control character", name))
 
 
 def value_of(headers: Iterable[Header], name: str) -> str | None:

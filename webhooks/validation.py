@@ -16,6 +16,7 @@ from domain.model.registry import repositories
 from foundation import errors
 from foundation.errors import Detail
 from foundation.kinds import Kind
+from foundation.phrases import Phrase, of_json, reason_of
 from webhooks.headers import InvalidHeader, check_value, header_lines
 from webhooks.render import CompiledRequest, InvalidTemplate, compile_request, origin_of
 from webhooks.reschedule import MAX_RETRIES
@@ -48,7 +49,7 @@ def _check_values(record: Record) -> Iterator[Detail]:
         try:
             check_value("Content-Type", record.content_type)
         except InvalidHeader as exc:
-            yield _problem("ContentType", "{0}", exc)
+            yield _problem("ContentType", "{0}", errors.reason(exc))
 
 
 def _check_texts(record: Record) -> Iterator[Detail]:
@@ -68,7 +69,7 @@ def _check_texts(record: Record) -> Iterator[Detail]:
         try:
             compiled[target] = compile_request(repository, **{"headers": None, "body": None, **arguments})
         except InvalidHeader as exc:
-            yield _problem(target, "{0}", exc)
+            yield _problem(target, "{0}", errors.reason(exc))
         except InvalidTemplate as exc:
             for text in exc.problems:
                 yield _problem(target, "{0}", text)
@@ -100,7 +101,7 @@ def url_problem(url: str) -> str | None:
     except TemplateError:
         return None  # said with the other placeholders
     except ValueError as exc:
-        return str(exc)
+        return reason_of(exc)
     return None
 
 
@@ -112,8 +113,9 @@ def json_problem(record: Record, compiled: CompiledRequest) -> str | None:
     try:
         orjson.loads(sample)
     except orjson.JSONDecodeError as exc:
+        why = Phrase("{0} (line {1}, column {2})", of_json(exc), exc.lineno, exc.colno)
         return errors.format_message(
-            _("The body of the webhook {0} does not make valid JSON: {1}"), [str(record.code), str(exc)]
+            _("The body of the webhook {0} does not make valid JSON: {1}"), [str(record.code), why]
         )
     return None
 

@@ -11,6 +11,7 @@ from django.db import IntegrityError, OperationalError, models
 from domain.dataset.record import Record
 from domain.model.repository import Repository
 from foundation import errors
+from foundation.phrases import Phrase
 
 if TYPE_CHECKING:
     from domain.dataset.dataset import CommitResult
@@ -41,7 +42,7 @@ def duplicate_error(exc: IntegrityError, result: CommitResult) -> BaseException:
         broken = _CHECK.search(text)
         return errors.Refused(errors.VALIDATION_FAILED, broken["rule"] if broken else "CHECK")
     if "FOREIGN KEY" in text.upper():
-        return errors.Refused(errors.REFERENCE_IN_USE, "an entity", text)
+        return errors.Refused(errors.REFERENCE_IN_USE, Phrase("an entity"), text)
     return exc
 
 

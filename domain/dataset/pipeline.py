@@ -30,6 +30,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors, stamps
 from foundation.fields import utc_now
+from foundation.phrases import Phrase
 
 #: Rounds of rules changing what other rules watch before the commit is refused (spec 05, 5.3).
 MAX_ROUNDS = 10
@@ -176,7 +177,7 @@ def _user_of(dataset: Dataset, referrer: Referrer, key: str) -> str:
     """What still refers to a deleted entity, as far as the caller may know of it."""
     record = dataset.load(referrer.repository, key)
     if record is None or not access.record_visible(record):
-        return "an entity"
+        return Phrase("an entity")
     return f"{referrer.repository.entity_type}({key}).{referrer.attribute.name}"
 
 

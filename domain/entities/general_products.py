@@ -37,6 +37,7 @@ from foundation.fields import (
     ReferenceField,
 )
 from foundation.models import AggregateRoot, Entity
+from foundation.phrases import Phrase
 
 if TYPE_CHECKING:
     from domain.dataset.record import Record
@@ -491,7 +492,7 @@ def code_once_in_unique_system(code: Record) -> None:
             code.repository.set_name,
             "CodingSystem, ProductCodeField",
             f"{system.describe()}, {code.product_code_field}",
-            "unique codes of the coding system",
+            Phrase("unique codes of the coding system"),
             target="ProductCodeField",
         )
 

@@ -16,6 +16,7 @@ from typing import Any
 from domain.model.naming import near
 from domain.model.values import check_characters
 from foundation import errors, stamps
+from foundation.phrases import Phrase
 
 STAMP = "custom_properties"
 PREFIX = "CustomProperty_"
@@ -160,7 +161,7 @@ def parse_value(
     elif known.limited:
         raise errors.Refused(
             errors.VALIDATION_FAILED,
-            f"{api_name}: '{text}' is not one of {known.allowed_from or ', '.join(known.allowed)}",
+            Phrase("{0}: '{1}' is not one of {2}", api_name, text, known.allowed_from or ", ".join(known.allowed)),
             target=api_name,
         )
     elif given.get("Description") is not None:

@@ -42,6 +42,7 @@ from domain.query.access import Access
 from domain.query.context_url import context_suffix
 from domain.query.representation import Representation
 from foundation import errors
+from foundation.phrases import Phrase
 from identity.context import CallContext
 
 _SIGNATURE_BYTES = 16
@@ -99,7 +100,7 @@ def tracks_changes(context: CallContext) -> bool:
 def untrackable(target: resources.Collection, options: QueryOptions) -> str | None:
     """What of a query makes its changes something that the feed does not tell; None for one that can be tracked."""
     if target.parent is not None:
-        return "an owned collection"
+        return Phrase("an owned collection")
     return next((f"${name}" for name in _UNTRACKED if getattr(options, name) not in (None, ())), None)
 
 

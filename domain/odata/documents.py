@@ -13,6 +13,7 @@ from domain.odata.operations import operations
 from domain.odata.reading import content_type
 from domain.odata.syntax.ast import NO_OPTIONS, QueryOptions
 from foundation import errors
+from foundation.phrases import Phrase
 
 
 def _check_options(options: QueryOptions) -> None:
@@ -21,7 +22,7 @@ def _check_options(options: QueryOptions) -> None:
     for option in fields(of_data):
         if option.compare and getattr(of_data, option.name) != getattr(NO_OPTIONS, option.name):
             name = f"${option.name}"
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, name, "the address is of a document", target=name)
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, name, Phrase("the address is of a document"), target=name)
 
 
 def service_document(request: ODataRequest, options: QueryOptions) -> ODataResponse:

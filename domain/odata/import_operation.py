@@ -11,6 +11,7 @@ from domain.odata.json_stream import JsonObjectFile
 from domain.odata.operations import Operation, OperationCall, Parameter, Result, operations
 from domain.odata.references import reference_path
 from foundation import errors
+from foundation.phrases import Phrase
 
 
 @operations.register
@@ -32,7 +33,9 @@ class Import(Operation):
     def run(self, call: OperationCall) -> Result:
         """{"@erpnet.result", "objects": […], "data-exchange"?} in input order."""
         if call.transaction_id is not None:
-            raise errors.BadRequest(errors.INVALID_BODY, "Import has transactions of its own; send no TransactionId")
+            raise errors.BadRequest(
+                errors.INVALID_BODY, Phrase("Import has transactions of its own; send no TransactionId")
+            )
         media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media != "application/json":
             raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, "application/json", media or "nothing")

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 
 import orjson
 from django.db import transaction
+from django.utils.translation import gettext
 
 from domain.dataset.dataset import Dataset, ModelName
 from domain.dataset.record import Record
@@ -23,6 +24,7 @@ from domain.odata.payload import PayloadReader
 from domain.odata.references import reference_path
 from domain.odata.service import known_error
 from foundation import errors, turns
+from foundation.phrases import Phrase
 from identity.context import CallContext
 
 CHUNK = 200
@@ -147,7 +149,7 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
                 "@erpnet.result": "fail",
                 "@odata.id": None,
                 "@erpnet.state": "Unchanged",
-                "@erpnet.message": "Undone, because another object of the import failed.",
+                "@erpnet.message": gettext("Undone, because another object of the import failed."),
             }
             for _ in range(done):
                 yield dict(undone)
@@ -160,12 +162,14 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
 
 def _apply(dataset: Dataset, body: Any) -> Record | None:
     if not isinstance(body, dict):
-        raise errors.BadRequest(errors.INVALID_BODY, "an object to import must be a JSON object")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("an object to import must be a JSON object"))
     type_name = body.get("@odata.type", body.get("@type"))
     repository = repositories.for_type(str(type_name)) if type_name is not None else None
     if repository is None:
         raise errors.BadRequest(
-            errors.INVALID_BODY, f"@odata.type must name an entity type, not {type_name!r}", target="@odata.type"
+            errors.INVALID_BODY,
+            Phrase("@odata.type must name an entity type, not {0}", repr(type_name)),
+            target="@odata.type",
         )
     # An object to import says what it is, not that it is new: it is found by what identifies it, else created.
     return PayloadReader(dataset).apply(repository, body, default="merge")

@@ -19,6 +19,7 @@ from domain.odata.references import parse_reference
 from domain.odata.syntax.ast import QueryOptions
 from domain.odata.writing import check_if_match, require_json
 from foundation import errors
+from foundation.phrases import Phrase
 
 _NO_STORE = {"Cache-Control": "no-store"}
 _SHAPING = frozenset({"select", "expand", "compute"})
@@ -102,7 +103,7 @@ def _check_options(operation: Operation, options: QueryOptions, arguments: Mappi
     refused = _OF_QUERIES if operation.is_function else _OF_QUERIES - _SHAPING
     for name in sorted(refused - taken):
         if getattr(options, name) not in (None, ()):
-            raise errors.NotSupported(f"${name} behind {operation.name}", target=f"${name}")
+            raise errors.NotSupported(Phrase("${0} behind {1}", name, operation.name), target=f"${name}")
 
 
 def _dereferenced(

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from domain.odata.body import check_depth, check_text, refuse_constant, unique_names
 from foundation import errors
+from foundation.phrases import Phrase, of_json
 
 _CHUNK = 1 << 16
 _WHITE = " \t\r\n"
@@ -44,7 +45,7 @@ class JsonObjectFile:
                 found[name] = count
             elif name in found:
                 raise errors.BadRequest(
-                    errors.INVALID_JSON, f'the name "{name}" occurs twice in one object', target=name
+                    errors.INVALID_JSON, Phrase('the name "{0}" occurs twice in one object', name), target=name
                 )
             else:
                 found[name] = value
@@ -67,7 +68,7 @@ class JsonObjectFile:
         while True:
             name = reader.value()
             if not isinstance(name, str):
-                raise reader.failure("a name in quotes is expected")
+                raise reader.failure(Phrase("a name in quotes is expected"))
             reader.expect(":")
             if name == self.array and reader.take("["):
                 if reader.take("]"):
@@ -79,7 +80,7 @@ class JsonObjectFile:
                             break
                         reader.expect(",")
             elif name == self.array:
-                raise errors.BadRequest(errors.INVALID_BODY, f"'{name}' must be an array", target=name)
+                raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' must be an array", name), target=name)
             else:
                 yield name, reader.value(), False
             if reader.take("}"):
@@ -102,7 +103,7 @@ class _Reader:
 
     def failure(self, message: str) -> errors.BadRequest:
         """The error for the present place."""
-        return errors.BadRequest(errors.INVALID_JSON, f"{message} (character {self._gone + self._at})")
+        return errors.BadRequest(errors.INVALID_JSON, Phrase("{0} (character {1})", message, self._gone + self._at))
 
     def value(self) -> Any:
         """The next JSON value, however many chunks it spans."""
@@ -113,9 +114,9 @@ class _Reader:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as exc:
                 if self._ended:
-                    raise self.failure(exc.msg) from exc
+                    raise self.failure(of_json(exc)) from exc
             except RecursionError as exc:
-                raise self.failure("nested too deeply") from exc
+                raise self.failure(Phrase("nested too deeply")) from exc
             else:
                 # A number may go on in the next chunk.
                 if end < len(self._text) or self._ended:
@@ -139,13 +140,13 @@ class _Reader:
     def expect(self, character: str) -> None:
         """Take this character or fail."""
         if not self.take(character):
-            raise self.failure(f"'{character}' is expected")
+            raise self.failure(Phrase("'{0}' is expected", character))
 
     def expect_end(self) -> None:
         """Nothing but white space may follow."""
         self._skip_white()
         if self._at < len(self._text):
-            raise self.failure("nothing is expected behind the object")
+            raise self.failure(Phrase("nothing is expected behind the object"))
 
     def _skip_white(self) -> None:
         while True:
@@ -161,7 +162,7 @@ class _Reader:
         try:
             text = self._decode.decode(data, final=self._ended)
         except UnicodeDecodeError as exc:
-            raise errors.BadRequest(errors.INVALID_JSON, f"the body is not UTF-8 ({exc.reason})") from exc
+            raise errors.BadRequest(errors.INVALID_JSON, Phrase("the body is not UTF-8"), info=exc.reason) from exc
         self._gone += self._at
         self._text = self._text[self._at :] + text
         self._at = 0

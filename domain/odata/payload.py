@@ -25,6 +25,7 @@ from domain.odata.references import check_target, parse_reference, reference_pat
 from foundation import errors
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
+from foundation.phrases import Phrase
 
 Action = Literal[
     "create", "update", "delete", "find", "findOrNull", "findOrCreate", "findSingle", "findSingleOrNull", "merge"
@@ -104,7 +105,7 @@ class PayloadReader:
             return self.create(repository, body, within=within)
         found = self.find(repository, body, within=within)
         if action in ("findSingle", "findSingleOrNull", "find", "findOrNull") and len(found) > 1 and "Single" in action:
-            raise self._find_failed(repository, len(found), "exactly one")
+            raise self._find_failed(repository, len(found), Phrase("exactly one"))
         record = found[0] if found else None
         if record is None:
             if action in ("findOrNull", "findSingleOrNull"):
@@ -130,7 +131,7 @@ class PayloadReader:
         if action is None:
             raise errors.BadRequest(
                 errors.INVALID_BODY,
-                f"@erpnet.action '{given}' is not one of {', '.join(ACTIONS)}",
+                Phrase("@erpnet.action '{0}' is not one of {1}", given, ", ".join(ACTIONS)),
                 target="@erpnet.action",
             )
         return action
@@ -166,7 +167,7 @@ class PayloadReader:
         if attribute is None or attribute.is_reference:
             raise errors.BadRequest(
                 errors.INVALID_BODY,
-                f"@erpnet.findBy '{given}' is none of {', '.join(FIND_BY)}, and no attribute either",
+                Phrase("@erpnet.findBy '{0}' is none of {1}, and no attribute either", given, ", ".join(FIND_BY)),
                 target="@erpnet.findBy",
             )
         return (attribute.name,)
@@ -359,13 +360,13 @@ class PayloadReader:
 
     def _collection(self, record: Record, child: Child, value: Any) -> None:
         if not isinstance(value, list):
-            raise errors.BadRequest(errors.INVALID_BODY, f"{child.name} must be an array", target=child.name)
+            raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} must be an array", child.name), target=child.name)
         repository = repositories[child.repository]
         for position, item in enumerate(value):
             if not isinstance(item, dict):
                 raise errors.BadRequest(
                     errors.INVALID_BODY,
-                    f"{child.name}[{position}] must be an object",
+                    Phrase("{0}[{1}] must be an object", child.name, position),
                     target=f"{child.name}/{position}",
                 )
             if "@removed" in item or "@odata.removed" in item:
@@ -422,7 +423,7 @@ class PayloadReader:
         if given is not None and (named is None or not issubclass(record.repository.model, named.model)):
             raise errors.BadRequest(
                 errors.INVALID_BODY,
-                f"@odata.type '{given}' is not the type of {reference_path(record.repository, record.id)}",
+                Phrase("@odata.type '{0}' is not the type of {1}", given, reference_path(record.repository, record.id)),
                 target="@odata.type",
             )
 
@@ -434,7 +435,7 @@ class PayloadReader:
         if concrete is None or not issubclass(concrete.model, repository.model):
             raise errors.BadRequest(
                 errors.INVALID_BODY,
-                f"@odata.type '{given}' is not {repository.entity_type} or derived from it",
+                Phrase("@odata.type '{0}' is not {1} or derived from it", given, repository.entity_type),
                 target="@odata.type",
             )
         return concrete
@@ -484,4 +485,4 @@ def _literal(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | Decimal):
         return str(value)
-    raise errors.BadRequest(errors.INVALID_BODY, f"{value!r} cannot be searched for")
+    raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} cannot be searched for", repr(value)))

@@ -30,6 +30,7 @@ from domain.odata.syntax.ast import Logical, QueryOptions
 from domain.query.representation import CollectionResult, Representation, ValueResult
 from foundation import errors
 from foundation.kinds import Kind
+from foundation.phrases import Phrase
 
 _NO_STORE = {"Cache-Control": "no-store"}
 #: Of a preferred page size; what has more is cut to the largest page anyway.
@@ -69,12 +70,15 @@ def _check_single(target: resources.Target, options: QueryOptions) -> None:
     given = next((name for name in _OF_COLLECTIONS if getattr(options, name) not in (None, ())), None)
     if given is not None:
         raise errors.BadRequest(
-            errors.BAD_QUERY_OPTION, f"${given}", "the address is of one thing, not of a collection", target=f"${given}"
+            errors.BAD_QUERY_OPTION,
+            f"${given}",
+            Phrase("the address is of one thing, not of a collection"),
+            target=f"${given}",
         )
     if not isinstance(target, resources.Entity):
         shaping = next((name for name in ("select", "expand", "compute") if getattr(options, name)), None)
         if shaping is not None:
-            raise errors.NotSupported(f"${shaping} of a property or reference", target=f"${shaping}")
+            raise errors.NotSupported(Phrase("${0} of a property or reference", shaping), target=f"${shaping}")
 
 
 def entity_response(
@@ -132,7 +136,7 @@ def _is_tracked(request: ODataRequest, target: resources.Collection, options: Qu
     """Whether the answer tells of changes: asked for by a link of ours, or as a preference that can be met."""
     obstacle = deltas.untrackable(target, options)
     if options.deltatoken is not None and obstacle is not None:
-        raise errors.NotSupported(f"change tracking with {obstacle}", target="$deltatoken")
+        raise errors.NotSupported(Phrase("change tracking with {0}", obstacle), target="$deltatoken")
     return options.deltatoken is not None or (obstacle is None and deltas.tracks_changes(request.context))
 
 

@@ -11,6 +11,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.guids import parse_guid
+from foundation.phrases import Phrase
 
 _REFERENCE = re.compile(
     r"(?:.*/)?(?P<set>[A-Za-z_]\w*)\(\s*(?:Id\s*=\s*)?'?(?P<key>[0-9a-fA-F-]{36})'?\s*\)/?", re.IGNORECASE | re.DOTALL
@@ -24,14 +25,18 @@ def parse_reference(text: Any, what: str, references: Mapping[str, str] | None =
     `what` names the place for the error. Raises BadRequest(INVALID_REFERENCE).
     """
     if not isinstance(text, str):
-        raise errors.BadRequest(errors.INVALID_REFERENCE, what, text, "reference such as Set(guid)", target=what)
+        raise errors.BadRequest(
+            errors.INVALID_REFERENCE, what, text, Phrase("reference such as Set(guid)"), target=what
+        )
     named = _CONTENT_ID.fullmatch(text)
     if named is not None and references is not None and named["id"] in references:
         text = references[named["id"]]
     match = _REFERENCE.fullmatch(unquote(text.partition("?")[0]))
     found = repositories.for_set(match["set"]) if match is not None else None
     if match is None or found is None:
-        raise errors.BadRequest(errors.INVALID_REFERENCE, what, text, "reference such as Set(guid)", target=what)
+        raise errors.BadRequest(
+            errors.INVALID_REFERENCE, what, text, Phrase("reference such as Set(guid)"), target=what
+        )
     return found[0], parse_guid(match["key"])
 
 

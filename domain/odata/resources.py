@@ -30,6 +30,7 @@ from domain.odata.syntax.ast import (
 from domain.query.representation import ParentScope
 from foundation import errors
 from foundation.guids import is_guid, parse_guid
+from foundation.phrases import Phrase
 
 #: Follows a single reference from an entity: (repository, key, path) → (dotted name, key), None where it is null.
 Follow = Callable[[Repository[Any], str, tuple[str, ...]], tuple[str, str] | None]
@@ -172,7 +173,7 @@ class Resolver:
         target: Target = collection
         for suffix in segment.suffixes:
             if not isinstance(target, Collection):
-                raise errors.BadRequest(errors.BAD_URL, segment.position, "a key may stand behind a set only")
+                raise errors.BadRequest(errors.BAD_URL, segment.position, Phrase("a key may stand behind a set only"))
             if isinstance(suffix, Key):
                 target = self._entity(target, self._key_text(suffix.value, target.repository))
             elif suffix.items:
@@ -254,7 +255,7 @@ class Resolver:
         operation = operations.bound(target.repository, segment.name)
         if operation is not None:
             raise errors.BadRequest(
-                errors.BAD_URL, segment.position, f"{operation.name} is bound to one entity; give its key"
+                errors.BAD_URL, segment.position, Phrase("{0} is bound to one entity; give its key", operation.name)
             )
         hint = near(segment.name, [o.name for o in operations.of(target.repository)])
         raise errors.BadRequest(
@@ -310,7 +311,7 @@ class Resolver:
                 raise errors.BadRequest(
                     errors.BAD_URL,
                     segment.position,
-                    f"the arguments of {operation.name} need names: {operation.name}(name=value)",
+                    Phrase("the arguments of {0} need names: {1}(name=value)", operation.name, operation.name),
                 )
         return given
 
@@ -340,4 +341,4 @@ def plain_value(value: Expression, aliases: Mapping[str, Expression]) -> Any:
             return [plain_value(item, aliases) for item in value.items]
         case ObjectExpression():
             return {member.name: plain_value(member.value, aliases) for member in value.members}
-    raise errors.BadRequest(errors.BAD_URL, value.position, "a literal or a parameter alias is expected")
+    raise errors.BadRequest(errors.BAD_URL, value.position, Phrase("a literal or a parameter alias is expected"))

@@ -28,6 +28,7 @@ from domain.odata.syntax import NotSupportedConstruct, ODataSyntaxError, parse_q
 from domain.odata.syntax.ast import KeywordSegment, NameSegment, QueryOptions, ResourcePath
 from domain.odata.telling import tell
 from foundation import errors
+from foundation.phrases import Phrase
 
 logger = logging.getLogger("platform.odata")
 
@@ -91,7 +92,7 @@ def known_error(error: Exception) -> Exception:
         case NotSupportedConstruct():
             return errors.NotSupported(error.construct, target=error.option or None)
         case ODataSyntaxError() if error.option:
-            return errors.BadRequest(errors.BAD_QUERY_OPTION, error.option, str(error), target=error.option)
+            return errors.BadRequest(errors.BAD_QUERY_OPTION, error.option, error.located, target=error.option)
         case ODataSyntaxError():
             return errors.BadRequest(errors.BAD_URL, error.position, error.message)
         case DataError() | ValueError() if "NUL" in str(error) and "0x00" in str(error):
@@ -101,7 +102,7 @@ def known_error(error: Exception) -> Exception:
             return operational_error(error)
         case IntegrityError() if "FOREIGN KEY" in str(error).upper():
             # Checked when the database commits: another request deleted, meanwhile, what this one refers to.
-            return errors.Refused(errors.REFERENCE_IN_USE, "an entity", str(error))
+            return errors.Refused(errors.REFERENCE_IN_USE, Phrase("an entity"), str(error))
     return error
 
 
@@ -145,11 +146,11 @@ def _named_by_id(request: ODataRequest, path: ResourcePath, options: QueryOption
     if not isinstance(first, KeywordSegment) or first.name != "$entity":
         return path
     if not options.id:
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", "$entity needs it", target="$id")
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", Phrase("$entity needs it"), target="$id")
     named = _parsed_path(options.id.removeprefix(request.service_root).strip("/"))
     last = named.segments[-1] if named.segments else None
     if not isinstance(last, NameSegment) or not last.suffixes:
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", "it names no entity by its key", target="$id")
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", Phrase("it names no entity by its key"), target="$id")
     return ResourcePath((*named.segments, *path.segments[1:]))
 
 
@@ -329,7 +330,9 @@ def _transaction_id(request: ODataRequest, options: QueryOptions) -> str | None:
     header = request.headers.get("transactionid", "").strip()
     queried = next((value for name, value in options.custom if name.lower() == "tr"), "")
     if header and queried and header != queried:
-        raise errors.BadRequest(errors.INVALID_HEADER, "TransactionId", "the query option tr names another transaction")
+        raise errors.BadRequest(
+            errors.INVALID_HEADER, "TransactionId", Phrase("the query option tr names another transaction")
+        )
     return header or queried or None
 
 

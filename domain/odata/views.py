@@ -18,8 +18,9 @@ from domain.odata import service
 from domain.odata.message import ODataRequest, ODataResponse
 from foundation import errors
 from foundation.long_polls import LongPollResponse
-from identity.authentication import authenticate
+from foundation.phrases import Phrase
 from foundation.turns import CAME_IN_CHUNKS
+from identity.authentication import authenticate
 from identity.context import CallContext
 from identity.languages import request_language
 from identity.preferences import read_prefer
@@ -180,7 +181,9 @@ def read_body(request: HttpRequest) -> bytes:
     try:
         return request.body
     except OSError as exc:
-        raise errors.BadRequest(errors.INVALID_BODY, "the connection closed before the whole body arrived") from exc
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Phrase("the connection closed before the whole body arrived")
+        ) from exc
 
 
 def spool_body(request: HttpRequest) -> BinaryIO:
@@ -195,14 +198,16 @@ def spool_body(request: HttpRequest) -> BinaryIO:
             file.write(block)
     except OSError as exc:
         file.close()
-        raise errors.BadRequest(errors.INVALID_BODY, "the connection closed before the whole body arrived") from exc
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Phrase("the connection closed before the whole body arrived")
+        ) from exc
     except errors.PayloadTooLarge:
         file.close()
         raise
     length = request.META.get("CONTENT_LENGTH") or ""
     if length.isdigit() and size < int(length):
         file.close()
-        raise errors.BadRequest(errors.INVALID_BODY, "the connection closed before the whole body arrived")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("the connection closed before the whole body arrived"))
     file.seek(0)
     return file
 

@@ -22,6 +22,7 @@ from domain.odata.payload import Action, PayloadReader, Within
 from domain.odata.references import check_target, parse_reference, reference_path
 from domain.odata.syntax.ast import QueryOptions
 from foundation import errors
+from foundation.phrases import Phrase
 
 Respond = Callable[[], ODataResponse]
 
@@ -139,7 +140,7 @@ class _Writer:
         if action == "create" and not created:
             raise errors.BadRequest(
                 errors.INVALID_BODY,
-                f"@erpnet.action 'create': {reference_path(record.repository, record.id)} is there already",
+                Phrase("@erpnet.action 'create': {0} is there already", reference_path(record.repository, record.id)),
                 target="@erpnet.action",
             )
         if created or action in (None, "update", "merge"):
@@ -206,7 +207,7 @@ class _Writer:
 
     def _property_owner(self, target: resources.Property) -> Record:
         if len(target.path) != 1:
-            raise errors.NotSupported("writing a part of a complex value")
+            raise errors.NotSupported(Phrase("writing a part of a complex value"))
         record = self.dataset.open(target.entity.repository, target.entity.key, "update")
         check_if_match(self.request, record)
         return record

@@ -73,7 +73,7 @@ def parse_policy(text: str) -> Expression:
     try:
         return parse_boolean_expression(CALL_VARIABLE.sub(_as_alias, text))
     except ODataUrlError as exc:
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", str(exc)) from exc
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", exc.located) from exc
 
 
 def _as_alias(found: re.Match[str]) -> str:

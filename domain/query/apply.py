@@ -34,6 +34,7 @@ from domain.query.scope import Scope, entity_scope
 from domain.query.search import bind_search
 from domain.query.sql import Compiler
 from foundation import errors
+from foundation.phrases import Phrase
 
 _MOST_ROWS = 2**62
 
@@ -90,7 +91,7 @@ class ApplyPlanner:
                 return self.filtered(stage, each.predicate)
             case ast.SearchTransformation():
                 if not isinstance(stage, Entities):
-                    raise errors.NotSupported("search behind groupby or aggregate")
+                    raise errors.NotSupported(Phrase("search behind groupby or aggregate"))
                 stage = stage.unlimited()
                 return replace(stage, where=[*stage.where, bind_search(self.binder, each.search, stage.source)])
             case ast.ComputeTransformation():
@@ -111,11 +112,11 @@ class ApplyPlanner:
                 self.group_expansions.extend(each.items)
                 return stage
             case ast.JoinTransformation():
-                raise errors.NotSupported(f"{'outerjoin' if each.is_outer else 'join'} in $apply")
+                raise errors.NotSupported(Phrase("{0} in $apply", "outerjoin" if each.is_outer else "join"))
             case ast.NestTransformation():
-                raise errors.NotSupported(f"{'nest' if each.path is None else 'addnested'} in $apply")
+                raise errors.NotSupported(Phrase("{0} in $apply", "nest" if each.path is None else "addnested"))
         name = getattr(each, "name", "") or type(each).__name__.removesuffix("Transformation").lower()
-        raise errors.NotSupported(f"{name} in $apply")
+        raise errors.NotSupported(Phrase("{0} in $apply", name))
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -160,10 +161,10 @@ class ApplyPlanner:
         order = Order(value, each.name.startswith("top"))
         if each.name in ("topcount", "bottomcount"):
             if not isinstance(each.amount, ast.Literal | ast.Slot):
-                raise errors.NotSupported(f"{each.name} with a number that is not a literal")
+                raise errors.NotSupported(Phrase("{0} with a number that is not a literal", each.name))
             return self.limited(replace(stage, orders=[order]), None, each.amount)
         if isinstance(stage, Entities):
-            raise errors.NotSupported(f"{each.name} before groupby or aggregate")
+            raise errors.NotSupported(Phrase("{0} before groupby or aggregate", each.name))
         compiler = stage.compiler(self.statement)
         number = compiler.number(value, value.type.scale)
         key = self.planner.dialect.order(
@@ -193,9 +194,9 @@ class ApplyPlanner:
             if rest and not all(
                 isinstance(step, ast.ComputeTransformation | ast.FilterTransformation) for step in rest
             ):
-                raise errors.NotSupported("groupby with more than aggregate, filter and compute inside")
+                raise errors.NotSupported(Phrase("groupby with more than aggregate, filter and compute inside"))
         elif apply:
-            raise errors.NotSupported("groupby with a transformation other than aggregate inside")
+            raise errors.NotSupported(Phrase("groupby with a transformation other than aggregate inside"))
         else:
             rest = []
         if isinstance(stage, Entities):
@@ -240,7 +241,7 @@ class ApplyPlanner:
             measure = keys.get(item.measure) if item.measure is not None else None
             columns.append(ResultColumn((item.alias,), put(item.value), measure, item.measure_name))
         if not values:
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$apply", "aggregate has nothing to compute")
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$apply", Phrase("aggregate has nothing to compute"))
         text = Sql("SELECT ") + select_columns(compiler, values)
         text = join("", [text, Sql(" FROM "), compiler.block.from_sql()])
         if where:
@@ -258,7 +259,7 @@ class ApplyPlanner:
         fixed_elements = [element for element in elements if not isinstance(element, ast.Rollup)]
         (rollup, *others) = [element for element in elements if isinstance(element, ast.Rollup)]
         if others or rollup.hierarchy:
-            raise errors.NotSupported("several rollups, or rollup of a hierarchy")
+            raise errors.NotSupported(Phrase("several rollups, or rollup of a hierarchy"))
         properties = [ast.GroupingProperty(path, position=path.position) for path in rollup.properties]
         branches: list[Table] = []
         for length in range(len(properties), 0 if len(properties) > 1 else -1, -1):

@@ -22,13 +22,14 @@ from domain.query.scope import entity_scope
 from domain.query.selection import Batch
 from domain.query.shape import RowCode, shaper
 from foundation import errors
+from foundation.phrases import Phrase
 
 
 def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table, options: ast.QueryOptions) -> RowsPlan:
     """Rows of a table with the options that stand beside $apply."""
     planner = applied.planner
     if options.search is not None:
-        raise errors.NotSupported("$search beside groupby or aggregate")
+        raise errors.NotSupported(Phrase("$search beside groupby or aggregate"))
     stage: Any = table
     if options.compute:
         stage = applied.computed(stage, options.compute)
@@ -130,9 +131,11 @@ def _expansions(applied: ApplyPlanner, table: Table, options: ast.QueryOptions) 
         name = "/".join(step.name for step in item.path if isinstance(step, ast.NameStep))
         column = known.get(name.lower())
         if column is None:
-            unknown(name, [each.name for each in table.columns], "the result of $apply")
+            unknown(name, [each.name for each in table.columns], Phrase("the result of $apply"))
         if not column.target:
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$apply", f"{name} is not a reference that was grouped by")
+            raise errors.BadRequest(
+                errors.BAD_QUERY_OPTION, "$apply", Phrase("{0} is not a reference that was grouped by", name)
+            )
         made[name.lower()] = item
     return made
 
@@ -151,7 +154,7 @@ def _selected(table: Table, options: ast.QueryOptions) -> list[ResultColumn]:
             each for each in table.columns if each.name.lower() == name or each.name.lower().startswith(f"{name}/")
         ]
         if not found:
-            unknown(name, [each.name for each in table.columns], "the result of $apply")
+            unknown(name, [each.name for each in table.columns], Phrase("the result of $apply"))
         chosen += [each for each in found if each not in chosen]
     return chosen
 
@@ -167,11 +170,11 @@ def plan_concat(
     last = transformations[-1]
     assert isinstance(last, ast.ConcatTransformation)
     if options.filter is not None or options.orderby or options.compute or options.search is not None or options.select:
-        raise errors.NotSupported("query options beside a concat other than $top, $skip and $count")
+        raise errors.NotSupported(Phrase("query options beside a concat other than $top, $skip and $count"))
     branches: list[RowsPlan] = []
     for sequence in last.sequences:
         if any(isinstance(each, ast.ConcatTransformation) for each in (*transformations[:-1], *sequence)):
-            raise errors.NotSupported("concat inside concat")
+            raise errors.NotSupported(Phrase("concat inside concat"))
         applied = ApplyPlanner(planner)
         source = planner.root(repository)
         scope = entity_scope(source)

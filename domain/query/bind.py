@@ -48,7 +48,10 @@ from domain.query.bound import (
 from domain.query.scope import Scope
 from foundation import errors
 from foundation.enums import EnumType
+from foundation.phrases import Phrase
 
+_THIS_EXPRESSION = Phrase("this expression")
+_THIS_COMPARISON = Phrase("this comparison")
 _ORDERED = frozenset(
     {Sort.STRING, Sort.NUMBER, Sort.DATE, Sort.DATETIME, Sort.TIME, Sort.DURATION, Sort.ENUM, Sort.STATE, Sort.GUID}
 )
@@ -119,7 +122,7 @@ class Binder:
             raise errors.BadRequest(
                 errors.BAD_QUERY_OPTION,
                 "$compute",
-                f"names and aliases written out, it has more than {MAX_PARTS} parts",
+                Phrase("names and aliases written out, it has more than {0} parts", MAX_PARTS),
             )
 
     def predicate(self, expression: ast.Expression, scope: Scope) -> Bound:
@@ -128,7 +131,7 @@ class Binder:
         if bound.type.sort is Sort.NULL:
             return replace(bound, type=BOOL)
         if bound.type.sort is not Sort.BOOL:
-            mismatch(expression.position, f"a condition is needed here, not {bound.type}")
+            mismatch(expression.position, Phrase("a condition is needed here, not {0}", bound.type))
         return bound
 
     # --- literals -------------------------------------------------------------------------------------------------
@@ -150,9 +153,9 @@ class Binder:
             if kind is LiteralKind.DECIMAL:
                 value_type = decimal_type(_scale_of(value))
         else:
-            raise errors.NotSupported(f"{kind.value} literals")
+            raise errors.NotSupported(Phrase("{0} literals", kind.value))
         made = Input(value_type, False, origin, _as_is, kind, position)
-        return retype(made, value_type, "this expression")
+        return retype(made, value_type, _THIS_EXPRESSION)
 
     def alias(self, node: ast.ParameterAlias, scope: Scope) -> Bound:
         if node.name.startswith(VARIABLE_PREFIX):
@@ -166,7 +169,7 @@ class Binder:
     def resolving(self, name: str, use: Callable[[ast.Expression], Any]) -> Any:
         """Call `use` with the alias's expression; an alias that leads to itself is refused."""
         if name in self._resolving:
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, f"@{name}", "the alias refers to itself")
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, f"@{name}", Phrase("the alias refers to itself"))
         self._resolving.append(name)
         try:
             return use(self._aliases[name])
@@ -179,7 +182,7 @@ class Binder:
             if not isinstance(expression, ast.ParameterAlias) or expression.name not in self._aliases:
                 return expression
             expression = self._aliases[expression.name]
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "@", "an alias refers to itself")
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "@", Phrase("an alias refers to itself"))
 
     @staticmethod
     def _call_variable(node: ast.ParameterAlias) -> Bound:
@@ -233,7 +236,7 @@ class Binder:
             return compare_texts(self, operator, left, right, position)
         left, right = self.unify(left, right, position)
         if operator not in ("eq", "ne") and left.type.sort not in _ORDERED and left.type.sort is not Sort.NULL:
-            mismatch(position, f"{left.type} has no order; use eq or ne")
+            mismatch(position, Phrase("{0} has no order; use eq or ne", left.type))
         if operator not in ("eq", "ne") and left.type.sort is Sort.ENUM:
             left, right = by_number(left), by_number(right)
         return Compare(BOOL, False, operator, left, right)
@@ -251,7 +254,7 @@ class Binder:
         elif isinstance(collection, ast.Path):
             return bind_in_collection(self, node, collection, scope)
         else:
-            mismatch(node.position, "behind in stands a list or a path over a collection")
+            mismatch(node.position, Phrase("behind in stands a list or a path over a collection"))
         operand = self.value(node.operand, scope)
         items = [self.value(item, scope) for item in listed]
         if operand.type.sort is Sort.TEXTS:
@@ -267,7 +270,7 @@ class Binder:
     def has(self, node: ast.Has, scope: Scope) -> Bound:
         operand = self.value(node.operand, scope)
         if operand.type.sort not in (Sort.ENUM, Sort.STATE):
-            mismatch(node.position, "has needs an enumeration before it")
+            mismatch(node.position, Phrase("has needs an enumeration before it"))
         return self.compare("eq", operand, self.value(node.flags, scope), node.position)
 
     def unify(self, left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
@@ -285,11 +288,11 @@ class Binder:
         for literal, against in ((right, left), (left, right)):
             if isinstance(literal, Input) and _retypable(literal) and not (isinstance(against, Input) and one is other):
                 met = _as_datetime(against) if {one, other} == {Sort.DATE, Sort.DATETIME} else against
-                made = retype(literal, met.type, "this comparison")
+                made = retype(literal, met.type, _THIS_COMPARISON)
                 return (met, made) if literal is right else (made, met)
         if one is other or {one, other} <= {Sort.REFERENCE, Sort.GUID} or {one, other} <= {Sort.ENUM, Sort.STRING}:
             return left, right
-        mismatch(position, f"{left.type} cannot be compared with {right.type}")
+        mismatch(position, Phrase("{0} cannot be compared with {1}", left.type, right.type))
 
     @staticmethod
     def _unify_custom(left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
@@ -300,7 +303,7 @@ class Binder:
         elif value.type.sort is Sort.DATE:
             made = Call(value.type, True, "text_to_date", (made,))
         elif value.type.sort is not Sort.STRING:
-            mismatch(position, f"a custom property cannot be compared with {value.type}")
+            mismatch(position, Phrase("a custom property cannot be compared with {0}", value.type))
         return (made, value) if custom is left else (value, made)
 
     # --- arithmetic -----------------------------------------------------------------------------------------------
@@ -330,7 +333,7 @@ class Binder:
         if isinstance(value, CustomText):
             return Call(REAL, True, "text_to_number", (replace(value, type=STRING),))
         if value.type.sort is not Sort.NUMBER:
-            mismatch(position, f"a number is needed here, not {value.type}")
+            mismatch(position, Phrase("a number is needed here, not {0}", value.type))
         return value
 
     # --- the rest -------------------------------------------------------------------------------------------------
@@ -356,7 +359,7 @@ class Binder:
         return bind_isof(self, node, scope)
 
     def refuse_object(self, node: ast.Expression, scope: Scope) -> Bound:
-        raise errors.NotSupported("JSON objects and collections outside eq, ne and in")
+        raise errors.NotSupported(Phrase("JSON objects and collections outside eq, ne and in"))
 
 
 def retype(value: Input, target: ValueType, what: str, position: int | None = None) -> Input:
@@ -365,7 +368,7 @@ def retype(value: Input, target: ValueType, what: str, position: int | None = No
     if value.literal is None or value.literal is LiteralKind.NULL:
         return value
     if value.literal not in literals.ACCEPTED[target.sort]:
-        mismatch(at, f"{value.type} cannot stand for {target}")
+        mismatch(at, Phrase("{0} cannot stand for {1}", value.type, target))
     convert = literals.checked(literals.converter(target), target, what)
     if isinstance(value.origin, Fixed):
         convert(value.origin.value)
@@ -434,7 +437,7 @@ def _enum_type(type_name: str, position: int) -> ValueType:
     for enum in EnumType.registry.values():
         if enum.edm_name.lower() == wanted:
             return STATE if enum is STATE.enum else ValueType(Sort.ENUM, enum=enum)
-    mismatch(position, f"there is no enumeration type {type_name}")
+    mismatch(position, Phrase("there is no enumeration type {0}", type_name))
 
 
 def _scale_of(value: Any) -> int | None:

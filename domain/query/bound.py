@@ -30,6 +30,7 @@ from domain.model.repository import Repository
 from domain.odata.syntax.ast import LiteralKind
 from foundation.enums import DOCUMENT_STATE, EnumType
 from foundation.kinds import Kind
+from foundation.phrases import Phrase
 
 
 class Sort(Enum):
@@ -74,7 +75,7 @@ class ValueType:
         if self.sort is Sort.ENUM and self.enum is not None:
             return f"Erp.{self.enum.edm_name}"
         if self.sort is Sort.REFERENCE:
-            return f"reference to {self.target}"
+            return Phrase("reference to {0}", self.target)
         return str(self.sort.value)
 
 

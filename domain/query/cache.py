@@ -28,6 +28,7 @@ from domain.query.custom import STAMP
 from domain.query.dialects import current
 from domain.query.representation import ShapeKey
 from foundation import errors, stamps
+from foundation.phrases import Phrase
 from identity.context import CallContext
 
 _asked = Counter("platform_query_plans", "Plans of reads that were asked for.", ("outcome",))
@@ -115,7 +116,7 @@ def prepare(options: QueryOptions) -> Prepared:
 def _split(options: QueryOptions) -> Prepared:
     for name in ("deltatoken", "index"):
         if getattr(options, name) is not None:
-            raise errors.NotSupported(f"${name} in this place")
+            raise errors.NotSupported(Phrase("${0} in this place", name))
     bare = replace(
         options, format=None, skiptoken=None, deltatoken=None, schemaversion=None, custom=(), count=None, id=None
     )

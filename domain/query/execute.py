@@ -12,6 +12,7 @@ from domain.query import time_limit
 from domain.query.dialects import Dialect
 from domain.query.fragments import Param, Run, Sql
 from foundation import errors
+from foundation.phrases import Phrase
 
 #: SQLite takes 32,766, PostgreSQL 65,535.
 MAX_PARAMETERS = 32_000
@@ -30,7 +31,7 @@ class Statement:
     def of(cls, sql: Sql, dialect: Dialect) -> Statement:
         """The statement of a finished text."""
         if len(sql.params) > MAX_PARAMETERS:
-            raise errors.NotSupported(f"more than {MAX_PARAMETERS} values in one query")
+            raise errors.NotSupported(Phrase("more than {0} values in one query", MAX_PARAMETERS))
         return cls(sql.text, sql.params, dialect, native(sql.text))
 
     def fetch(self, run: Run) -> list[Row]:
@@ -66,17 +67,22 @@ def _from_limits(exc: OperationalError) -> Exception:
         return _out_of_range(exc)
     if "tables in a join" in text:
         return errors.BadRequest(
-            errors.BAD_QUERY_OPTION, "$expand", "it reaches over more references than one query can"
+            errors.BAD_QUERY_OPTION, "$expand", Phrase("it reaches over more references than one query can")
         )
     if "too many columns" in text or "target lists can have at most" in text:
-        return errors.BadRequest(errors.BAD_QUERY_OPTION, "$select", "it asks for more members than one query can give")
+        return errors.BadRequest(
+            errors.BAD_QUERY_OPTION, "$select", Phrase("it asks for more members than one query can give")
+        )
     if "parser stack overflow" in text or "Expression tree is too large" in text:
-        return errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", "it is nested too deeply for the database")
+        return errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", Phrase("it is nested too deeply for the database"))
     return exc
 
 
 def _out_of_range(exc: Exception) -> errors.BadRequest:
     """The query is right, but for some row its arithmetic leaves what the database can hold."""
     return errors.BadRequest(
-        errors.BAD_QUERY_OPTION, "$filter", "a calculation goes out of range for some of the rows", info=str(exc)
+        errors.BAD_QUERY_OPTION,
+        "$filter",
+        Phrase("a calculation goes out of range for some of the rows"),
+        info=str(exc),
     )

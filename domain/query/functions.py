@@ -48,7 +48,9 @@ from domain.query.patterns import check_pattern
 from domain.query.scope import Scope
 from domain.query.texts import any_text, as_scalar, reference_text
 from foundation import errors
+from foundation.phrases import Phrase, one_of
 
+_THIS_ARGUMENT = Phrase("this argument")
 _Binding = Callable[[Binder, ast.FunctionCall, Scope], Bound]
 
 _MICROSECONDS = decimal_type(6)
@@ -60,7 +62,7 @@ def bind_function(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound
     """A call with positional arguments; their number has been checked by the parser."""
     binding = _FUNCTIONS.get(node.name)
     if binding is None:
-        raise errors.NotSupported(f"the function {node.name}")
+        raise errors.NotSupported(Phrase("the function {0}", node.name))
     return binding(binder, node, scope)
 
 
@@ -79,9 +81,9 @@ def _text(binder: Binder, node: ast.Expression, scope: Scope) -> Bound:
         return Call(STRING, value.nullable, "to_text", (value,))
     if sort is Sort.GUID:
         if isinstance(value, Input):
-            return retype(value, STRING, "this argument", node.position)
+            return retype(value, STRING, _THIS_ARGUMENT, node.position)
         return Call(STRING, value.nullable, "to_text", (value,))
-    return mismatch(node.position, f"a text is needed here, not {value.type}")
+    return mismatch(node.position, Phrase("a text is needed here, not {0}", value.type))
 
 
 def _text_predicate(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
@@ -126,7 +128,7 @@ def _integer(binder: Binder, node: ast.Expression, scope: Scope) -> Bound:
     if value.type.sort is Sort.NULL:
         return replace(value, type=INTEGER)
     if not value.type.integer:
-        mismatch(node.position, f"an integer is needed here, not {value.type}")
+        mismatch(node.position, Phrase("an integer is needed here, not {0}", value.type))
     return value
 
 
@@ -138,7 +140,7 @@ def _rounding(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
     if value.type.sort is Sort.NULL:
         return replace(value, type=INTEGER)
     if value.type.sort is not Sort.NUMBER:
-        mismatch(node.position, f"{node.name} needs a number, not {value.type}")
+        mismatch(node.position, Phrase("{0} needs a number, not {1}", node.name, value.type))
     return value if value.type.integer else call(node.name, decimal_type(0), value)
 
 
@@ -151,11 +153,13 @@ _WITH_TIME = (Sort.DATETIME, Sort.TIME)
 def _moment(binder: Binder, node: ast.Expression, scope: Scope, sorts: tuple[Sort, ...]) -> Bound:
     value = binder.scalar(node, scope)
     if isinstance(value, Input) and value.type.sort is Sort.STRING and value.literal is not None:
-        value = retype(value, ValueType(sorts[-1] if sorts == _WITH_DATE else sorts[0]), "this argument", node.position)
+        value = retype(value, ValueType(sorts[-1] if sorts == _WITH_DATE else sorts[0]), _THIS_ARGUMENT, node.position)
     if value.type.sort is Sort.NULL:
         return replace(value, type=ValueType(sorts[0]))
     if value.type.sort not in sorts:
-        mismatch(node.position, f"{' or '.join(sort.value for sort in sorts)} is needed here, not {value.type}")
+        mismatch(
+            node.position, Phrase("{0} is needed here, not {1}", one_of([sort.value for sort in sorts]), value.type)
+        )
     return value
 
 
@@ -193,7 +197,7 @@ def _total_offset(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound
 def _total_seconds(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
     value = binder.value(node.arguments[0], scope)
     if value.type.sort is not Sort.DURATION:
-        mismatch(node.position, f"totalseconds needs a duration, not {value.type}")
+        mismatch(node.position, Phrase("totalseconds needs a duration, not {0}", value.type))
     return call("totalseconds", _MICROSECONDS, value)
 
 
@@ -209,7 +213,7 @@ def bind_temporal_arithmetic(operator: str, left: Bound, right: Bound, position:
         return call("datetime_add", DATETIME, right, left)
     if kinds in ((Sort.DURATION, "add", Sort.DURATION), (Sort.DURATION, "sub", Sort.DURATION)):
         return call(f"duration_{operator}", DURATION, left, right)
-    return mismatch(position, f"{left.type} {operator} {right.type} has no meaning")
+    return mismatch(position, Phrase("{0} {1} {2} has no meaning", left.type, operator, right.type))
 
 
 def _at_midnight(value: Bound) -> Bound:
@@ -235,12 +239,12 @@ def _or_null(operator: str) -> _Binding:
 def bind_cast(binder: Binder, node: ast.Cast, scope: Scope) -> Bound:
     """cast to a primitive type, where values of the one can be written as the other (5.1.1.10.1)."""
     if node.operand is None:
-        raise errors.NotSupported("cast of the whole row; use a type segment in the path")
+        raise errors.NotSupported(Phrase("cast of the whole row; use a type segment in the path"))
     value = binder.scalar(node.operand, scope)
     name = node.type.name.removeprefix("Edm.")
     target = _CAST_TARGETS.get(name)
     if target is None or node.type.is_collection:
-        raise errors.NotSupported(f"cast to {node.type.name}")
+        raise errors.NotSupported(Phrase("cast to {0}", node.type.name))
     if value.type.sort is Sort.NULL:
         return replace(value, type=target)
     if value.type == target:
@@ -257,10 +261,10 @@ def bind_cast(binder: Binder, node: ast.Cast, scope: Scope) -> Bound:
     if target is DATETIME and value.type.sort is Sort.DATE:
         return call("date_to_datetime", DATETIME, value)
     if isinstance(value, Input) and value.literal is not None:
-        return retype(value, target, f"cast to {node.type.name}", node.position)
+        return retype(value, target, Phrase("cast to {0}", node.type.name), node.position)
     if value.type.sort is target.sort:
         return value
-    return mismatch(node.position, f"{value.type} cannot be cast to {node.type.name}")
+    return mismatch(node.position, Phrase("{0} cannot be cast to {1}", value.type, node.type.name))
 
 
 _CAST_TARGETS: Mapping[str, ValueType] = {
@@ -298,7 +302,7 @@ def bind_isof(binder: Binder, node: ast.IsOf, scope: Scope) -> Bound:
             )
         source = follow(binder, value.source, value.attribute)
     if repository is None or source is None:
-        raise errors.NotSupported(f"isof with {node.type.name}")
+        raise errors.NotSupported(Phrase("isof with {0}", node.type.name))
     if issubclass(source.repository.model, repository.model):
         key = source.repository.id
         return (
@@ -315,7 +319,7 @@ def bind_isof(binder: Binder, node: ast.IsOf, scope: Scope) -> Bound:
 
 
 def _refused(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    raise errors.NotSupported(f"the function {node.name}")
+    raise errors.NotSupported(Phrase("the function {0}", node.name))
 
 
 _FUNCTIONS: Mapping[str, _Binding] = {

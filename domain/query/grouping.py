@@ -23,6 +23,7 @@ from domain.query.scope import Scope, entity_scope
 from domain.query.texts import as_scalar
 from foundation import errors
 from foundation.kinds import Kind
+from foundation.phrases import Phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def bind_elements(binder: Binder, elements: Sequence[ast.GroupingElement], scope
     group = Group()
     for element in elements:
         if not isinstance(element, ast.GroupingProperty):
-            raise errors.NotSupported("this kind of grouping in groupby")
+            raise errors.NotSupported(Phrase("this kind of grouping in groupby"))
         expression = element.expression
         if isinstance(expression, ast.FunctionCall):
             name = element.alias or _free_name(expression.name, group)
@@ -71,7 +72,7 @@ def bind_elements(binder: Binder, elements: Sequence[ast.GroupingElement], scope
         elif isinstance(expression, ast.Path):
             group.elements.append(_bind_property(binder, expression, element.alias, scope, known))
         else:
-            raise errors.NotSupported("groupby by an expression; compute it first")
+            raise errors.NotSupported(Phrase("groupby by an expression; compute it first"))
     return group
 
 
@@ -87,7 +88,7 @@ def _free_name(name: str, group: Group) -> str:
 def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, known: Known) -> GroupElement:
     names = tuple(step.name for step in path.steps if isinstance(step, ast.NameStep))
     if len(names) != len(path.steps):
-        raise errors.NotSupported("groupby by a path through a collection")
+        raise errors.NotSupported(Phrase("groupby by a path through a collection"))
     value = binder.value(path, scope)
     if value.type.sort is Sort.CUSTOM or (value.type.sort is Sort.TEXTS and not isinstance(value, Column)):
         # A stored multilanguage value groups as it is; a text put together of several is one text.
@@ -160,7 +161,7 @@ def bind_aggregates(
     made: list[AggregateColumn] = []
     for item in items:
         if item.origins:
-            raise errors.NotSupported("aggregate with from")
+            raise errors.NotSupported(Phrase("aggregate with from"))
         bound = _bind_item(binder, item, scope, known)
         if bound.measure is not None and bound.measure not in group.implied:
             group.implied.append(bound.measure)
@@ -173,9 +174,9 @@ def _bind_item(binder: Binder, item: ast.AggregateItem, scope: Scope, known: Kno
     if isinstance(operand, ast.Path) and isinstance(operand.steps[-1], ast.CountStep):
         return AggregateColumn(item.alias, _count(binder, operand, scope))
     if not item.method:
-        raise errors.NotSupported("custom aggregates")
+        raise errors.NotSupported(Phrase("custom aggregates"))
     if item.method not in METHODS:
-        raise errors.NotSupported(f"the aggregation method {item.method}")
+        raise errors.NotSupported(Phrase("the aggregation method {0}", item.method))
     child = _child(binder, item, scope) if isinstance(operand, ast.Path) else None
     if child is not None:
         return child
@@ -199,9 +200,9 @@ def _bind_item(binder: Binder, item: ast.AggregateItem, scope: Scope, known: Kno
 
 def _check(method: str, value: Bound, position: int) -> None:
     if method in ("sum", "average") and value.type.sort is not Sort.NUMBER:
-        mismatch(position, f"{method} needs numbers, not {value.type}")
+        mismatch(position, Phrase("{0} needs numbers, not {1}", method, value.type))
     if method in ("min", "max") and value.type.sort in (Sort.BOOL, Sort.REFERENCE, Sort.BINARY):
-        mismatch(position, f"{value.type} has no order")
+        mismatch(position, Phrase("{0} has no order", value.type))
 
 
 def _count(binder: Binder, path: ast.Path, scope: Scope) -> Bound:
@@ -225,7 +226,9 @@ def _child(binder: Binder, item: ast.AggregateItem, scope: Scope) -> AggregateCo
             source = follow(binder, source, attribute) if attribute is not None and attribute.is_reference else None
             continue
         if item.method not in ("sum", "min", "max"):
-            raise errors.NotSupported(f"{item.method} over the collection {step.name}; ask for the set of its entities")
+            raise errors.NotSupported(
+                Phrase("{0} over the collection {1}; ask for the set of its entities", item.method, step.name)
+            )
         rows = rows_of(binder, source, collection)
         inner = binder.scalar(ast.Path(steps[index + 1 :], position=item.position), entity_scope(rows.variable))
         _check(item.method, inner, item.position)
@@ -237,7 +240,7 @@ def _child(binder: Binder, item: ast.AggregateItem, scope: Scope) -> AggregateCo
             return AggregateColumn(item.alias, made)
         if measured.measure[0] != rows.back.attribute.name:
             raise errors.NotSupported(
-                f"{measured.name} of {step.name} with several units; ask for {measured.name}Value"
+                Phrase("{0} of {1} with several units; ask for {2}Value", measured.name, step.name, measured.name)
             )
         text = _measure_from(binder, source, measured.measure[1:])
         return AggregateColumn(item.alias, made, text, _measure_name(measured) if text is not None else "")

@@ -37,7 +37,9 @@ from domain.query.bound import (
 from domain.query.custom import definitions_of
 from domain.query.scope import Scope
 from foundation import errors
+from foundation.phrases import Phrase
 
+_THE_KEY = Phrase("the key")
 _MEASURE_MEMBERS = {"currency", "unit"}
 _CUSTOM_MEMBERS = {"value": "Value", "valueid": "ValueId"}
 
@@ -72,7 +74,7 @@ def bind_path(binder: Binder, steps: Sequence[ast.Step], scope: Scope, position:
         return replace(key, type=replace(key.type, sort=Sort.REFERENCE, target=at.repository.name))
     if isinstance(at, _Rows):
         raise errors.BadRequest(
-            errors.TYPE_MISMATCH, position, "a collection cannot stand here; use any, all or $count"
+            errors.TYPE_MISMATCH, position, Phrase("a collection cannot stand here; use any, all or $count")
         )
     return at
 
@@ -84,7 +86,7 @@ def _bind_root(binder: Binder, steps: Sequence[ast.Step], position: int) -> Boun
     if isinstance(key, ast.Arguments):
         key = ast.Key(key.items[0].value) if len(key.items) == 1 and key.items[0].name.lower() == "id" else None
     if not isinstance(first, ast.NameStep) or key is None:
-        raise errors.NotSupported("$root without the key of one entity behind it")
+        raise errors.NotSupported(Phrase("$root without the key of one entity behind it"))
     found = repositories.for_set(first.name)
     if found is None:
         raise errors.BadRequest(errors.UNKNOWN_SET, first.name, near(first.name, repositories.set_names()))
@@ -92,18 +94,18 @@ def _bind_root(binder: Binder, steps: Sequence[ast.Step], position: int) -> Boun
     binder.access.check_readable(repository)
     given = binder.value(key.value, Scope(None))
     if not isinstance(given, Input):
-        mismatch(position, "the key behind $root must be a literal")
+        mismatch(position, Phrase("the key behind $root must be a literal"))
     variable = Source(repository, binder.next_number(), nullable=True, guarded=binder.access.restricts(repository))
     # Its own row, as it is seen from outside of the query: all that a name can mean there.
     value = bind_path(binder, steps[1:] or (ast.VariableStep("$this"),), Scope(variable, variable), position)
-    return Elsewhere(value.type, True, variable, retype(given, GUID, "the key"), value)
+    return Elsewhere(value.type, True, variable, retype(given, GUID, _THE_KEY), value)
 
 
 def bind_in_collection(binder: Binder, node: ast.Membership, path: ast.Path, scope: Scope) -> Bound:
     """`operand in Lines/Product/Code`: as `Lines/any(x:x/Product/Code eq operand)` (5.1.1.1.12)."""
     found = _collection_at(path.steps, scope)
     if found is None:
-        mismatch(node.position, "behind in stands a list or a path over a collection")
+        mismatch(node.position, Phrase("behind in stands a list or a path over a collection"))
     position, element = found
     while position + 1 < len(path.steps) and isinstance(path.steps[position + 1], ast.FilterStep):
         position += 1
@@ -147,14 +149,16 @@ def _first(
     binder: Binder, steps: Sequence[ast.Step], scope: Scope
 ) -> tuple[Source | Bound | _Rows, Sequence[ast.Step]]:
     if not steps:
-        raise errors.BadRequest(errors.TYPE_MISMATCH, 0, "a collection has no value of its own; name a property of it")
+        raise errors.BadRequest(
+            errors.TYPE_MISMATCH, 0, Phrase("a collection has no value of its own; name a property of it")
+        )
     first = steps[0]
     if isinstance(first, ast.VariableStep):
         if first.name.lower() == "$it" and scope.it is not None:
             return scope.it, steps[1:]
         if first.name.lower() == "$this" and scope.this is not None:
             return scope.this, steps[1:]
-        raise errors.NotSupported(f"{first.name} in this place")
+        raise errors.NotSupported(Phrase("{0} in this place", first.name))
     if isinstance(first, ast.NameStep) and not first.suffixes:
         if first.name in scope.variables:
             return scope.variables[first.name], steps[1:]
@@ -256,11 +260,11 @@ def _from_source(
     binder: Binder, source: Source, step: ast.Step, scope: Scope, *, is_last: bool
 ) -> Source | Bound | _Rows:
     if isinstance(step, ast.AnnotationStep):
-        raise errors.NotSupported(f"the annotation @{step.term} in expressions")
+        raise errors.NotSupported(Phrase("the annotation @{0} in expressions", step.term))
     if not isinstance(step, ast.NameStep):
-        mismatch(step.position, "a property is needed here")
+        mismatch(step.position, Phrase("a property is needed here"))
     if step.suffixes:
-        raise errors.NotSupported(f"{step.name}(…) inside an expression")
+        raise errors.NotSupported(Phrase("{0}(…) inside an expression", step.name))
     if "." in step.name:
         return cast_source(source, _derived(source.repository, step.name, step.position))
     attribute = source.repository.attribute(step.name)
@@ -278,7 +282,7 @@ def _derived(repository: Repository[Any], name: str, position: int) -> Repositor
     if derived is None:
         raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.set_name, target=name)
     if not (issubclass(derived.model, repository.model) or issubclass(repository.model, derived.model)):
-        mismatch(position, f"{name} is not derived from Erp.{repository.entity_type}")
+        mismatch(position, Phrase("{0} is not derived from Erp.{1}", name, repository.entity_type))
     return derived
 
 
@@ -310,8 +314,8 @@ def _from_rows(binder: Binder, rows: _Rows, step: ast.Step, scope: Scope) -> Bou
     if isinstance(step, ast.FilterStep):
         return replace(rows, predicate=all_of(rows.predicate, binder.predicate(step.predicate, inner)))
     if isinstance(step, ast.NameStep) and not step.suffixes:
-        mismatch(step.position, f"{step.name} stands behind a collection; use any, all or $count")
-    raise errors.NotSupported("this step behind a collection")
+        mismatch(step.position, Phrase("{0} stands behind a collection; use any, all or $count", step.name))
+    raise errors.NotSupported(Phrase("this step behind a collection"))
 
 
 def measure_text(binder: Binder, source: Source, attribute: Attribute) -> Bound | None:
@@ -326,7 +330,7 @@ def measure_text(binder: Binder, source: Source, attribute: Attribute) -> Bound 
 
 def _from_value(binder: Binder, value: Bound, step: ast.Step) -> Bound:
     if not isinstance(step, ast.NameStep) or step.suffixes:
-        mismatch(step.position, f"nothing can be asked of a value of type {value.type}")
+        mismatch(step.position, Phrase("nothing can be asked of a value of type {0}", value.type))
     name = step.name
     if isinstance(value, Column) and value.attribute.is_measured:
         if name.lower() == "value":
@@ -349,7 +353,7 @@ def bind_object_comparison(binder: Binder, node: ast.Comparison, scope: Scope) -
     """`Price eq {"Value":1,"Currency":"EUR"}`: every member of the object must be equal."""
     assert isinstance(node.right, ast.ObjectExpression)
     if node.operator not in ("eq", "ne") or not isinstance(node.left, ast.Path):
-        mismatch(node.position, "a complex value can be compared with eq and ne only")
+        mismatch(node.position, Phrase("a complex value can be compared with eq and ne only"))
     parts: list[Bound] = []
     for member in node.right.members:
         name = member.name.partition("@")[0]
@@ -360,5 +364,5 @@ def bind_object_comparison(binder: Binder, node: ast.Comparison, scope: Scope) -
         parts.append(binder.compare("eq", left, binder.value(member.value, scope), member.position))
     together = all_of(*parts)
     if together is None:
-        mismatch(node.right.position, "the object has no members to compare")
+        mismatch(node.right.position, Phrase("the object has no members to compare"))
     return Negation(BOOL, False, together) if node.operator == "ne" else together

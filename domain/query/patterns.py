@@ -20,6 +20,7 @@ from typing import Any
 from domain import wildcards
 from domain.query.bound import Bound, Input
 from foundation import errors
+from foundation.phrases import Phrase
 
 try:
     from re import _parser
@@ -46,7 +47,7 @@ _REFUSED = {"ASSERT", "ASSERT_NOT", "GROUPREF", "GROUPREF_EXISTS"}
 def check_pattern(value: Bound, position: int) -> Bound:
     """The pattern operand with its check added; patterns that come from data are refused."""
     if not isinstance(value, Input):
-        raise errors.NotSupported("matchesPattern with a pattern that is not a literal")
+        raise errors.NotSupported(Phrase("matchesPattern with a pattern that is not a literal"))
     convert = value.convert
 
     def checked(raw: Any) -> Any:
@@ -66,19 +67,22 @@ def check_pattern(value: Bound, position: int) -> Bound:
 def check_text(pattern: str, position: int) -> None:
     """Raise BadRequest for a pattern that could run away, or that is none."""
     if len(pattern) > MAX_LENGTH:
-        _refuse(position, f"the pattern is longer than {MAX_LENGTH} characters")
+        _refuse(position, Phrase("the pattern is longer than {0} characters", MAX_LENGTH))
     try:
         tree = _parser.parse(pattern)
     except (re.error, RecursionError, OverflowError) as exc:
-        _refuse(position, f"the pattern cannot be read: {exc}")
+        reason = Phrase("the pattern cannot be read from its character {0} on", getattr(exc, "pos", None) or 0)
+        raise errors.BadRequest(errors.TYPE_MISMATCH, position, reason, info=str(exc)) from exc
     if _wildcard_parts(tree) is not None:
         return
     if _ways(tree) > MAX_WAYS:
-        _refuse(position, f"the pattern has optional parts that can share a text in more than {MAX_WAYS} ways")
+        _refuse(
+            position, Phrase("the pattern has optional parts that can share a text in more than {0} ways", MAX_WAYS)
+        )
     if _open_repeats(tree) > MAX_OPEN_REPEATS:
-        _refuse(position, f"the pattern has more than {MAX_OPEN_REPEATS} repetitions without an upper bound")
+        _refuse(position, Phrase("the pattern has more than {0} repetitions without an upper bound", MAX_OPEN_REPEATS))
     if _wild(tree, inside_repeat=False):
-        _refuse(position, "the pattern repeats what itself repeats or branches, looks around or refers back")
+        _refuse(position, Phrase("the pattern repeats what itself repeats or branches, looks around or refers back"))
 
 
 def _refuse(position: int, reason: str) -> None:

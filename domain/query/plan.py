@@ -33,6 +33,7 @@ from domain.query.shape import RowCode, Shaper, drop_nulls, shaper
 from domain.query.sql import Compiler, new_root
 from domain.query.texts import as_scalar
 from foundation import errors
+from foundation.phrases import Phrase
 
 
 class EntityStage(Protocol):
@@ -225,7 +226,9 @@ class Planner:
         """The scope behind $compute, whose names are new ones."""
         for item in options.compute:
             if source.repository.attribute(item.alias) is not None:
-                raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$compute", f"{item.alias} is a property already")
+                raise errors.BadRequest(
+                    errors.BAD_QUERY_OPTION, "$compute", Phrase("{0} is a property already", item.alias)
+                )
         return self.binder.compute(options.compute, scope)
 
     def _rows(

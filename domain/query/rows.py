@@ -118,7 +118,7 @@ def parse_filter(text: str) -> Expression:
     try:
         return parse_boolean_expression(text)
     except ODataUrlError as exc:
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", str(exc)) from exc
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", exc.located) from exc
 
 
 def _plan_values(
@@ -140,7 +140,7 @@ def _plan_values(
     try:
         items = parse_orderby(orderby) if orderby else ()
     except ODataUrlError as exc:
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$orderby", str(exc)) from exc
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$orderby", exc.located) from exc
     options = QueryOptions(filter=tree, orderby=items)
     where = [compiler.predicate(each) for each in planner.where(source, options, scope, ())]
     if by_ids:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from domain.query.bound import Bound, Output, Source
+from foundation.phrases import Phrase
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -44,7 +45,7 @@ class Scope:
         """The row's type for messages."""
         if self.this is not None:
             return self.this.repository.set_name
-        return self.label or "the result of $apply"
+        return self.label or Phrase("the result of $apply")
 
 
 def entity_scope(source: Source) -> Scope:

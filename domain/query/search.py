@@ -15,6 +15,7 @@ from domain.query.bound import BOOL, STRING, Bound, Call, Input, Logic, Negation
 from domain.query.scope import Scope
 from domain.query.texts import any_text, display_text
 from foundation import errors
+from foundation.phrases import Phrase
 
 #: Words and phrases: each is looked for in each member of each row, in every language.
 MAX_TERMS = 100
@@ -24,7 +25,7 @@ def bind_search(binder: Binder, search: ast.SearchExpression, source: Source) ->
     """The condition that a row of `source` satisfies the search. Raises BadRequest for more than MAX_TERMS."""
     if _terms(search) > MAX_TERMS:
         raise errors.BadRequest(
-            errors.BAD_QUERY_OPTION, "$search", f"it has more than {MAX_TERMS} words", target="$search"
+            errors.BAD_QUERY_OPTION, "$search", Phrase("it has more than {0} words", MAX_TERMS), target="$search"
         )
     members = _members(binder, source)
     return _bind(binder, search, members, source)

@@ -27,6 +27,7 @@ from domain.query.sql import Compiler
 from domain.query.texts import as_scalar
 from foundation import errors
 from foundation.kinds import Kind
+from foundation.phrases import Phrase
 
 #: Joins of one SELECT that expanded references may add; SQLite joins at most 64 tables.
 MAX_EXPANDED_JOINS = 24
@@ -94,7 +95,7 @@ class EntityCode:
     ) -> str:
         """The dict expression of one row."""
         if depth > MAX_EXPAND_DEPTH:
-            raise errors.NotSupported(f"$expand deeper than {MAX_EXPAND_DEPTH} levels")
+            raise errors.NotSupported(Phrase("$expand deeper than {0} levels", MAX_EXPAND_DEPTH))
         if computed is None:
             computed = self._compute(source, options)
         wanted = self._wanted(source.repository, options, computed)
@@ -154,9 +155,9 @@ class EntityCode:
                 inner.path[0].name for inner in item.options.select if isinstance(inner.path[0], ast.NameStep)
             )
             if replace(item.options, select=()) != ast.NO_OPTIONS:
-                raise errors.NotSupported(f"options other than $select behind {name} in $select")
+                raise errors.NotSupported(Phrase("options other than $select behind {0} in $select", name))
             if members and attribute.kind not in (Kind.AMOUNT, Kind.QUANTITY, Kind.MULTILANGUAGE):
-                raise errors.NotSupported(f"$select of {name}/{members[0]}; expand {name} instead")
+                raise errors.NotSupported(Phrase("$select of {0}/{1}; expand {2} instead", name, members[0], name))
             wanted.names[attribute.name] = (*wanted.names.get(attribute.name, ()), *members)
             return
         child = repository.collection(name)
@@ -191,7 +192,7 @@ class EntityCode:
                 wanted.expands.setdefault(name, star)
             return
         if not isinstance(step, ast.NameStep):
-            raise errors.NotSupported("annotations in $expand")
+            raise errors.NotSupported(Phrase("annotations in $expand"))
         if "." in step.name:
             wanted.cast_expands.setdefault(step.name, []).append(replace(item, path=item.path[1:]))
             return
@@ -200,16 +201,18 @@ class EntityCode:
             known = [*repository.references, *repository.collections]
             if attribute is not None:
                 raise errors.BadRequest(
-                    errors.BAD_QUERY_OPTION, "$expand", f"{attribute.name} is not a navigation property"
+                    errors.BAD_QUERY_OPTION, "$expand", Phrase("{0} is not a navigation property", attribute.name)
                 )
             unknown(step.name, known, repository.set_name)
         name = child.name if child is not None else attribute.name if attribute is not None else ""
         if len(item.path) > 1:
             behind = item.path[1]
             if not isinstance(behind, ast.NameStep) or "." not in behind.name or len(item.path) > 2:
-                raise errors.NotSupported(f"a path behind {name} in $expand; nest it in parentheses")
+                raise errors.NotSupported(Phrase("a path behind {0} in $expand; nest it in parentheses", name))
             if child is not None:
-                raise errors.NotSupported(f"a type behind the collection {name} in $expand; filter it with isof")
+                raise errors.NotSupported(
+                    Phrase("a type behind the collection {0} in $expand; filter it with isof", name)
+                )
         # The number beside the entities is a property of its own.
         wanted.expands[f"{name}/$count" if item.kind is ast.ExpandKind.COUNT else name] = item
 
@@ -364,12 +367,14 @@ class EntityCode:
         options = _next_level(item, repositories[attribute.target])
         if options.filter is not None or options.search is not None or options.orderby or options.top or options.skip:
             raise errors.BadRequest(
-                errors.BAD_QUERY_OPTION, "$expand", f"{name} is a single entity; $filter, $orderby … do not fit"
+                errors.BAD_QUERY_OPTION,
+                "$expand",
+                Phrase("{0} is a single entity; $filter, $orderby … do not fit", name),
             )
         if item.kind is ast.ExpandKind.REF:
             return [self._link(source, attribute)]
         if item.kind is not ast.ExpandKind.ENTITIES:
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$expand", f"{name} is a single entity")
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$expand", Phrase("{0} is a single entity", name))
         target = follow(self.binder, source, attribute)
         if len(item.path) > 1:
             target = cast_source(target, self._derived_type(item.path[1], target.repository))
@@ -431,7 +436,7 @@ def _next_level(item: ast.ExpandItem, target: Repository[Any]) -> ast.QueryOptio
     """The nested options with what $levels adds to them (5.1.3.1)."""
     options = item.options
     if options.apply:
-        raise errors.NotSupported("$apply inside $expand")
+        raise errors.NotSupported(Phrase("$apply inside $expand"))
     if options.levels is None:
         return options
     levels = MAX_LEVELS if options.levels == ast.LEVELS_MAX else int(options.levels)

@@ -22,6 +22,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 from oauthlib.oauth2.rfc6749.errors import FatalClientError, OAuth2Error
 
+from foundation.phrases import Phrase, reason_of
 from identity.languages import ui_language
 from identity.models import TrustedApplication
 from identity.oauth import jwt, responses
@@ -110,10 +111,10 @@ def authorize(request: HttpRequest) -> HttpResponse:
         with translation.override(ui_language(query.get("ui_locales", ""))):
             return _serve(request, query)
     except responses.UnreadableForm as unreadable:
-        return responses.error_page(request, error="invalid_request", description=str(unreadable))
+        return responses.error_page(request, error="invalid_request", description=reason_of(unreadable))
     except DisallowedRedirect:
         # The address is right, or it would have been refused, so its length is what Django does not take.
-        return responses.error_page(request, error="invalid_request", description="The request is too long.")
+        return responses.error_page(request, error="invalid_request", description=Phrase("The request is too long."))
 
 
 def _serve(request: HttpRequest, query: QueryDict) -> HttpResponse:
@@ -139,18 +140,18 @@ def _serve(request: HttpRequest, query: QueryDict) -> HttpResponse:
 def load_client(asked: AuthorizationRequest) -> None:
     """The application and the redirect URI. Raises FatalClientError, which is shown as a page, for wrong ones."""
     if {"client_id", "redirect_uri"} & set(responses.repeated(asked.query)):
-        raise FatalClientError(description="The request has client_id or redirect_uri twice.")
+        raise FatalClientError(description=Phrase("The request has client_id or redirect_uri twice."))
     loaded = client_load(asked.query.get("client_id", ""))
     if loaded is None or loaded.service_half:
-        raise FatalClientError(description="The client_id is not that of a trusted application.")
+        raise FatalClientError(description=Phrase("The client_id is not that of a trusted application."))
     asked.application = loaded.application
     given = asked.query.get("redirect_uri")
     if given is not None and not loaded.application.redirect_uri_allowed(given):
-        raise FatalClientError(description="The redirect_uri is not one of the application's login URLs.")
+        raise FatalClientError(description=Phrase("The redirect_uri is not one of the application's login URLs."))
     try:
         asked.redirect_uri = given or loaded.application.default_redirect_uri
     except OAuth2Error as exc:
-        raise FatalClientError(description="The request needs a redirect_uri.") from exc
+        raise FatalClientError(description=Phrase("The request needs a redirect_uri.")) from exc
 
 
 def check_application(asked: AuthorizationRequest) -> None:
@@ -344,7 +345,7 @@ def _refuse(asked: AuthorizationRequest, error: str, description: str) -> HttpRe
 
 
 def _fatal(error: FatalClientError) -> str:
-    return f"The request cannot be served ({error.error})."
+    return Phrase("The request cannot be served ({0}).", error.error)
 
 
 def _too_old(asked: AuthorizationRequest, sign_in: SignIn) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jwt
 
+from foundation.phrases import Phrase
 from identity import instance
 from identity.oauth import keys
 
@@ -51,9 +52,9 @@ def _verify(token: str, *, type_: str, audience: list[str] | None, hint: bool = 
     try:
         header = jwt.get_unverified_header(token)
     except jwt.InvalidTokenError as exc:
-        raise InvalidToken("it is not a JWT") from exc
+        raise InvalidToken(Phrase("it is not a JWT")) from exc
     if str(header.get("typ", "")).lower().removeprefix("application/") != type_.lower():
-        raise InvalidToken("it is of another type")
+        raise InvalidToken(Phrase("it is of another type"))
     try:
         claims: dict[str, Any] = jwt.decode(
             token,
@@ -70,15 +71,15 @@ def _verify(token: str, *, type_: str, audience: list[str] | None, hint: bool = 
             },
         )
     except jwt.ExpiredSignatureError as exc:
-        raise InvalidToken("it has expired", expired=True) from exc
+        raise InvalidToken(Phrase("it has expired"), expired=True) from exc
     except jwt.ImmatureSignatureError as exc:
-        raise InvalidToken("it is not valid yet") from exc
+        raise InvalidToken(Phrase("it is not valid yet")) from exc
     except jwt.InvalidAudienceError as exc:
-        raise InvalidToken("it is for another service") from exc
+        raise InvalidToken(Phrase("it is for another service")) from exc
     except jwt.InvalidTokenError as exc:
-        raise InvalidToken("its signature or form does not verify") from exc
+        raise InvalidToken(Phrase("its signature or form does not verify")) from exc
     if not instance.is_issuer(str(claims["iss"])):
-        raise InvalidToken("it comes from another issuer")
+        raise InvalidToken(Phrase("it comes from another issuer"))
     return claims
 
 
@@ -88,7 +89,7 @@ def _public_key(kid: str, *, hint: bool) -> Any:
         keys.reload()
         found = _find(kid, hint=hint)
     if found is None:
-        raise InvalidToken("its key is unknown")
+        raise InvalidToken(Phrase("its key is unknown"))
     return found
 
 

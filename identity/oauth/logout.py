@@ -20,6 +20,7 @@ from django.utils.crypto import salted_hmac
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
+from foundation.phrases import Phrase, reason_of
 from identity import instance
 from identity.changes import tokens_revoked
 from identity.languages import ui_language
@@ -72,7 +73,7 @@ def _serve(request: HttpRequest, parameters: QueryDict) -> HttpResponse:
     try:
         asked = load_request(parameters)
     except LogoutRefused as refused:
-        return error_page(request, error="invalid_request", description=str(refused))
+        return error_page(request, error="invalid_request", description=reason_of(refused))
     sign_in = sign_in_get(request)
     if sign_in is None:
         # Another browser, or a server: the hint still says whose session ends.
@@ -87,23 +88,23 @@ def _serve(request: HttpRequest, parameters: QueryDict) -> HttpResponse:
 def load_request(parameters: QueryDict) -> LogoutRequest:
     """The request after its checks. Raises LogoutRefused."""
     if names := repeated(parameters):
-        raise LogoutRefused(f"The request has {names[0]} more than once.")
+        raise LogoutRefused(Phrase("The request has {0} more than once.", names[0]))
     hint: dict[str, Any] = {}
     if raw := parameters.get("id_token_hint"):
         try:
             hint = dict(jwt.verify_id_token_hint(raw))
         except jwt.InvalidToken as exc:
-            raise LogoutRefused("The id_token_hint is not an id token of this provider.") from exc
+            raise LogoutRefused(Phrase("The id_token_hint is not an id token of this provider.")) from exc
     client_id = parameters.get("client_id") or hint.get("aud")
     if hint and client_id != hint.get("aud"):
-        raise LogoutRefused("The client_id is not the one that the id_token_hint was issued to.")
+        raise LogoutRefused(Phrase("The client_id is not the one that the id_token_hint was issued to."))
     loaded = client_load(str(client_id)) if client_id else None
     if client_id and loaded is None:
-        raise LogoutRefused("The client_id is not that of a trusted application.")
+        raise LogoutRefused(Phrase("The client_id is not that of a trusted application."))
     application = loaded.application if loaded else None
     redirect_uri = parameters.get("post_logout_redirect_uri") or None
     if redirect_uri and (application is None or redirect_uri not in application.logout_urls):
-        raise LogoutRefused("The post_logout_redirect_uri is not one of the application's logout URLs.")
+        raise LogoutRefused(Phrase("The post_logout_redirect_uri is not one of the application's logout URLs."))
     return LogoutRequest(application, hint, redirect_uri, parameters.get("state"))
 
 

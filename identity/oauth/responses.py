@@ -11,7 +11,9 @@ from django.core.exceptions import BadRequest, SuspiciousOperation, TooManyField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import render
+from django.utils.translation import gettext
 
+from foundation.phrases import Phrase, said
 from identity import instance
 
 Parameters = dict[str, str]
@@ -31,9 +33,9 @@ def parameters_given(request: HttpRequest) -> QueryDict:
     try:
         given = request.POST if request.method == "POST" else request.GET
     except TooManyFieldsSent as exc:
-        raise UnreadableForm("The request has too many parameters.") from exc
+        raise UnreadableForm(Phrase("The request has too many parameters.")) from exc
     except (SuspiciousOperation, BadRequest, MultiPartParserError) as exc:
-        raise UnreadableForm("The parameters cannot be read.") from exc
+        raise UnreadableForm(Phrase("The parameters cannot be read.")) from exc
     found = QueryDict(mutable=True)
     for name, values in given.lists():
         if name != "csrfmiddlewaretoken" and (filled := [value for value in values if value]):
@@ -71,7 +73,7 @@ def answer_error(
 
 def error_page(request: HttpRequest, *, error: str, description: str, status: int = 400) -> HttpResponse:
     """A page for the person in front of the browser."""
-    context = {"error": error, "description": description}
+    context = {"error": error, "description": said(description, gettext)}
     return no_store(render(request, "identity/error.html", context, status=status))
 
 

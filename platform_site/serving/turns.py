@@ -20,6 +20,7 @@ import orjson
 
 from foundation.errors import INVALID_BODY, BadRequest, render
 from foundation.long_polls import LongPoll, chunks
+from foundation.phrases import Phrase
 from foundation.turns import CAME_IN_CHUNKS, turn
 from platform_site.serving.lent_connections import LentConnections
 
@@ -138,7 +139,9 @@ class _Later:
 
 def _refuse_part(start_response: StartResponse, *, sent: int, declared: int) -> list[bytes]:
     """400 for a message that ended before its Content-Length (RFC 9112, 8): acting on a part of it would be a guess."""
-    broken_off = BadRequest(INVALID_BODY, f"only {sent} of the {declared} bytes that Content-Length declares arrived")
+    broken_off = BadRequest(
+        INVALID_BODY, Phrase("only {0} of the {1} bytes that Content-Length declares arrived", sent, declared)
+    )
     rendered = render(broken_off, correlation_id=str(uuid.uuid4()), debug=False)
     content = orjson.dumps(rendered.body)
     headers = [("Content-Type", "application/json;charset=utf-8"), ("Content-Length", str(len(content)))]

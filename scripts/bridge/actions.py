@@ -15,6 +15,7 @@ from domain.dataset.record import Record
 from domain.egress import EgressFailed, EgressRequest
 from foundation import errors
 from foundation.guids import is_guid
+from foundation.phrases import Phrase
 from foundation.turns import waiting
 from identity.context import CallContext
 
@@ -65,12 +66,12 @@ def notify(dataset: Dataset, user_id: Any, message: str) -> Record:
 def attach(dataset: Dataset, document: Record, name: str, data: Any) -> Record:
     """A file of a document, in the dataset."""
     if not document.repository.is_document:
-        raise errors.BadRequest(errors.INVALID_BODY, f"{document.repository.entity_type} is not a document")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} is not a document", document.repository.entity_type))
     if isinstance(data, list):
         try:
             content = bytes(data)
         except (TypeError, ValueError) as exc:
-            raise errors.BadRequest(errors.INVALID_BODY, "the content of a file is text or bytes") from exc
+            raise errors.BadRequest(errors.INVALID_BODY, Phrase("the content of a file is text or bytes")) from exc
     else:
         content = str(data).encode()
     return dataset.create(
@@ -116,7 +117,7 @@ def _headers(given: Any) -> list[tuple[str, str]]:
     if given is None:
         return []
     if not isinstance(given, Mapping):
-        raise errors.BadRequest(errors.INVALID_BODY, "headers are an object of names and texts")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("headers are an object of names and texts"))
     return [(str(name), str(value)) for name, value in given.items()]
 
 

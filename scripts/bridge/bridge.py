@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+from django.utils.translation import gettext
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.odata.service import known_error
 from foundation import errors
+from foundation.phrases import said
 from scripts.bridge import calls  # noqa: F401  (importing registers them)
 from scripts.bridge.frames import Frames
 from scripts.bridge.handles import Handles
@@ -135,7 +137,7 @@ def event_values(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shortened(error: errors.PlatformError) -> errors.PlatformError:
-    error.parameters = tuple(parameter[:MAX_SAID] for parameter in error.parameters)
+    error.parameters = tuple(said(parameter, gettext)[:MAX_SAID] for parameter in error.parameters)
     error.target = None if error.target is None else error.target[:MAX_SAID]
     return error
 

@@ -10,6 +10,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.model.repository import Repository
 from foundation import errors
+from foundation.phrases import Phrase
 
 #: What tells whether a record is as the script saw it: changes so far, state, version.
 Seen = tuple[int, str, int]
@@ -139,4 +140,4 @@ def _missing(repository: Repository[Any], id: str) -> errors.NotFound:
 
 def _unknown(handle: Any) -> errors.BadRequest:
     said = type(handle).__name__ if isinstance(handle, list | dict) else str(handle)[:100]
-    return errors.BadRequest(errors.INVALID_LITERAL, said, "entity", "this call")
+    return errors.BadRequest(errors.INVALID_LITERAL, said, "entity", Phrase("this call"))

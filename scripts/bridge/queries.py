@@ -15,6 +15,7 @@ from domain.model.repository import Repository
 from domain.model.values import parse_input
 from foundation import errors
 from foundation.kinds import Kind
+from foundation.phrases import Phrase
 from scripts.json_values import has_more_parts
 
 DEFAULT_FETCH = 1_000
@@ -38,11 +39,11 @@ def filter_text(
     Raises BadRequest for what means nothing, Refused(SCRIPT_LIMIT) for more than MAX_VALUES values.
     """
     if has_more_parts(given, MAX_VALUES):
-        raise errors.Refused(errors.SCRIPT_LIMIT, f"values in a filter ({MAX_VALUES})")
+        raise errors.Refused(errors.SCRIPT_LIMIT, Phrase("values in a filter ({0})", MAX_VALUES))
     parts: list[str] = []
     if given is not None:
         if not isinstance(given, dict):
-            raise _wrong("filter", "an object of attributes is expected")
+            raise _wrong("filter", Phrase("an object of attributes is expected"))
         for name, value in given.items():
             parts.append(_attribute(repository, name, value, entity_id, language))
     if extra:
@@ -56,7 +57,7 @@ def order_text(given: Any) -> str:
         return ""
     texts = given if isinstance(given, list) else [given]
     if not all(isinstance(text, str) for text in texts):
-        raise _wrong("orderBy", "text such as 'DocumentDate desc, DocumentNo' is expected")
+        raise _wrong("orderBy", Phrase("text such as 'DocumentDate desc, DocumentNo' is expected"))
     return ", ".join(texts)
 
 
@@ -65,7 +66,7 @@ def fetch_limit(given: Any) -> int:
     if given is None:
         return DEFAULT_FETCH
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise _wrong("fetch", "a number of rows is expected")
+        raise _wrong("fetch", Phrase("a number of rows is expected"))
     return min(given, MAX_ROWS + 1)
 
 
@@ -74,15 +75,15 @@ def read_options(given: Any) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise _wrong("options", "an object is expected")
+        raise _wrong("options", Phrase("an object is expected"))
     known = {name.lower(): name for name in OPTIONS}
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name.lower() not in known:
-            raise _wrong(f"options.{name}", f"options are {', '.join(OPTIONS)}")
+            raise _wrong(f"options.{name}", Phrase("options are {0}", ", ".join(OPTIONS)))
         found[known[name.lower()]] = value
     if not isinstance(found.get("filter", ""), str | None):
-        raise _wrong("options.filter", "the text of an OData $filter is expected")
+        raise _wrong("options.filter", Phrase("the text of an OData $filter is expected"))
     return found
 
 
@@ -126,7 +127,7 @@ def _comparisons(name: str, operand: str | None, value: Any, literal: Literal) -
                 continue
             compare = _OPERATORS.get(operator.lower())
             if compare is None:
-                raise _wrong(f"{name}.{operator}", f"operators are {', '.join(OPERATORS)}")
+                raise _wrong(f"{name}.{operator}", Phrase("operators are {0}", ", ".join(OPERATORS)))
             found.append(compare(name, operand or name, operand_value, literal))
     text = " and ".join(f"({each})" for each in found)
     if include_nulls and text:
@@ -140,7 +141,7 @@ def _equals(name: str, operand: str, value: Any, literal: Literal) -> str:
 
 def _in(name: str, operand: str, value: Any, literal: Literal) -> str:
     if not isinstance(value, list):
-        raise _wrong(f"{name}.in", "a list is expected")
+        raise _wrong(f"{name}.in", Phrase("a list is expected"))
     literals = [literal(item) for item in value if item is not None]
     parts = [f"{operand} in ({','.join(literals)})"] if literals else []
     if len(literals) < len(value):
@@ -151,7 +152,7 @@ def _in(name: str, operand: str, value: Any, literal: Literal) -> str:
 def _ordered(operator: str) -> Callable[[str, str, Any, Literal], str]:
     def compare(name: str, operand: str, value: Any, literal: Literal) -> str:
         if value is None:
-            raise _wrong(name, "null is neither greater nor less")
+            raise _wrong(name, Phrase("null is neither greater nor less"))
         return f"{operand} {operator} {literal(value)}"
 
     return compare
@@ -167,7 +168,7 @@ def _function(function: str) -> Callable[[str, str, Any, Literal], str]:
 def _like(name: str, operand: str, value: Any, literal: Literal) -> str:
     """`*` or `%` stands for any text; case does not matter, as in conditions of rules (spec 05, 5.2)."""
     if not isinstance(value, str):
-        raise _wrong(f"{name}.like", "text is expected")
+        raise _wrong(f"{name}.like", Phrase("text is expected"))
     parts = [_lower_literal(part) for part in _WILDCARD.split(value)]
     lowered = f"tolower({operand})"
     if len(parts) == 1:
@@ -212,7 +213,7 @@ def literal_text(attribute: Attribute, value: Any) -> str:
             return str(value)
         case str():
             return value if attribute.kind is Kind.GUID else _text_literal(value)
-    raise _wrong(attribute.name, "it cannot be compared")
+    raise _wrong(attribute.name, Phrase("it cannot be compared"))
 
 
 def _text_literal(value: Any) -> str:

@@ -17,6 +17,7 @@ from domain.odata.payload import PayloadReader
 from domain.odata.references import reference_path
 from foundation import errors
 from foundation.guids import is_guid
+from foundation.phrases import Phrase
 from scripts.bridge.handles import Handles
 
 
@@ -52,7 +53,7 @@ class Writer:
         """A new entity with its initial values; nothing is left of it when one of them is refused."""
         given = initial if initial is not None else {}
         if not isinstance(given, Mapping):
-            raise errors.BadRequest(errors.INVALID_BODY, "createNew takes an object of attributes")
+            raise errors.BadRequest(errors.INVALID_BODY, Phrase("createNew takes an object of attributes"))
         body = self.converted(repository, given)
         owner = repository.owner
         if parent is None and owner is not None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from domain.odata.batch import json_format, multipart
 from domain.odata.message import JSON, ODataRequest, ODataResponse
 from foundation import errors
+from foundation.phrases import Phrase
 
 MAX_DEPTH = 1
 
@@ -21,14 +22,16 @@ MAX_DEPTH = 1
 def run(request: ODataRequest) -> ODataResponse:
     """Answer a batch. Raises BadRequest for one that cannot be read; failures of parts stand in their answers."""
     if request.depth >= MAX_DEPTH:
-        raise errors.BadRequest(errors.INVALID_BODY, "a batch may not contain a batch")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("a batch may not contain a batch"))
     if request.content_type == "multipart/mixed":
         response = multipart.run(request)
     elif request.content_type == JSON:
         response = json_format.run(request)
     else:
         raise errors.UnsupportedMediaType(
-            errors.UNSUPPORTED_MEDIA_TYPE, "multipart/mixed or application/json", request.content_type or "nothing"
+            errors.UNSUPPORTED_MEDIA_TYPE,
+            Phrase("multipart/mixed or application/json"),
+            request.content_type or Phrase("nothing"),
         )
     response.headers["Cache-Control"] = "no-store"
     return response

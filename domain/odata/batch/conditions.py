@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from foundation import errors
+from foundation.phrases import Phrase
 
 #: Parentheses and `not` inside one another.
 MAX_NESTING = 20
@@ -56,14 +57,18 @@ class _Reader:
     def _one(self) -> bool:
         self._depth += 1
         if self._depth > MAX_NESTING:
-            raise errors.BadRequest(errors.INVALID_BODY, f"if is nested deeper than {MAX_NESTING} levels", target="if")
+            raise errors.BadRequest(
+                errors.INVALID_BODY, Phrase("if is nested deeper than {0} levels", MAX_NESTING), target="if"
+            )
         try:
             if self._take("not"):
                 return not self._one()
             if self._take("("):
                 value = self._any()
                 if not self._take(")"):
-                    raise errors.BadRequest(errors.INVALID_BODY, f"a ) is missing in if: '{self._text}'", target="if")
+                    raise errors.BadRequest(
+                        errors.INVALID_BODY, Phrase("a ) is missing in if: '{0}'", self._text), target="if"
+                    )
                 return value
             if self._take("true"):
                 return True
@@ -79,7 +84,7 @@ class _Reader:
             raise self._unknown()
         if match["id"] not in self._succeeded:
             raise errors.BadRequest(
-                errors.INVALID_BODY, f"if names {match['id']}, which did not run before", target="if"
+                errors.INVALID_BODY, Phrase("if names {0}, which did not run before", match["id"]), target="if"
             )
         self._at = match.end()
         return self._succeeded[match["id"]]
@@ -94,5 +99,5 @@ class _Reader:
     def _unknown(self) -> errors.PlatformError:
         rest = self._text[self._at :].strip()
         if not rest:
-            return errors.BadRequest(errors.INVALID_BODY, f"if ends too early: '{self._text}'", target="if")
-        return errors.NotSupported(f"'{rest[:60]}' in the condition of a batch's request", target="if")
+            return errors.BadRequest(errors.INVALID_BODY, Phrase("if ends too early: '{0}'", self._text), target="if")
+        return errors.NotSupported(Phrase("'{0}' in the condition of a batch's request", rest[:60]), target="if")

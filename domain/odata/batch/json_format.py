@@ -16,6 +16,7 @@ from domain.odata.batch.runner import Runner, continue_on_error
 from domain.odata.body import parse_object
 from domain.odata.message import JSON, ODataRequest, ODataResponse
 from foundation import errors
+from foundation.phrases import Phrase
 
 
 def run(request: ODataRequest) -> ODataResponse:
@@ -23,7 +24,9 @@ def run(request: ODataRequest) -> ODataResponse:
     body = parse_object(request.body)
     requests = body.get("requests")
     if not isinstance(requests, list):
-        raise errors.BadRequest(errors.INVALID_BODY, "a JSON batch needs an array 'requests'", target="requests")
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Phrase("a JSON batch needs an array 'requests'"), target="requests"
+        )
     parts = [_part(entry, f"requests/{position}") for position, entry in enumerate(requests)]
     _check_names(parts)
     answers: list[dict[str, Any]] = []
@@ -36,30 +39,34 @@ def run(request: ODataRequest) -> ODataResponse:
 def _check_names(parts: list[Part]) -> None:
     ids = [part.id for part in parts]
     if len(set(ids)) != len(ids):
-        raise errors.BadRequest(errors.INVALID_BODY, "two requests of the batch have the same id", target="requests")
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Phrase("two requests of the batch have the same id"), target="requests"
+        )
     groups = [name for name, _ in groupby(part.group for part in parts) if name]
     for name in groups:
         if name in ids:
             raise errors.BadRequest(
-                errors.INVALID_BODY, f"'{name}' is a request and an atomicityGroup", target="requests"
+                errors.INVALID_BODY, Phrase("'{0}' is a request and an atomicityGroup", name), target="requests"
             )
         if groups.count(name) > 1:
             raise errors.BadRequest(
                 errors.INVALID_BODY,
-                f"the requests of atomicityGroup '{name}' do not stand side by side",
+                Phrase("the requests of atomicityGroup '{0}' do not stand side by side", name),
                 target="requests",
             )
 
 
 def _part(entry: Any, where: str) -> Part:
     if not isinstance(entry, dict):
-        raise errors.BadRequest(errors.INVALID_BODY, "a request of the batch must be an object", target=where)
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("a request of the batch must be an object"), target=where)
     missing = [name for name in ("id", "method", "url") if not isinstance(entry.get(name), str)]
     if missing:
-        raise errors.BadRequest(errors.INVALID_BODY, f"a request of the batch needs {', '.join(missing)}", target=where)
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Phrase("a request of the batch needs {0}", ", ".join(missing)), target=where
+        )
     headers = entry.get("headers") or {}
     if not isinstance(headers, dict):
-        raise errors.BadRequest(errors.INVALID_BODY, "headers must be an object", target=f"{where}/headers")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("headers must be an object"), target=f"{where}/headers")
     lowered = {str(name).lower(): str(value) for name, value in headers.items()}
     depends_on = entry.get("dependsOn") or []
     return Part(
@@ -83,14 +90,16 @@ def _body(body: Any, headers: dict[str, str], where: str) -> bytes:
         headers.setdefault("content-type", JSON)
         return _as_json(body)
     if not isinstance(body, str):
-        raise errors.BadRequest(errors.INVALID_BODY, f"a body of the type {media} must be a string", target=where)
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Phrase("a body of the type {0} must be a string", media), target=where
+        )
     if media.startswith("text/"):
         return body.encode()
     try:
         return base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as exc:
         raise errors.BadRequest(
-            errors.INVALID_BODY, f"a body of the type {media} must be base64url", target=where
+            errors.INVALID_BODY, Phrase("a body of the type {0} must be base64url", media), target=where
         ) from exc
 
 

@@ -11,6 +11,7 @@ from domain.odata.batch.parts import Done, Part
 from domain.odata.batch.runner import Runner, continue_on_error
 from domain.odata.message import ODataRequest, ODataResponse
 from foundation import errors
+from foundation.phrases import Phrase
 
 _BOUNDARY = re.compile(r"boundary=(?:\"(?P<quoted>[^\"]+)\"|(?P<plain>[^\s;]+))", re.IGNORECASE)
 _REQUEST_LINE = re.compile(r"(?P<method>[A-Z]+) (?P<url>\S+)(?: HTTP/\d\.\d)?", re.IGNORECASE)
@@ -45,7 +46,7 @@ def run(request: ODataRequest) -> ODataResponse:
 def _boundary(content_type: str) -> str:
     match = _BOUNDARY.search(content_type)
     if match is None:
-        raise errors.BadRequest(errors.INVALID_HEADER, "Content-Type", "multipart/mixed needs a boundary")
+        raise errors.BadRequest(errors.INVALID_HEADER, "Content-Type", Phrase("multipart/mixed needs a boundary"))
     return match["quoted"] or match["plain"]
 
 
@@ -55,7 +56,7 @@ def _split(body: bytes, boundary: str) -> Iterator[tuple[dict[str, str], bytes]]
     pieces = re.split(rb"(?:^|\r?\n)" + re.escape(delimiter) + rb"(?P<end>--)?[ \t]*(?:\r?\n|$)", body)
     # re.split gives text, group, text, group …; what stands before the first delimiter is preamble.
     if len(pieces) < 3:
-        raise errors.BadRequest(errors.INVALID_BODY, f"no part starts with --{boundary}")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("no part starts with --{0}", boundary))
     closed = False
     for index in range(1, len(pieces) - 1, 2):
         if pieces[index] is not None:
@@ -63,7 +64,7 @@ def _split(body: bytes, boundary: str) -> Iterator[tuple[dict[str, str], bytes]]
             break
         yield _headers_and_content(pieces[index + 1])
     if not closed:
-        raise errors.BadRequest(errors.INVALID_BODY, f"the closing --{boundary}-- is missing")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("the closing --{0}-- is missing", boundary))
 
 
 def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
@@ -74,7 +75,7 @@ def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
     for line in re.split(rb"\r?\n", separated[0]):
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon:
-            raise errors.BadRequest(errors.INVALID_BODY, f"'{line.decode('latin-1')[:60]}' is no header line")
+            raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' is no header line", line.decode("latin-1")[:60]))
         headers[name.strip().lower()] = value.strip()
     return headers, separated[1] if len(separated) > 1 else b""
 
@@ -82,11 +83,13 @@ def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
 def _http_part(headers: dict[str, str], content: bytes, group: str) -> Part:
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/http":
-        raise errors.BadRequest(errors.INVALID_BODY, f"a part of a batch is application/http, not {media or 'nothing'}")
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Phrase("a part of a batch is application/http, not {0}", media or Phrase("nothing"))
+        )
     first, _, rest = content.lstrip(b"\r\n").partition(b"\n")
     match = _REQUEST_LINE.fullmatch(first.strip().decode("latin-1"))
     if match is None:
-        raise errors.BadRequest(errors.INVALID_BODY, f"'{first.decode('latin-1')[:60]}' is no request line")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' is no request line", first.decode("latin-1")[:60]))
     stripped = rest.lstrip(b" \t")
     if stripped in (b"", b"\r\n", b"\n"):
         inner_headers: dict[str, str] = {}

@@ -17,6 +17,7 @@ from domain.odata.batch.parts import Done, Part
 from domain.odata.message import JSON, ODataRequest, ODataResponse
 from domain.odata.telling import tell
 from foundation import errors
+from foundation.phrases import Phrase
 from identity.preferences import parse_prefer
 
 MAX_PARTS = 1000
@@ -111,7 +112,7 @@ class Runner:
         ids = {service.transaction_id_of(self._asked(part)) for part in parts}
         if len(ids) > 1:
             raise errors.BadRequest(
-                errors.INVALID_HEADER, "TransactionId", "the parts of a group are in one transaction"
+                errors.INVALID_HEADER, "TransactionId", Phrase("the parts of a group are in one transaction")
             )
         (id,) = ids
         if id is None:
@@ -128,7 +129,7 @@ class Runner:
         """
         if culprit is None:
             return [Done(part, replace(failed)) for part in parts]
-        because = self._failure(_DependencyFailed(f"request {culprit.id} of the same atomicity group failed"))
+        because = self._failure(_DependencyFailed(Phrase("request {0} of the same atomicity group failed", culprit.id)))
         return [Done(part, failed if part is culprit else replace(because)) for part in parts]
 
     def _failure(self, error: Exception) -> ODataResponse:
@@ -144,15 +145,15 @@ class Runner:
         unknown = [id for id in before if id not in self.done]
         if unknown:
             raise errors.BadRequest(
-                errors.INVALID_BODY, f"dependsOn names {', '.join(unknown)}, which did not run before"
+                errors.INVALID_BODY, Phrase("dependsOn names {0}, which did not run before", ", ".join(unknown))
             )
         if part.condition is not None:
             if not holds(part.condition, {id: not done.failed for id, done in self.done.items()}):
-                raise _DependencyFailed(f"its condition does not hold: {part.condition}")
+                raise _DependencyFailed(Phrase("its condition does not hold: {0}", part.condition))
             return
         failed = [id for id in before if self.done[id].failed]
         if failed:
-            raise _DependencyFailed(f"a request it depends on failed: {', '.join(failed)}")
+            raise _DependencyFailed(Phrase("a request it depends on failed: {0}", ", ".join(failed)))
 
     def _asked(self, part: Part) -> ODataRequest:
         path, query = self._relative(part.url)
@@ -190,13 +191,13 @@ class Runner:
         try:
             split = urlsplit(url)
         except ValueError as exc:
-            raise errors.BadRequest(errors.INVALID_BODY, f"'{url}' is no URL: {exc}") from exc
+            raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' is no URL", url), info=str(exc)) from exc
         if (split.scheme or split.netloc) and split.netloc != root.netloc:
-            raise errors.BadRequest(errors.INVALID_BODY, f"{url} leads out of this service")
+            raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} leads out of this service", url))
         path = split.path
         if path.startswith("/"):
             if not path.startswith(root.path.rstrip("/")):
-                raise errors.BadRequest(errors.INVALID_BODY, f"{url} leads out of this service")
+                raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} leads out of this service", url))
             path = path[len(root.path.rstrip("/")) :]
         return path.strip("/"), split.query
 
@@ -216,9 +217,11 @@ def _answered(part: Part, respond: Callable[[], ODataResponse]) -> Done:
 
 def _check(parts: list[Part]) -> None:
     if len(parts) > MAX_PARTS:
-        raise errors.BadRequest(errors.INVALID_BODY, f"a batch has at most {MAX_PARTS} requests, not {len(parts)}")
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Phrase("a batch has at most {0} requests, not {1}", MAX_PARTS, len(parts))
+        )
     if any(part.group and part.method in ("GET", "HEAD") for part in parts):
-        raise errors.BadRequest(errors.INVALID_BODY, "a changeset or atomicity group holds no reading requests")
+        raise errors.BadRequest(errors.INVALID_BODY, Phrase("a changeset or atomicity group holds no reading requests"))
 
 
 def _groups(parts: list[Part]) -> Iterator[list[Part]]:

@@ -29,7 +29,7 @@ from domain.odata.syntax.ast import (
     Transformation,
 )
 from domain.odata.syntax.cursor import MAX_NESTING
-from domain.odata.syntax.errors import NotSupportedConstruct, ODataSyntaxError, ODataUrlError
+from domain.odata.syntax.errors import END_OF_TEXT, NotSupportedConstruct, ODataSyntaxError, ODataUrlError
 from domain.odata.syntax.functions import FUNCTIONS
 from domain.odata.syntax.options import OptionsParser
 from domain.odata.syntax.paths import resource_path
@@ -37,6 +37,7 @@ from domain.odata.syntax.percent import percent_decode
 from domain.odata.syntax.reading import read_whole
 from domain.odata.syntax.shape import lift_literals
 from domain.odata.syntax.uris import query_options, relative_uri
+from foundation.phrases import Phrase
 
 
 def parse_relative_uri(text: str, *, plus_is_space: bool = False) -> RelativeUri:
@@ -163,9 +164,9 @@ def parse_index(text: str) -> int:
 def _literal(parser: OptionsParser) -> Literal:
     node = parser.expression()
     if not isinstance(node, Literal) or parser.text[0] in " \t(":
-        parser.fail("a literal", at=0)
+        parser.fail(Phrase("a literal"), at=0)
     if parser.position != len(parser.text):
-        parser.fail("the end of the text")
+        parser.fail(END_OF_TEXT)
     return node
 
 

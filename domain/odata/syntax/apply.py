@@ -47,15 +47,20 @@ from domain.odata.syntax.ast import (
     TraverseTransformation,
     VariableStep,
 )
+from domain.odata.syntax.errors import LOGICAL_OPERATOR
 from domain.odata.syntax.expressions import ExpressionParser
 from domain.odata.syntax.literals import MAX_NUMBER_LENGTH
 from domain.odata.syntax.tokens import AT_NAME, DIGITS, DIRECTION, IDENTIFIER, NAME
+from foundation.phrases import Phrase
 
 _AS: Final = re.compile(r"[ \t]++as[ \t]++")
 _WITH: Final = re.compile(r"[ \t]++with[ \t]++")
 _FROM: Final = re.compile(r"[ \t]++from[ \t]++")
 _COMPUTE_AS: Final = re.compile(r"[ \t]++as[ \t]++", re.IGNORECASE)
 _COUNT_OF_ALL: Final = re.compile(r"\$count(?![(/])")
+_ALIAS: Final = Phrase("an alias")
+_COMPUTED_NAME: Final = Phrase("the name of a computed property")
+_QUALIFIER: Final = Phrase("the qualifier of a hierarchy")
 _CALL: Final = re.compile(r"(?:rollup|rolluprecursive)\(")
 
 SEQUENCE_LEVELS: Final = 3
@@ -102,7 +107,7 @@ class ApplyParser(ExpressionParser):
         for transformation in sequence:
             if isinstance(transformation, _NOT_PRESERVING):
                 self.refuse(
-                    "Only transformations that leave the instances as they are can stand here, such as filter.",
+                    Phrase("Only transformations that leave the instances as they are can stand here, such as filter."),
                     transformation.position,
                     ("filter", "search", "orderby", "top", "skip", "identity"),
                 )
@@ -121,10 +126,10 @@ class ApplyParser(ExpressionParser):
             return self._custom(name, at)
         reader = _TRANSFORMATIONS.get(name)
         if reader is None:
-            self.fail("a transformation such as filter, groupby, aggregate or compute", at=at)
+            self.fail(Phrase("a transformation such as filter, groupby, aggregate or compute"), at=at)
         self.open()
         transformation = reader(self, at)
-        self.close("','", "an operator such as eq or and")
+        self.close("','", LOGICAL_OPERATOR)
         return transformation
 
     def _custom(self, name: str, at: int) -> CustomTransformation:
@@ -135,7 +140,7 @@ class ApplyParser(ExpressionParser):
             self.fail("'('")
         arguments = self.suffix()
         if not isinstance(arguments, Arguments):
-            self.fail("named arguments", at=arguments_at)
+            self.fail(Phrase("named arguments"), at=arguments_at)
         return CustomTransformation(name, arguments.items, position=at)
 
     def _expand_group(self, at: int) -> ExpandGroupTransformation:
@@ -166,15 +171,15 @@ class ApplyParser(ExpressionParser):
         if method and operand == _COUNT_PATH:
             self.fail("'as'", at=at)
         if is_custom and (has_parentheses or not _is_plain_path(operand)):
-            self.fail("'with' and an aggregation method such as sum")
+            self.fail(Phrase("'with' and an aggregation method such as sum"))
         origins = []
         while from_match := self.take_match(_FROM):
             origins.append(self._origin(from_match.end(), needs_method=not is_custom))
         alias = ""
         if with_alias and self.take_match(_AS):
-            alias = self.identifier(IDENTIFIER, "an alias")
+            alias = self.identifier(IDENTIFIER, _ALIAS)
         elif with_alias and (origins or not is_custom):
-            self.fail("'with'" if not method else "'from'", "'as' and an alias")
+            self.fail("'with'" if not method else "'from'", Phrase("'as' and an alias"))
         self.height = height + 1
         return AggregateItem(operand, method, tuple(origins), alias, position=at)
 
@@ -189,7 +194,7 @@ class ApplyParser(ExpressionParser):
         at = self.position
         match = self.take_match(NAME)
         if match is None or not (match[0] in _METHODS or "." in match[0]):
-            self.fail("sum", "min", "max", "average", "countdistinct", "a method with namespace", at=at)
+            self.fail("sum", "min", "max", "average", "countdistinct", Phrase("a method with namespace"), at=at)
         return self.checked_name(match[0], at)
 
     def _origin(self, at: int, *, needs_method: bool) -> AggregateFrom:
@@ -198,7 +203,7 @@ class ApplyParser(ExpressionParser):
         if self.take_match(_WITH):
             method = self._method()
         elif needs_method:
-            self.fail("'with' and an aggregation method such as sum")
+            self.fail(Phrase("'with' and an aggregation method such as sum"))
         return AggregateFrom(properties, method, position=at)
 
     # --- paths of names only
@@ -217,7 +222,7 @@ class ApplyParser(ExpressionParser):
         at = self.position
         match = self.take_match(NAME)
         if match is None:
-            self.fail("a property")
+            self.fail(Phrase("a property"))
         return NameStep(self.checked_name(match[0], at), position=at)
 
     # --- groupby
@@ -243,10 +248,10 @@ class ApplyParser(ExpressionParser):
         """A path; or a platform function of one, so that one can group by yearmonth(Date)."""
         node = self.expression()
         if isinstance(node, FunctionCall) and self.text[at] != "(":
-            alias = self.identifier(IDENTIFIER, "an alias") if self.take_match(_AS) else ""
+            alias = self.identifier(IDENTIFIER, _ALIAS) if self.take_match(_AS) else ""
             return GroupingProperty(node, alias, position=at)
         if self.text[at] == "(" or not _is_plain_path(node):
-            self.fail("a property", "a path", "rollup(", at=at)
+            self.fail(Phrase("a property"), Phrase("a path"), "rollup(", at=at)
         return GroupingProperty(node, position=at)
 
     def _rollup(self, at: int) -> GroupingElement:
@@ -279,13 +284,13 @@ class ApplyParser(ExpressionParser):
         at = self.position
         expression = self.expression()
         if not self.take_match(_COMPUTE_AS):
-            self.fail("an operator such as add", "'as' and a name")
-        return ComputeItem(expression, self.identifier(IDENTIFIER, "the name of a computed property"), position=at)
+            self.fail(Phrase("an operator such as add"), Phrase("'as' and a name"))
+        return ComputeItem(expression, self.identifier(IDENTIFIER, _COMPUTED_NAME), position=at)
 
     def _alias(self) -> str:
         if not self.take_match(_AS):
-            self.fail("'as' and an alias")
-        return self.identifier(IDENTIFIER, "an alias")
+            self.fail(Phrase("'as' and an alias"))
+        return self.identifier(IDENTIFIER, _ALIAS)
 
     def _concat(self, at: int) -> Transformation:
         sequences = self.comma_list(self.transformations)
@@ -315,9 +320,9 @@ class ApplyParser(ExpressionParser):
         at = self.position
         match = self.take_match(DIGITS)
         if match is None:
-            self.fail("a number that is not negative")
+            self.fail(Phrase("a number that is not negative"))
         if len(match[0]) > MAX_NUMBER_LENGTH:
-            self.refuse(f"A number has at most {MAX_NUMBER_LENGTH} characters.", at)
+            self.refuse(Phrase("A number has at most {0} characters.", MAX_NUMBER_LENGTH), at)
         return Literal(LiteralKind.INTEGER, int(match[0]), match[0], position=at)
 
     def _top(self, at: int) -> Transformation:
@@ -346,7 +351,7 @@ class ApplyParser(ExpressionParser):
             path = self._plain_path()
             names = [step.name for step in path.steps if isinstance(step, NameStep)]
             if "." in names[0] or len(names) > 2:
-                self.fail("a property, perhaps with a type cast", at=at)
+                self.fail(Phrase("a property, perhaps with a type cast"), at=at)
             return path
         qualifier = self.checked_identifier(annotation[2], at) if annotation[2] else ""
         step = AnnotationStep(self.checked_name(annotation[1], at), qualifier, position=at)
@@ -372,9 +377,9 @@ class ApplyParser(ExpressionParser):
         at = self.position
         nodes = self.expression()
         if not (isinstance(nodes, Path) and nodes.steps[0] == VariableStep("$root") and self.text[at] == "$"):
-            self.fail("a path that begins with $root/", at=at)
+            self.fail(Phrase("a path that begins with $root/"), at=at)
         self.expect_comma()
-        qualifier = self.identifier(IDENTIFIER, "the qualifier of a hierarchy")
+        qualifier = self.identifier(IDENTIFIER, _QUALIFIER)
         self.expect_comma()
         return HierarchyReference(nodes, qualifier, self._plain_path(), position=at)
 
@@ -388,7 +393,7 @@ class ApplyParser(ExpressionParser):
             distance = int(str(self.count_literal().value))
             is_more = self.comma()
         if is_more and not self.take("keep start"):
-            self.fail("a number", "'keep start'") if distance is None else self.fail("'keep start'")
+            self.fail(Phrase("a number"), "'keep start'") if distance is None else self.fail("'keep start'")
         name: OneOf["ancestors", "descendants"] = (
             "ancestors" if self.text.startswith("ancestors", at) else "descendants"
         )

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn, TypeVar
 
-from domain.odata.syntax.errors import NotSupportedConstruct, ODataSyntaxError, found_at, one_of
+from domain.odata.syntax.errors import END_OF_TEXT, NotSupportedConstruct, ODataSyntaxError, found_at
 from domain.odata.syntax.tokens import SPACE, is_identifier, is_name
+from foundation.phrases import Phrase, one_of
 
 Item = TypeVar("Item")
 
@@ -32,21 +33,21 @@ class Cursor:
         self.depth = 0
         self.height = 0
         self.parts = 0
-        self.not_supported: tuple[str, int] | None = None
+        self.not_supported: tuple[Phrase, int] | None = None
 
     # --- failing
 
     def fail(self, *expected: str, at: int | None = None) -> NoReturn:
-        """Raise: expected one of these at the position."""
+        """Raise: expected one of these, each a phrase or a token of the grammar, at the position."""
         position = self.position if at is None else at
-        message = f"Expected {one_of(expected)}, found {found_at(self.text, position)}."
+        message = Phrase("Expected {0}, found {1}.", one_of(expected), found_at(self.text, position))
         raise ODataSyntaxError(message, self.text, position, expected)
 
-    def refuse(self, message: str, at: int, expected: Sequence[str] = ()) -> NoReturn:
+    def refuse(self, message: Phrase, at: int, expected: Sequence[str] = ()) -> NoReturn:
         """Raise with a message that says more than what was expected."""
         raise ODataSyntaxError(message, self.text, at, expected)
 
-    def note_not_supported(self, construct: str, at: int) -> None:
+    def note_not_supported(self, construct: Phrase, at: int) -> None:
         """Remember a construct that has no meaning here; it is reported only when all of the text is right."""
         if self.not_supported is None:
             self.not_supported = (construct, at)
@@ -55,7 +56,7 @@ class Cursor:
         """The text must end here, but for white space."""
         self.skip_space()
         if self.position != len(self.text):
-            self.fail(*expected, "the end of the text")
+            self.fail(*expected, END_OF_TEXT)
         if self.not_supported is not None:
             construct, at = self.not_supported
             raise NotSupportedConstruct(construct, self.text, at)
@@ -84,10 +85,10 @@ class Cursor:
             self.fail_size()
 
     def fail_size(self) -> NoReturn:
-        self.refuse(f"More than {MAX_PARTS} values, names and operators in one text.", self.position)
+        self.refuse(Phrase("More than {0} values, names and operators in one text.", MAX_PARTS), self.position)
 
     def fail_nesting(self) -> NoReturn:
-        self.refuse(f"Nested deeper than {MAX_NESTING} levels.", self.position)
+        self.refuse(Phrase("Nested deeper than {0} levels.", MAX_NESTING), self.position)
 
     # --- reading
 
@@ -156,7 +157,7 @@ class Cursor:
             self.skip_space()
             self.fail("','")
 
-    def identifier(self, pattern: re.Pattern[str], what: str) -> str:
+    def identifier(self, pattern: re.Pattern[str], what: Phrase) -> str:
         """An odataIdentifier."""
         at = self.position
         match = self.take_match(pattern)
@@ -175,4 +176,4 @@ class Cursor:
         return text
 
     def fail_name(self, at: int) -> NoReturn:
-        self.refuse("A name consists of letters, digits and underscores and has at most 128 characters.", at)
+        self.refuse(Phrase("A name consists of letters, digits and underscores and has at most 128 characters."), at)

@@ -7,10 +7,14 @@
     └── NotSupportedConstruct     it is, but has no meaning in any model here: construct   → 501
 
 Both are raised by the parser only; what names mean is checked later and fails with errors of its own.
+
+What they say are phrases, English that can be said in other languages.
 """
 
 from collections.abc import Sequence
 from typing import Final
+
+from foundation.phrases import Phrase
 
 EXCERPT_LENGTH: Final = 40
 """Characters of the text that a message quotes before and behind the position; the text may have a megabyte."""
@@ -23,16 +27,23 @@ class ODataUrlError(Exception):
     parsed by itself.
     """
 
-    def __init__(self, message: str, text: str, position: int, *, option: str = "") -> None:
+    def __init__(self, message: Phrase, text: str, position: int, *, option: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.text = text
         self.position = position
         self.option = option
 
+    @property
+    def located(self) -> Phrase:
+        """The message with its place in the text."""
+        found = excerpt(self.text, self.position)
+        if self.option:
+            return Phrase("{0}: {1} (position {2} in {3})", self.option, self.message, self.position, found)
+        return Phrase("{0} (position {1} in {2})", self.message, self.position, found)
+
     def __str__(self) -> str:
-        where = f"{self.option}: " if self.option else ""
-        return f"{where}{self.message} (position {self.position} in {excerpt(self.text, self.position)})"
+        return str(self.located)
 
 
 class ODataSyntaxError(ODataUrlError):
@@ -42,7 +53,7 @@ class ODataSyntaxError(ODataUrlError):
     """
 
     def __init__(
-        self, message: str, text: str, position: int, expected: Sequence[str] = (), *, option: str = ""
+        self, message: Phrase, text: str, position: int, expected: Sequence[str] = (), *, option: str = ""
     ) -> None:
         super().__init__(message, text, position, option=option)
         self.expected = tuple(expected)
@@ -51,8 +62,8 @@ class ODataSyntaxError(ODataUrlError):
 class NotSupportedConstruct(ODataUrlError):
     """The whole text follows the grammar, but uses a construct that means nothing here, such as geography."""
 
-    def __init__(self, construct: str, text: str, position: int, *, option: str = "") -> None:
-        super().__init__(f"{construct} are not supported.", text, position, option=option)
+    def __init__(self, construct: Phrase, text: str, position: int, *, option: str = "") -> None:
+        super().__init__(Phrase("{0} are not supported.", construct), text, position, option=option)
         self.construct = construct
 
 
@@ -66,15 +77,16 @@ def excerpt(text: str, position: int) -> str:
 def found_at(text: str, position: int) -> str:
     """What stands at position, as the end of a sentence: the end of the text, a word or a character."""
     if position >= len(text):
-        return "the end of the text"
+        return END_OF_TEXT
     end = position + 1
     if text[position].isalnum() or text[position] in "_$@":
         while end < len(text) and end - position < EXCERPT_LENGTH and (text[end].isalnum() or text[end] in "_."):
             end += 1
-    return f"'{text[position:end]}'" if text[position] not in " \t" else "white space"
+    return f"'{text[position:end]}'" if text[position] not in " \t" else Phrase("white space")
 
 
-def one_of(expected: Sequence[str]) -> str:
-    """``a, b or c``."""
-    *most, last = expected
-    return f"{', '.join(most)} or {last}" if most else last
+# What several modules expect. Those that are arguments where nothing is wrong are made once: reading shall not pay.
+END_OF_TEXT: Final = Phrase("the end of the text")
+END_OF_PATH: Final = Phrase("the end of the path")
+LOGICAL_OPERATOR: Final = Phrase("an operator such as eq or and")
+ENTITY_SET_NAME: Final = Phrase("the name of an entity set")

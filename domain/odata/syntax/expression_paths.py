@@ -32,6 +32,7 @@ from domain.odata.syntax.ast import (
     TypeName,
     VariableStep,
 )
+from domain.odata.syntax.errors import LOGICAL_OPERATOR
 from domain.odata.syntax.functions import FUNCTIONS, SPECIAL_FORMS, Function, names_near
 from domain.odata.syntax.search import SearchParser
 from domain.odata.syntax.tokens import (
@@ -44,9 +45,11 @@ from domain.odata.syntax.tokens import (
     TYPE_NAME,
     VARIABLE,
 )
+from foundation.phrases import Phrase, did_you_mean
 
 _NOT_IN_KEYS: Final = frozenset({LiteralKind.NULL, LiteralKind.BINARY, LiteralKind.GEOGRAPHY, LiteralKind.GEOMETRY})
-_STEP_EXPECTED: Final = "a property", "any", "all", "$count", "$filter"
+_LAMBDA_VARIABLE: Final = Phrase("the name of a lambda variable")
+_STEP_EXPECTED: Final = Phrase("a property"), "any", "all", "$count", "$filter"
 
 
 class PathParser(SearchParser):
@@ -85,7 +88,7 @@ class PathParser(SearchParser):
         at = self.position
         match = self.take_match(VARIABLE)
         if match is None:
-            self.fail("$it", "$this", "$root/", "$these/", "a property")
+            self.fail("$it", "$this", "$root/", "$these/", Phrase("a property"))
         if match[0] in ("$root", "$these") and self.peek() != "/":
             self.fail("'/'")
         return self._rest_of_path([VariableStep(match[0], position=at)], at, 1)
@@ -95,7 +98,7 @@ class PathParser(SearchParser):
         at = self.position
         match = self.take_match(AT_NAME)
         if match is None:
-            self.fail("the name of a parameter alias after '@'", at=at + 1)
+            self.fail(Phrase("the name of a parameter alias after '@'"), at=at + 1)
         if "." in match[1] or match[2]:
             return self._rest_of_path([self._annotation(match[1], match[2], at)], at, 1)
         name = self.checked_identifier(match[1], at)
@@ -130,7 +133,7 @@ class PathParser(SearchParser):
             case "@":
                 match = self.take_match(AT_NAME)
                 if match is None:
-                    self.fail("an annotation after '@'", at=at + 1)
+                    self.fail(Phrase("an annotation after '@'"), at=at + 1)
                 return self._annotation(match[1], match[2], at), 1
         name_match = self.take_match(NAME)
         if name_match is None:
@@ -158,7 +161,7 @@ class PathParser(SearchParser):
         self.skip_space()
         predicate = self.expression()
         height = self.height
-        self.close("an operator such as eq or and")
+        self.close(LOGICAL_OPERATOR)
         key = None
         if self.peek() == "(":
             key = self.suffix()
@@ -178,7 +181,7 @@ class PathParser(SearchParser):
             if name not in ("filter", "search"):
                 self.fail("$filter=", "$search=", at=option_at)
             if (name == "filter" and predicate is not None) or (name == "search" and search is not None):
-                self.refuse(f"The option ${name} is given twice.", option_at)
+                self.refuse(Phrase("The option ${0} is given twice.", name), option_at)
             if name == "filter":
                 predicate = self.expression()
                 height = self.height
@@ -195,13 +198,13 @@ class PathParser(SearchParser):
         self.open()
         if operator == "any" and self.take(")"):
             return LambdaStep("any", "", None, position=at), 1
-        variable = self.identifier(IDENTIFIER, "the name of a lambda variable")
+        variable = self.identifier(IDENTIFIER, _LAMBDA_VARIABLE)
         self.skip_space()
         self.expect(":")
         self.skip_space()
         predicate = self.expression()
         height = self.height
-        self.close("an operator such as eq or and")
+        self.close(LOGICAL_OPERATOR)
         return LambdaStep("any" if operator == "any" else "all", variable, predicate, position=at), height + 1
 
     # --- names with parentheses
@@ -220,7 +223,7 @@ class PathParser(SearchParser):
         if self.peek() != "(":
             return NameStep(name, (first,), position=at), height + 1
         if isinstance(first, Key):
-            self.fail("'/'", "an operator")
+            self.fail("'/'", Phrase("an operator"))
         second = self.suffix()
         height = max(height, self.height)
         return NameStep(name, (first, second), position=at), height + 1
@@ -252,7 +255,7 @@ class PathParser(SearchParser):
             item_at = self.position
             match = self.take_match(ARGUMENT_NAME)
             if match is None:
-                self.fail("a name and '='")
+                self.fail(Phrase("a name and '='"))
             name = self.checked_identifier(match[1], item_at)
             items.append(NamedArgument(name, self.argument_value(), position=item_at))
             height = max(height, self.height)
@@ -269,12 +272,13 @@ class PathParser(SearchParser):
     def _fail_call(self, name: str, name_at: int, value: Expression) -> None:
         """Parentheses with something that is no key: probably a call of a function that there is none of."""
         if self.peek() not in (")", ","):
-            self.fail("an operator such as eq or and", "')'")
+            self.fail(LOGICAL_OPERATOR, "')'")
         if not name:
-            self.fail("a key value", at=value.position)
+            self.fail(Phrase("a key value"), at=value.position)
         near = names_near(name)
-        hint = f" Did you mean {', '.join(near)}?" if near else ""
-        self.refuse(f"There is no function '{name[:80]}' with such arguments.{hint}", name_at, near)
+        self.refuse(
+            Phrase("There is no function '{0}' with such arguments.{1}", name[:80], did_you_mean(near)), name_at, near
+        )
 
     # --- calls with positional arguments
 
@@ -288,24 +292,25 @@ class PathParser(SearchParser):
             while self.comma():
                 arguments.append(self.expression())
                 height = max(height, self.height)
-        self.close("an operator such as eq or and", "','")
+        self.close(LOGICAL_OPERATOR, "','")
         self._check_arguments(function, arguments, at)
         if function.is_geo:
-            self.note_not_supported("Spatial functions", at)
+            self.note_not_supported(Phrase("Spatial functions"), at)
         self.raise_height(height + 1)
         return FunctionCall(function.name, tuple(arguments), position=at)
 
     def _check_arguments(self, function: Function, arguments: list[Expression], at: int) -> None:
         name, least, most, _ = function
         if not least <= len(arguments) <= most:
-            wanted = str(least) if least == most else f"{least} or {most}"
-            self.refuse(
-                f"The function {name} takes {wanted} argument{'' if wanted == '1' else 's'}, found {len(arguments)}.",
-                at,
-                (f"{name} with {wanted} arguments",),
+            wanted = str(least) if least == most else Phrase("{0} or {1}", least, most)
+            message = (
+                Phrase("The function {0} takes {1} argument, found {2}.", name, wanted, len(arguments))
+                if wanted == "1"
+                else Phrase("The function {0} takes {1} arguments, found {2}.", name, wanted, len(arguments))
             )
+            self.refuse(message, at, (f"{name} with {wanted} arguments",))
         if name == "isdefined" and not isinstance(arguments[0], Path | ParameterAlias):
-            self.fail("a path", at=arguments[0].position)
+            self.fail(Phrase("a path"), at=arguments[0].position)
 
     def _special_form(self, name: str, at: int) -> Expression:
         self.open()
@@ -327,7 +332,7 @@ class PathParser(SearchParser):
         at = self.position
         match = self.take_match(TYPE_NAME)
         if match is None:
-            self.fail("the name of a type")
+            self.fail(Phrase("the name of a type"))
         return TypeName(self.checked_name(match[1] or match[2], at), match[1] is not None, position=at)
 
     def _case(self, at: int) -> Case:
@@ -338,14 +343,14 @@ class PathParser(SearchParser):
             condition = self.expression(colon_follows=True)
             height = max(height, self.height)
             self.skip_space()
-            self.expect(":", "an operator such as eq or and")
+            self.expect(":", LOGICAL_OPERATOR)
             self.skip_space()
             value = self.expression()
             height = max(height, self.height)
             branches.append(CaseBranch(condition, value, position=branch_at))
             if not self.comma():
                 break
-        self.close("an operator such as eq or and", "','")
+        self.close(LOGICAL_OPERATOR, "','")
         self.raise_height(height + 2)
         return Case(tuple(branches), position=at)
 

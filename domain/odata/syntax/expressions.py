@@ -23,9 +23,11 @@ from domain.odata.syntax.ast import (
     ParameterAlias,
 )
 from domain.odata.syntax.cursor import MAX_NESTING, MAX_PARTS
+from domain.odata.syntax.errors import LOGICAL_OPERATOR
 from domain.odata.syntax.expression_paths import PathParser
 from domain.odata.syntax.literals import INFINITY, NAN
 from domain.odata.syntax.tokens import CLOCK, ENUM_MEMBERS, GUID, NAME, NOT, OPERATOR
+from foundation.phrases import Phrase
 
 # Section 5.1.1.17. "has" and "in" bind more tightly than the prefix operators and are handled where they stand.
 _PRECEDENCE: Final = {
@@ -52,8 +54,7 @@ _NOT_MARK: Final = Expression()
 _NEGATE_MARK: Final = Expression()
 """What operand() gives for a prefix operator; the operand comes next."""
 
-_OPERATOR_EXPECTED: Final = "an operator such as eq or and"
-_OPERAND_EXPECTED: Final = "a property", "a literal", "a function", "'('"
+_OPERAND_EXPECTED: Final = Phrase("a property"), Phrase("a literal"), Phrase("a function"), "'('"
 
 _LITERAL_NAMES: Final = {
     "null": (LiteralKind.NULL, None),
@@ -131,7 +132,7 @@ class ExpressionParser(PathParser):
             return None
         self.position = match.end()
         if not match[2] and self.peek() != "(":
-            self.fail(f"white space and an operand after '{match[1]}'")
+            self.fail(Phrase("white space and an operand after '{0}'", match[1]))
         return match[1].lower()
 
     def _reduce(self, chain: _Chain, coming: str) -> None:
@@ -195,7 +196,7 @@ class ExpressionParser(PathParser):
         node = self._operand()
         # In parentheses of its own, the node begins behind at.
         if node.position != at or not (isinstance(node, ParameterAlias) or _can_be_flags(node)):
-            self.fail("an enumeration member such as Namespace.Color'Red'", at=at)
+            self.fail(Phrase("an enumeration member such as Namespace.Color'Red'"), at=at)
         return node
 
     def _collection(self) -> Expression:
@@ -203,7 +204,7 @@ class ExpressionParser(PathParser):
         if self.peek() != "(":
             node = self._operand()
             if node is _NOT_MARK or node is _NEGATE_MARK:
-                self.fail("a list of values", "a path to a collection", at=at)
+                self.fail(Phrase("a list of values"), Phrase("a path to a collection"), at=at)
             return node
         self.position += 1
         self.skip_space()
@@ -217,7 +218,7 @@ class ExpressionParser(PathParser):
         first_at = self.position
         first = self.expression()
         if not isinstance(first, Literal) or first.position != first_at:
-            self.close(_OPERATOR_EXPECTED)
+            self.close(LOGICAL_OPERATOR)
             return first
         items = [first]
         while self.comma():
@@ -230,7 +231,7 @@ class ExpressionParser(PathParser):
         at = self.position
         node = self._operand()
         if not isinstance(node, Literal) or node.position != at:
-            self.fail("a literal", at=at)
+            self.fail(Phrase("a literal"), at=at)
         return node
 
     # --- operands: one method for each first character
@@ -303,7 +304,7 @@ class ExpressionParser(PathParser):
         self.position += 1
         self.skip_space()
         node = self.expression()
-        self.close(_OPERATOR_EXPECTED)
+        self.close(LOGICAL_OPERATOR)
         return node
 
     def _spaced(self) -> Expression:
@@ -360,7 +361,7 @@ class ExpressionParser(PathParser):
     def _member_of_object(self) -> ObjectMember:
         at = self.position
         if self.peek() != '"':
-            self.fail("a name in double quotes")
+            self.fail(Phrase("a name in double quotes"))
         name = self.json_string().value
         assert isinstance(name, str)
         self.skip_space()

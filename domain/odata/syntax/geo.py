@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from domain.odata.syntax.cursor import Cursor
+from foundation.phrases import Phrase
 
 _ANY_CASE: Final = re.ASCII | re.IGNORECASE
 _NUMBER: Final = r"(?:[+-]?+[0-9]++(?:\.[0-9]++)?+(?:e[+-]?+[0-9]++)?+|(?-i:NaN|-INF|INF))"
@@ -30,14 +31,14 @@ _SHAPE: Final = re.compile(
 def skip_geo_literal(cursor: Cursor) -> None:
     """Step over what stands between the quotes."""
     if not cursor.take_match(_PREFIX):
-        cursor.fail("'SRID=' with a number and ';'")
+        cursor.fail(Phrase("'SRID=' with a number and ';'"))
     _skip_shape(cursor)
 
 
 def _skip_shape(cursor: Cursor) -> None:
     if not cursor.take_match(_COLLECTION):
         if not cursor.take_match(_SHAPE):
-            cursor.fail("a spatial value such as Point(1 2)")
+            cursor.fail(Phrase("a spatial value such as Point(1 2)"))
         return
     cursor.enter()
     _skip_shape(cursor)

@@ -25,6 +25,7 @@ from domain.odata.syntax.ast import (
     Transformation,
 )
 from domain.odata.syntax.tokens import ALIAS_NAME, AT_NAME, IDENTIFIER, NAME, OPTION_NAME, PLAIN_ITEM
+from foundation.phrases import Phrase
 
 Item = TypeVar("Item")
 
@@ -36,6 +37,11 @@ _REF_OPTIONS: Final = _COUNT_OPTIONS | {"orderby", "skip", "top", "count"}
 _EXPAND_OPTIONS: Final = _REF_OPTIONS | {"select", "expand", "compute", "levels", "apply", "@"}
 _SELECT_OPTIONS: Final = _REF_OPTIONS | {"select", "compute", "@"}
 _STAR_OPTIONS: Final = frozenset({"levels"})
+
+_MEDIA_TYPE: Final = Phrase("a media type")
+_NUMBER: Final = Phrase("a number")
+_PARAMETER_NAME: Final = Phrase("the name of a parameter")
+_VERSION: Final = Phrase("a version")
 
 _FORMAT: Final = re.compile(r"(?:atom|json|xml|[^/?#\[\]]++/[^/?#\[\]]++)", re.IGNORECASE)
 _SCHEMA_VERSION: Final = re.compile(r"\*|[A-Za-z0-9._~-]++")
@@ -93,22 +99,22 @@ class OptionsParser(ApplyParser):
         self.skip_space()
         match = self.take_match(_LEVELS)
         if match is None:
-            self.fail("a number from 1", "max")
+            self.fail(Phrase("a number from 1"), "max")
         return int(match[1]) if match[1] else "max"
 
     def format(self) -> str:
-        return self._whole(_FORMAT, "atom", "json", "xml", "a media type")
+        return self._whole(_FORMAT, "atom", "json", "xml", _MEDIA_TYPE)
 
     def schema_version(self) -> str:
-        return self._whole(_SCHEMA_VERSION, "'*'", "a version")
+        return self._whole(_SCHEMA_VERSION, "'*'", _VERSION)
 
     def index(self) -> int:
-        return int(self._whole(_INDEX, "a number"))
+        return int(self._whole(_INDEX, _NUMBER))
 
     def opaque(self) -> str:
         """A token of the service's own making, or an id."""
         if not self.text:
-            self.fail("a value")
+            self.fail(Phrase("a value"))
         self.position = len(self.text)
         return self.text
 
@@ -140,7 +146,7 @@ class OptionsParser(ApplyParser):
             steps.append(step)
             if isinstance(step, AllOperationsStep):
                 if len(steps) > 1:
-                    self.fail("a property", at=step.position)
+                    self.fail(Phrase("a property"), at=step.position)
                 break
             if not self.take("/"):
                 break
@@ -156,7 +162,7 @@ class OptionsParser(ApplyParser):
             return self._annotation_step(at)
         match = self.take_match(NAME)
         if match is None:
-            self.fail("a property", "'*'")
+            self.fail(Phrase("a property"), "'*'")
         name = self.checked_name(match[0], at)
         if self.take(".*"):
             return AllOperationsStep(name, position=at)
@@ -166,14 +172,14 @@ class OptionsParser(ApplyParser):
         """Nested options, or the parameter names of a function overload; those have no "=" behind them."""
         if len(steps) <= 2 and isinstance(steps[0], NameStep) and _OPERATION_PARAMETERS.match(self.text, self.position):
             self.open()
-            names = [self.identifier(IDENTIFIER, "the name of a parameter")]
+            names = [self.identifier(IDENTIFIER, _PARAMETER_NAME)]
             while self.comma():
-                names.append(self.identifier(IDENTIFIER, "the name of a parameter"))
+                names.append(self.identifier(IDENTIFIER, _PARAMETER_NAME))
             self.close("','")
             return SelectItem(tuple(steps), parameters=tuple(names), position=at)
         last = steps[-1]
         if isinstance(last, NameStep) and "." in last.name and len(steps) == 1:
-            self.fail("','", "the name of a parameter")
+            self.fail("','", _PARAMETER_NAME)
         return SelectItem(tuple(steps), self.nested_options(_SELECT_OPTIONS), position=at)
 
     def _check_casts(self, steps: list[Step]) -> None:
@@ -183,12 +189,12 @@ class OptionsParser(ApplyParser):
         is_cast = [isinstance(step, NameStep) and "." in step.name for step in steps]
         for index in range(1, len(steps)):
             if is_cast[index] and is_cast[index - 1]:
-                self.fail("a property", at=steps[index].position)
+                self.fail(Phrase("a property"), at=steps[index].position)
 
     def _annotation_step(self, at: int) -> AnnotationStep:
         match = self.take_match(AT_NAME)
         if match is None:
-            self.fail("the name of an annotation after '@'", at=at + 1)
+            self.fail(Phrase("the name of an annotation after '@'"), at=at + 1)
         qualifier = self.checked_identifier(match[2], at) if match[2] else ""
         return AnnotationStep(self.checked_name(match[1], at), qualifier, position=at)
 
@@ -198,7 +204,7 @@ class OptionsParser(ApplyParser):
         """Rule expandItem."""
         at = self.position
         if self.take("$value"):
-            self.note_not_supported("Media streams", at)
+            self.note_not_supported(Phrase("Media streams"), at)
             return ExpandItem((), ExpandKind.VALUE, position=at)
         steps: list[Step] = []
         kind = ExpandKind.ENTITIES
@@ -223,7 +229,7 @@ class OptionsParser(ApplyParser):
             return self._annotation_step(at)
         match = self.take_match(NAME)
         if match is None:
-            self.fail("a navigation property", "'*'", "$ref", "$count")
+            self.fail(Phrase("a navigation property"), "'*'", "$ref", "$count")
         return NameStep(self.checked_name(match[0], at), position=at)
 
     def _expand_tail(self, steps: list[Step], kind: ExpandKind, at: int) -> ExpandItem:
@@ -241,7 +247,7 @@ class OptionsParser(ApplyParser):
         if not (isinstance(last, NameStep) and "." in last.name):
             return
         if before is None or (isinstance(before, NameStep) and "." in before.name):
-            self.fail("'/' and a navigation property")
+            self.fail(Phrase("'/' and a navigation property"))
 
     # --- nested options
 
@@ -267,7 +273,7 @@ class OptionsParser(ApplyParser):
         if self.peek() == "@" and "@" in allowed:
             match = self.take_match(ALIAS_NAME)
             if match is None:
-                self.fail("the name of a parameter alias and '='", at=at + 1)
+                self.fail(Phrase("the name of a parameter alias and '='"), at=at + 1)
             self.add_alias(aliases, match[1], at)
             return
         match = self.take_match(OPTION_NAME)
@@ -275,14 +281,14 @@ class OptionsParser(ApplyParser):
         if name not in allowed:
             self.fail(*(f"${option}=" for option in sorted(allowed - {"@"})), at=at)
         if name in found:
-            self.refuse(f"The option ${name} is given twice.", at)
+            self.refuse(Phrase("The option ${0} is given twice.", name), at)
         found[name] = NESTED_READERS[name](self)
 
     def add_alias(self, aliases: dict[str, AliasValue], name: str, at: int) -> None:
         """Read the value of a parameter alias; each name has one value."""
         self.checked_identifier(name, at)
         if name in aliases:
-            self.refuse(f"The parameter alias @{name} is given twice.", at)
+            self.refuse(Phrase("The parameter alias @{0} is given twice.", name), at)
         aliases[name] = AliasValue(name, self.parameter_value(), position=at)
 
 

@@ -23,10 +23,11 @@ from domain.odata.syntax.ast import (
     ResourcePath,
     Segment,
 )
-from domain.odata.syntax.errors import ODataSyntaxError
+from domain.odata.syntax.errors import END_OF_PATH, ENTITY_SET_NAME, LOGICAL_OPERATOR, ODataSyntaxError
 from domain.odata.syntax.options import OptionsParser
 from domain.odata.syntax.percent import percent_decode
 from domain.odata.syntax.tokens import IDENTIFIER, NAME
+from foundation.phrases import Phrase
 
 KeywordName = OneOf["$count", "$ref", "$value", "$each", "$query", "$all", "$batch", "$entity", "$metadata"]
 
@@ -49,7 +50,7 @@ def resource_path(raw: str) -> ResourcePath:
     if not raw:
         return ResourcePath(())
     if raw.count("/") >= MAX_SEGMENTS:
-        raise ODataSyntaxError(f"More than {MAX_SEGMENTS} segments in a path.", raw, 0)
+        raise ODataSyntaxError(Phrase("More than {0} segments in a path.", MAX_SEGMENTS), raw, 0)
     parts = raw.split("/")
     segments: list[Segment] = []
     if "%" not in raw and "$" not in raw and raw.isascii():
@@ -93,7 +94,7 @@ class _PathParser(OptionsParser):
         at = self.position
         node = super().expression(colon_follows=colon_follows)
         if self._in_segment_parentheses and not (isinstance(node, Literal | ParameterAlias) and node.position == at):
-            self.fail("a literal", "a parameter alias", at=at)
+            self.fail(Phrase("a literal"), Phrase("a parameter alias"), at=at)
         return node
 
 
@@ -134,13 +135,13 @@ class _PathReader:
 
     def _fail_at_end(self, end: int) -> NoReturn:
         if self.parser.position > end:
-            raise ODataSyntaxError("A slash inside a segment is written %2F.", self.text, end, ("%2F",))
-        self.parser.fail("'/'", "the end of the path")
+            raise ODataSyntaxError(Phrase("A slash inside a segment is written %2F."), self.text, end, ("%2F",))
+        self.parser.fail("'/'", END_OF_PATH)
 
     def _segment(self, start: int, end: int) -> Segment:
         text = self.text[start:end]
         if not text:
-            self.parser.refuse("A segment of the path is empty.", start, ("a name",))
+            self.parser.refuse(Phrase("A segment of the path is empty."), start, ("a name",))
         if text.startswith("$"):
             return self._dollar_segment(text, start)
         match = NAME.match(self.text, start, end)
@@ -154,19 +155,19 @@ class _PathReader:
         last = self.segments[-1] if self.segments else None
         if isinstance(last, KeywordSegment):
             if last.name in _LAST_KEYWORDS:
-                self.parser.refuse(f"Nothing can follow {last.name}.", at, ("the end of the path",))
+                self.parser.refuse(Phrase("Nothing can follow {0}.", last.name), at, ("the end of the path",))
             if last.name in _FIRST_KEYWORDS and not (isinstance(segment, NameSegment) and not segment.suffixes):
-                self.parser.fail("the name of a type", at=at)
+                self.parser.fail(Phrase("the name of a type"), at=at)
             if last.name == "$each" and not isinstance(segment, NameSegment):
-                self.parser.fail("the name of an operation", at=at)
+                self.parser.fail(Phrase("the name of an operation"), at=at)
         if len(self.segments) == 2 and _is_keyword(self.segments[0], "$all", "$entity"):
-            self.parser.fail("the end of the path", at=at)
+            self.parser.fail(END_OF_PATH, at=at)
         if isinstance(last, CrossjoinSegment) and not _is_keyword(segment, "$query"):
-            self.parser.fail("$query", "the end of the path", at=at)
+            self.parser.fail("$query", END_OF_PATH, at=at)
         if last is None and isinstance(segment, NameSegment) and "." in segment.name:
-            self.parser.fail("the name of an entity set, singleton or operation without namespace", at=at)
+            self.parser.fail(Phrase("the name of an entity set, singleton or operation without namespace"), at=at)
         if isinstance(segment, LiteralSegment) and _is_keyed(last):
-            self.parser.fail("a name", at=at)
+            self.parser.fail(Phrase("a name"), at=at)
 
     def _name_segment(self, match: re.Match[str], start: int) -> NameSegment:
         parser = self.parser
@@ -180,7 +181,7 @@ class _PathReader:
     def _literal_segment(self, text: str, start: int, end: int) -> LiteralSegment:
         """A key as segment, or an ordinal. With parentheses it is rather a mistake in a name."""
         if not self.segments or "(" in text or ")" in text:
-            self.parser.fail("a name", at=start)
+            self.parser.fail(Phrase("a name"), at=start)
         self.parser.position = end
         return LiteralSegment(text, position=start)
 
@@ -199,27 +200,27 @@ class _PathReader:
 
     def _fail_keyword(self, start: int) -> NoReturn:
         if self.segments:
-            self.parser.fail(*sorted(_LATER_KEYWORDS), "$filter(", "a name", at=start)
-        self.parser.fail("the name of an entity set", *sorted(_FIRST_KEYWORDS), "$crossjoin(", at=start)
+            self.parser.fail(*sorted(_LATER_KEYWORDS), "$filter(", Phrase("a name"), at=start)
+        self.parser.fail(ENTITY_SET_NAME, *sorted(_FIRST_KEYWORDS), "$crossjoin(", at=start)
 
     def _filter_segment(self, start: int) -> FilterSegment:
         if not self.segments:
-            self.parser.fail("the name of an entity set", at=start)
+            self.parser.fail(ENTITY_SET_NAME, at=start)
         parser = self.parser
         parser.position = start + len("$filter(")
         parser.skip_space()
         predicate = parser.expression()
-        parser.close("an operator such as eq or and")
+        parser.close(LOGICAL_OPERATOR)
         key = parser.segment_suffix() if parser.peek() == "(" else None
         return FilterSegment(predicate, key, position=start)
 
     def _crossjoin_segment(self, start: int) -> CrossjoinSegment:
         if self.segments:
-            self.parser.refuse("$crossjoin stands at the beginning of a path.", start)
+            self.parser.refuse(Phrase("$crossjoin stands at the beginning of a path."), start)
         parser = self.parser
         parser.position = start + len("$crossjoin(")
         parser.skip_space()
-        names = parser.comma_list(lambda: parser.identifier(IDENTIFIER, "the name of an entity set"))
+        names = parser.comma_list(lambda: parser.identifier(IDENTIFIER, ENTITY_SET_NAME))
         parser.close("','")
         return CrossjoinSegment(names, position=start)
 

@@ -5,6 +5,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from domain.odata.syntax.errors import ODataSyntaxError
+from foundation.phrases import Phrase
 
 _BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -19,7 +20,7 @@ def percent_decode(raw: str, *, plus_is_space: bool = False) -> str:
         raw = raw.replace("+", " ")
     text = raw if raw.isascii() and "%" not in raw else _decoded(raw)
     if "\x00" in text:
-        raise ODataSyntaxError("The character NUL is not allowed.", text, text.index("\x00"))
+        raise ODataSyntaxError(Phrase("The character NUL is not allowed."), text, text.index("\x00"))
     return text
 
 
@@ -27,7 +28,7 @@ def _decoded(raw: str) -> str:
     broken = _BROKEN.search(raw)
     if broken is not None:
         raise ODataSyntaxError(
-            "A percent sign must be followed by two hexadecimal digits; itself it is written %25.",
+            Phrase("A percent sign must be followed by two hexadecimal digits; itself it is written %25."),
             raw,
             broken.start(),
             ("two hexadecimal digits",),
@@ -35,6 +36,6 @@ def _decoded(raw: str) -> str:
     try:
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError as error:
-        raise ODataSyntaxError("The percent-encoded bytes are not UTF-8.", raw, raw.index("%")) from error
+        raise ODataSyntaxError(Phrase("The percent-encoded bytes are not UTF-8."), raw, raw.index("%")) from error
     except UnicodeEncodeError as error:
-        raise ODataSyntaxError("The text holds half of a surrogate pair.", raw, error.start) from error
+        raise ODataSyntaxError(Phrase("The text holds half of a surrogate pair."), raw, error.start) from error

@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from domain.odata.syntax.errors import ODataSyntaxError, ODataUrlError
+from domain.odata.syntax.errors import LOGICAL_OPERATOR, ODataSyntaxError, ODataUrlError
 from domain.odata.syntax.options import OptionsParser
+from foundation.phrases import Phrase
 
 Result = TypeVar("Result")
 
-_OPERATOR: Final = "an operator such as eq or and"
 _BEHIND: Final[dict[Callable[[OptionsParser], object], tuple[str, ...]]] = {
     OptionsParser.compute: ("','",),
     OptionsParser.expand: ("','",),
-    OptionsParser.filter: (_OPERATOR,),
-    OptionsParser.orderby: (_OPERATOR, "asc", "desc", "','"),
-    OptionsParser.parameter_value: (_OPERATOR,),
+    OptionsParser.filter: (LOGICAL_OPERATOR,),
+    OptionsParser.orderby: (LOGICAL_OPERATOR, "asc", "desc", "','"),
+    OptionsParser.parameter_value: (LOGICAL_OPERATOR,),
     OptionsParser.search: ("AND", "OR"),
     OptionsParser.select: ("','",),
 }
@@ -32,5 +32,5 @@ def read_whole(text: str, reader: Callable[[OptionsParser], Result], *, option: 
         raise
     except RecursionError:
         # Only where the caller stands deep in the stack itself: the bound on nesting comes first otherwise.
-        raise ODataSyntaxError("Nested too deep.", text, parser.position, option=option) from None
+        raise ODataSyntaxError(Phrase("Nested too deep."), text, parser.position, option=option) from None
     return result

@@ -6,8 +6,10 @@ from typing import Final
 from domain.odata.syntax.ast import Literal, LiteralKind, SearchExpression, SearchLogical, SearchNot, SearchTerm
 from domain.odata.syntax.literals import LiteralParser
 from domain.odata.syntax.tokens import ENCODED_SEMICOLON, SEARCH_PHRASE, SEARCH_WORD, STRING
+from foundation.phrases import Phrase
 
 # AND, OR and NOT are operators, in capitals only, where an operand follows; anywhere else they are words.
+_WORD: Final = Phrase("a word")
 _NOT: Final = re.compile(r"NOT[ \t]++(?=[^ \t);])")
 _JOIN: Final = re.compile(r"[ \t]++(?:(AND|OR)[ \t]++)?(?=[^ \t);])")
 
@@ -28,7 +30,7 @@ class SearchParser(LiteralParser):
         at = self.position
         match = STRING.match(self.text, at)
         if match is None:
-            self.refuse("The search phrase has no closing single quote.", at, ("a single quote",))
+            self.refuse(Phrase("The search phrase has no closing single quote."), at, ("a single quote",))
         self.position = match.end()
         return self._term(match[1].replace("''", "'"), match[0], at, is_phrase=True)
 
@@ -58,13 +60,13 @@ class SearchParser(LiteralParser):
         if self.take("("):
             self.skip_space()
             inner = self._alternatives()
-            self.close("AND", "OR", "a word")
+            self.close("AND", "OR", _WORD)
             return inner
         if phrase := self.take_match(SEARCH_PHRASE):
             return self._term(phrase[1], phrase[0], at, is_phrase=True)
         word = self.take_match(SEARCH_WORD)
         if word is None:
-            self.fail("a word", 'a "phrase"', "NOT", "'('")
+            self.fail(_WORD, Phrase('a "phrase"'), "NOT", "'('")
         return self._term(word[0], word[0], at, is_phrase=False)
 
     def _term(self, value: str, text: str, at: int, *, is_phrase: bool) -> SearchTerm:

@@ -20,6 +20,7 @@ from domain.odata.syntax.paths import resource_path
 from domain.odata.syntax.percent import percent_decode
 from domain.odata.syntax.reading import read_whole
 from domain.odata.syntax.tokens import ENCODED_SEMICOLON, IDENTIFIER, is_identifier
+from foundation.phrases import Phrase, did_you_mean
 
 MAX_OPTIONS: Final = 1000
 
@@ -57,7 +58,7 @@ def query_options(raw: str, *, plus_is_space: bool = False) -> QueryOptions:
     aliases: dict[str, AliasValue] = {}
     custom: list[tuple[str, str]] = []
     if raw.count("&") >= MAX_OPTIONS:
-        raise ODataSyntaxError(f"More than {MAX_OPTIONS} query options.", raw, 0)
+        raise ODataSyntaxError(Phrase("More than {0} query options.", MAX_OPTIONS), raw, 0)
     if raw:
         for part in raw.split("&"):
             raw_name, equals, raw_value = part.partition("=")
@@ -83,7 +84,10 @@ def _append_group_expansions(found: dict[str, Any]) -> None:
         return
     if "apply" not in found:
         raise ODataSyntaxError(
-            "expandgroup expands what $apply has grouped by, and there is no $apply.", "", 0, option=_EXPAND_GROUP
+            Phrase("expandgroup expands what $apply has grouped by, and there is no $apply."),
+            "",
+            0,
+            option=_EXPAND_GROUP,
         )
     found["apply"] = (*found["apply"], ExpandGroupTransformation(items))
 
@@ -101,7 +105,7 @@ def _read_option(
     reader = OptionsParser.expand if key == _EXPAND_GROUP else _READERS.get(key)
     if reader is not None:
         if key in found:
-            raise ODataSyntaxError(f"The option ${key} is given twice.", value, 0, option=name)
+            raise ODataSyntaxError(Phrase("The option ${0} is given twice.", key), value, 0, option=name)
         found[key] = read_whole(value, reader, option=key if key == _EXPAND_GROUP else f"${key}")
     elif name.startswith("@"):
         _read_alias(name[1:], value, aliases)
@@ -109,25 +113,28 @@ def _read_option(
         _refuse_option(name, key)
     elif name or equals:
         if not name:
-            raise ODataSyntaxError("A query option has no name.", f"={value}", 0, ("the name of an option",))
+            raise ODataSyntaxError(Phrase("A query option has no name."), f"={value}", 0, ("the name of an option",))
         custom.append((name, value))
 
 
 def _read_alias(name: str, value: str, aliases: dict[str, AliasValue]) -> None:
     match = IDENTIFIER.fullmatch(name)
     if match is None or not is_identifier(name):
-        raise ODataSyntaxError("This is not the name of a parameter alias.", f"@{name}", 1, ("an identifier",))
+        raise ODataSyntaxError(Phrase("This is not the name of a parameter alias."), f"@{name}", 1, ("an identifier",))
     if name in aliases:
-        raise ODataSyntaxError(f"The parameter alias @{name} is given twice.", value, 0, option=f"@{name}")
+        raise ODataSyntaxError(Phrase("The parameter alias @{0} is given twice.", name), value, 0, option=f"@{name}")
     aliases[name] = AliasValue(name, read_whole(value, OptionsParser.parameter_value, option=f"@{name}"))
 
 
 def _refuse_option(name: str, key: str) -> None:
     if key == "levels":
-        raise ODataSyntaxError("The option $levels stands inside $expand only: $expand=Nav($levels=2).", name, 0)
+        raise ODataSyntaxError(
+            Phrase("The option $levels stands inside $expand only: $expand=Nav($levels=2)."), name, 0
+        )
     near = [f"${option}" for option in get_close_matches(key[:64], _READERS, n=3, cutoff=0.7)]
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
-    raise ODataSyntaxError(f"There is no system query option '{name[:80]}'.{hint}", name, 0, near)
+    raise ODataSyntaxError(
+        Phrase("There is no system query option '{0}'.{1}", name[:80], did_you_mean(near)), name, 0, near
+    )
 
 
 def relative_uri(text: str, *, plus_is_space: bool = False) -> RelativeUri:
@@ -138,11 +145,11 @@ def relative_uri(text: str, *, plus_is_space: bool = False) -> RelativeUri:
     options = query_options(raw_query, plus_is_space=plus_is_space)
     keyword = _leading_keyword(path)
     if hash_sign and keyword != "$metadata":
-        raise ODataSyntaxError("Only $metadata may be followed by a fragment.", text, len(rest))
+        raise ODataSyntaxError(Phrase("Only $metadata may be followed by a fragment."), text, len(rest))
     if keyword in _OPTIONS_OF:
         _check_options(keyword, options, raw_query, has_type=len(path.segments) > 1)
     if keyword == "$entity" and options.id is None:
-        raise ODataSyntaxError("$entity needs the option $id.", text, len(text), ("$id=",))
+        raise ODataSyntaxError(Phrase("$entity needs the option $id."), text, len(text), ("$id=",))
     return RelativeUri(path, options, fragment if hash_sign else None)
 
 
@@ -156,4 +163,4 @@ def _check_options(keyword: str, options: QueryOptions, raw_query: str, *, has_t
     allowed = _OPTIONS_OF[keyword] | (_OPTIONS_BEHIND_A_TYPE if has_type else frozenset())
     for name in sorted(_READERS.keys() - allowed):
         if getattr(options, name) not in (None, ()):
-            raise ODataSyntaxError(f"The option ${name} does not go with {keyword}.", raw_query, 0)
+            raise ODataSyntaxError(Phrase("The option ${0} does not go with {1}.", name, keyword), raw_query, 0)

@@ -10,6 +10,7 @@ from domain.dataset.transactions import TransactionDataset
 from domain.model.repository import Repository
 from domain.odata.operations import OperationCall, check_arguments, operations
 from foundation import errors
+from foundation.phrases import Phrase
 from scripts.bridge import loading
 from scripts.bridge.frames import value_of
 from scripts.bridge.registry import Answer, host_call
@@ -80,7 +81,7 @@ def delete_child(bridge: Bridge, handle: Any, name: str, child: Any) -> Answer:
     id = bridge.writer.entity_id(child)
     found = next((record for record in bridge.dataset.children(parent, name) if record.id == id), None)
     if found is None:
-        raise errors.BadRequest(errors.INVALID_REFERENCE, name, id, "member of the collection", target=name)
+        raise errors.BadRequest(errors.INVALID_REFERENCE, name, id, Phrase("member of the collection"), target=name)
     bridge.writer.delete(found)
     return bridge.changed()
 
@@ -135,7 +136,7 @@ def transaction(bridge: Bridge, verb: str) -> Answer:
     """`begin` and `rollback` discard what is pending, `commit` writes it (spec 03, 3.3)."""
     if not bridge.transactions:
         raise errors.Refused(
-            errors.VALIDATION_FAILED, "the script of a rule cannot end the transaction that it runs in"
+            errors.VALIDATION_FAILED, Phrase("the script of a rule cannot end the transaction that it runs in")
         )
     dataset = bridge.dataset
     if verb == "commit":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from foundation import errors
 from foundation.guids import is_guid
+from foundation.phrases import Phrase
 from scripts.bridge import loading, queries
 from scripts.bridge.registry import Answer, host_call
 from scripts.bridge.writing import repository_named
@@ -29,7 +30,7 @@ def query(bridge: Bridge, name: str, filter: Any, options: Any) -> Answer:
     limit = queries.fetch_limit(chosen.get("fetch"))
     records = loading.query(bridge.dataset, repository, text, queries.order_text(chosen.get("orderBy")), limit)
     if len(records) > queries.MAX_ROWS:
-        raise errors.Refused(errors.SCRIPT_LIMIT, f"rows ({queries.MAX_ROWS})")
+        raise errors.Refused(errors.SCRIPT_LIMIT, Phrase("rows ({0})", queries.MAX_ROWS))
     return bridge.listed(records)
 
 
@@ -38,7 +39,7 @@ def get(bridge: Bridge, name: str, ids: list[Any]) -> Answer:
     repository = repository_named(name)
     wanted: list[str] = []
     if len(ids) > queries.MAX_ROWS:
-        raise errors.Refused(errors.SCRIPT_LIMIT, f"rows ({queries.MAX_ROWS})")
+        raise errors.Refused(errors.SCRIPT_LIMIT, Phrase("rows ({0})", queries.MAX_ROWS))
     for given in ids:
         id = bridge.writer.entity_id(given) or (given.strip() if isinstance(given, str) else "")
         if not is_guid(id):

@@ -1,0 +1,22 @@
+"""Texts that libraries show in our pages and bring no translation of: for the catalogues only, nothing runs here."""
+
+from django.utils.translation import gettext_noop as _
+
+#: Django's admin has no Bulgarian for these; they are read out by screen readers.
+ADMIN = (_("Model name"), _("Add link"), _("Change or view list link"))
+#: Fields of django-q2's tasks.
+TASKS = (
+    _("32-character task identifier."),
+    _("Optional human-readable name for lookup and display."),
+    _("Dotted import path to the callable, e.g. myapp.tasks.job."),
+    _("Optional dotted path to a callback that receives the task result."),
+    _("Pickled positional arguments (tuple)."),
+    _("Pickled keyword arguments (dict)."),
+    _("Pickled return value or error payload."),
+    _("Optional group id to aggregate related tasks."),
+    _("Name of the cluster that executed this task."),
+    _("When the worker started executing the task."),
+    _("When the worker finished (success or failure)."),
+    _("False if the task raised an exception or timed out."),
+    _("How many times execution was attempted."),
+)
