@@ -106,7 +106,7 @@ def compile_template(repository: Repository[Any], source: str, *, events: Iterab
     try:
         parsed = interpolation.parse(source)
     except TemplateError as exc:
-        raise InvalidTemplate(source, [str(exc)]) from exc
+        raise InvalidTemplate(source, [errors.reason(exc)]) from exc
     parts: list[str | _Slot] = []
     problems: list[str] = []
     quoted = False
