@@ -23,7 +23,17 @@ from identity.preferences import parse_prefer
 MAX_PARTS = 1000
 #: Headers of the batch itself that say nothing about its parts.
 _OWN_HEADERS = frozenset(
-    {"content-type", "content-length", "accept", "if-match", "if-none-match", "host", "connection"}
+    {
+        "content-type",
+        "content-length",
+        "content-encoding",
+        "accept",
+        "accept-encoding",
+        "if-match",
+        "if-none-match",
+        "host",
+        "connection",
+    }
 )
 
 

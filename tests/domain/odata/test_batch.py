@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from typing import Any
 
@@ -333,3 +335,13 @@ def test_each_part_is_authorised_by_itself(api: Api) -> None:
         Prefer="continue-on-error",
     )
     assert [answer["status"] for answer in answers] == [403, 200]
+
+
+def test_a_part_is_compressed_with_the_batch_and_not_by_itself(api: Api) -> None:
+    asked = {"requests": [{"id": "1", "method": "GET", "url": "$metadata"}]}
+    answer = api.post("$batch", asked, Accept_Encoding="gzip")
+    assert answer["Content-Encoding"] == "gzip"
+    (part,) = json.loads(gzip.decompress(answer.content))["responses"]
+    assert "content-encoding" not in part["headers"]
+    text = base64.urlsafe_b64decode(part["body"] + "==")
+    assert text.startswith(b"<?xml"), text[:20]
