@@ -119,7 +119,7 @@ def _each(context: CallContext, objects: Iterable[Any], options: ImportOptions) 
                 answer = _answer(record)
                 dataset.commit()
         except Exception as error:
-            answer = _failure(error)
+            answer = _failure(error, context)
         if dataset.warnings:
             answer["@erpnet.message"] = " ".join(dataset.warnings)
         if dataset.traces:
@@ -153,7 +153,7 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
             }
             for _ in range(done):
                 yield dict(undone)
-            yield _failure(error)
+            yield _failure(error, context)
             return
         answers.seek(0)
         for line in answers:
@@ -166,13 +166,17 @@ def _apply(dataset: Dataset, body: Any) -> Record | None:
     type_name = body.get("@odata.type", body.get("@type"))
     repository = repositories.for_type(str(type_name)) if type_name is not None else None
     if repository is None:
-        raise errors.BadRequest(
-            errors.INVALID_BODY,
-            Phrase("@odata.type must name an entity type, not {0}", repr(type_name)),
-            target="@odata.type",
-        )
+        raise errors.BadRequest(errors.INVALID_BODY, _no_type(type_name), target="@odata.type")
     # An object to import says what it is, not that it is new: it is found by what identifies it, else created.
     return PayloadReader(dataset).apply(repository, body, default="merge")
+
+
+def _no_type(name: Any) -> Phrase:
+    """Names the type of a set, which is what people write instead."""
+    found = repositories.for_set(str(name))
+    if found is None:
+        return Phrase("@odata.type must name an entity type, not {0}", repr(name))
+    return Phrase("@odata.type must name an entity type, {0}, not the set {1}", f"Erp.{found[0].entity_type}", name)
 
 
 def _answer(record: Record | None) -> dict[str, Any]:
@@ -185,8 +189,8 @@ def _answer(record: Record | None) -> dict[str, Any]:
     }
 
 
-def _failure(error: Exception) -> dict[str, Any]:
-    rendered = errors.render(known_error(error), correlation_id="", debug=False)
+def _failure(error: Exception, context: CallContext) -> dict[str, Any]:
+    rendered = errors.render(known_error(error), correlation_id=context.request_id, debug=False)
     return {
         "@erpnet.result": "fail",
         "@odata.id": None,

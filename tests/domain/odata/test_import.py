@@ -185,3 +185,14 @@ def test_an_import_lets_others_go_first_between_its_objects(api: Api, monkeypatc
     run(api, currency("CHF"), currency("SEK"), transaction="all-objects")
     # While rows are locked the others have a second at most; when all is written, what they need.
     assert shared == [1.0, 1.0, None, None]
+
+
+def test_an_error_of_an_object_can_be_found_in_the_log(api: Api) -> None:
+    response = api.post("Import", {"objects": [{"@odata.type": CURRENCY, "CurrencySign": "X"}]})
+    (answer,) = response.json()["objects"]
+    assert answer["@erpnet.error"]["info"] == f"correlation id {response.headers['X-Request-Id']}"
+
+
+def test_a_set_in_the_place_of_a_type_is_told_the_type(api: Api) -> None:
+    (answer,) = run(api, {"@odata.type": CURRENCIES, "CurrencySign": "USD"})["objects"]
+    assert f"must name an entity type, {CURRENCY}, not the set {CURRENCIES}" in answer["@erpnet.error"]["message"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.conf import settings
@@ -18,6 +20,7 @@ from domain.site.views import SITE
 from foundation import stamps
 from identity.models import AccessToken, Session, TrustedApplication, User
 from platform_site.environment import BASE_DIR
+from tests.support.api import Api
 
 ORDERS = "Crm_Sales_SalesOrders"
 PAGES = ["/api/", "/api/query", "/api/builder", "/api/domain/import", "/api/model", "/api/description"]
@@ -220,3 +223,16 @@ def test_texts_are_translated_with_their_places(language: str) -> None:
         assert sorted(re.findall(r"\{\w+\}", translated[key])) == sorted(re.findall(r"\{\w+\}", text))
     same = [key for key in english if translated[key] == english[key]]
     assert len(same) < len(english) / 10
+
+
+def test_what_the_pages_show_as_examples_works(api: Api) -> None:
+    caller = Client()
+    caller.force_login(User.objects.get(login="anna"))
+    examples = re.findall(r'<a href="#GET%20([^"]+)"', caller.get("/api/query").content.decode())
+    assert len(examples) == 4
+    for example in examples:
+        assert api.get(unquote(unescape(example))).status_code == 200, example
+    shown = re.search(r"<pre[^>]*>(.*?)</pre>", caller.get("/api/domain/import").content.decode(), re.S)
+    assert shown
+    answer = api.post("Import", {"objects": json.loads(unescape(shown[1]))}).json()
+    assert answer["@erpnet.result"] == "success", answer
