@@ -7,6 +7,7 @@ bounded, and one failure leaves nothing.
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from foundation import errors, turns
 from foundation.phrases import Phrase
 from identity.context import CallContext
 
+logger = logging.getLogger(__name__)
 CHUNK = 200
 _PATIENCE_SECONDS = 1.0
 TransactionMode = Literal["per-object", "all-objects"]
@@ -130,20 +132,22 @@ def _each(context: CallContext, objects: Iterable[Any], options: ImportOptions) 
 def _together(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
     # Answers wait in a file until all is written: a hundred thousand of them are many times what one chunk needs.
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
-        done = 0
+        done, is_committing = 0, False
+        found: list[dict[str, Any]] = []
         try:
             with transaction.atomic():
                 iterator = iter(objects)
                 while chunk := list(islice(iterator, CHUNK)):
                     dataset = Dataset(context, model=options.model)
-                    found = []
                     for body in chunk:
                         found.append(_answer(_apply(dataset, body)))
                         # Whoever has the turn then may wait for the very rows, or the file, that are locked here.
                         turns.share(_PATIENCE_SECONDS)
+                    is_committing = True
                     dataset.commit()
                     answers.writelines(orjson.dumps(answer) + b"\n" for answer in found)
                     done += len(found)
+                    found, is_committing = [], False
         except Exception as error:
             undone = {
                 "@erpnet.result": "fail",
@@ -151,9 +155,13 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
                 "@erpnet.state": "Unchanged",
                 "@erpnet.message": gettext("Undone, because another object of the import failed."),
             }
-            for _ in range(done):
+            failure = _failure(error, context)
+            # Of a commit that is refused nobody can say whose fault it was, so all that it was for are told why.
+            before, refused = (done, len(found)) if is_committing else (done + len(found), 1)
+            for _ in range(before):
                 yield dict(undone)
-            yield _failure(error, context)
+            for _ in range(refused):
+                yield dict(failure)
             return
         answers.seek(0)
         for line in answers:
@@ -190,7 +198,10 @@ def _answer(record: Record | None) -> dict[str, Any]:
 
 
 def _failure(error: Exception, context: CallContext) -> dict[str, Any]:
-    rendered = errors.render(known_error(error), correlation_id=context.request_id, debug=False)
+    known = known_error(error)
+    if not isinstance(known, errors.PlatformError):
+        logger.error("unhandled exception in an import", exc_info=error)
+    rendered = errors.render(known, correlation_id=context.request_id, debug=False)
     return {
         "@erpnet.result": "fail",
         "@odata.id": None,

@@ -50,6 +50,24 @@ def test_all_objects_together_are_all_or_nothing(api: Api) -> None:
     assert api.get(f"{CURRENCIES}/$count").content == b"3"
 
 
+@pytest.mark.parametrize(
+    "second, told",
+    [
+        ({"Nope": 1}, ["Undone", "UnknownProperty"]),
+        # Found only when both are committed, and then the fault of either.
+        ({"CurrencySign": "USD", "@erpnet.action": "create"}, ["DuplicateValue", "DuplicateValue", "DuplicateValue"]),
+    ],
+)
+def test_a_failure_of_all_objects_stands_where_the_object_stood(
+    api: Api, second: dict[str, Any], told: list[str]
+) -> None:
+    body = run(api, currency("USD"), {**currency("GBP"), **second}, currency("BGN"), transaction="all-objects")
+    answers = body["objects"]
+    assert [answer.get("@erpnet.error", {"type": "Undone"})["type"] for answer in answers] == told
+    assert all(answer["@erpnet.result"] == "fail" and answer["@odata.id"] is None for answer in answers)
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
 def test_what_is_there_already_is_merged(api: Api, world: World) -> None:
     body = run(api, currency("EUR", Name="The euro"), currency("EUR", Name="The euro"))
     assert [answer["@erpnet.state"] for answer in body["objects"]] == ["Modified", "Unchanged"]
