@@ -209,9 +209,14 @@ class ChildInline(_EntityPage, admin.StackedInline[Any, Any]):
         formset.entity_error = getattr(request, "entity_error", None)
         return formset
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    @property
+    def is_history(self) -> bool:
         """Read-only repositories are written by the platform alone."""
-        return self.repository.access != "ReadOnly" and super().has_add_permission(request, obj)
+        return self.repository.access == "ReadOnly"
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Not where the platform alone writes."""
+        return not self.is_history and super().has_add_permission(request, obj)
 
     has_change_permission = has_add_permission
     has_delete_permission = has_add_permission
@@ -278,6 +283,13 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """As for adding."""
         return self.repository.access != "ReadOnly" and super().has_delete_permission(request, obj)
+
+    def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """A new entity has no rows of what the platform alone writes, a history for example."""
+        inlines: list[Any] = super().get_inline_instances(request, obj)
+        if obj is not None:
+            return inlines
+        return [inline for inline in inlines if not isinstance(inline, ChildInline) or not inline.is_history]
 
     # --- saving ---------------------------------------------------------------------------------------------------
 

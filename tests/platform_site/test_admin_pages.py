@@ -93,6 +93,7 @@ def test_an_order_shows_its_lines_before_what_few_orders_have(boss: Client) -> N
     titles = [title.strip() for title in re.findall(r'class="inline-heading">(.*?)</h2>', page, re.S)]
     assert titles[0] == "Lines"
     assert "Distributed amounts" in titles
+    assert "State changes" not in titles  # a new order has none
     # A reference's page may be opened to change it; nobody deletes a customer on the page of an order.
     assert 'id="change_id_customer"' in page
     assert "delete-related" not in page
