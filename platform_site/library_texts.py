@@ -4,8 +4,21 @@ from django.utils.translation import gettext_noop as _
 
 #: Django's admin has no Bulgarian for these; they are read out by screen readers.
 ADMIN = (_("Model name"), _("Add link"), _("Change or view list link"))
-#: Fields of django-q2's tasks.
+#: Tasks and their fields in django-q2, whose own catalogues are far behind it.
 TASKS = (
+    _("Failed task"),
+    _("Failed tasks"),
+    _("Task id"),
+    _("Function"),
+    _("Hook"),
+    _("Arguments"),
+    _("Keyword arguments"),
+    _("Group"),
+    _("Cluster"),
+    _("Started at"),
+    _("Stopped at"),
+    _("Success"),
+    _("Attempt count"),
     _("32-character task identifier."),
     _("Optional human-readable name for lookup and display."),
     _("Dotted import path to the callable, e.g. myapp.tasks.job."),
