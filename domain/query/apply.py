@@ -349,14 +349,14 @@ class ApplyPlanner:
         """A number of rows; databases hold what a caller may write down no further than 64 bits."""
         value = self.binder.value(number, Scope(None))
         if not isinstance(value, Input):
-            raise errors.NotSupported("$apply with a number of rows that is not a literal")
+            raise errors.NotSupported(Phrase("{0} with a number that is not a literal", "$apply"))
         convert = value.convert
 
         def checked(raw: Any) -> int:
             rows = convert(raw)
             if isinstance(rows, bool) or not isinstance(rows, int | Decimal) or rows != int(rows) or rows < 0:
                 raise errors.BadRequest(
-                    errors.BAD_QUERY_OPTION, "$apply", "a number of rows is a whole one and not negative"
+                    errors.BAD_QUERY_OPTION, "$apply", Phrase("a number of rows is a whole one and not negative")
                 )
             return min(int(rows), _MOST_ROWS)
 

@@ -18,7 +18,7 @@ from foundation import errors
 from foundation.phrases import Phrase, did_you_mean, one_of, said
 from platform_site.environment import BASE_DIR
 from tests.support.api import Api, error_of
-from tests.support.languages import english_left
+from tests.support.languages import english_left, words
 
 CURRENCIES = "General_Currencies_Currencies"
 PRODUCTS = "General_Products_Products"
@@ -187,11 +187,11 @@ _SAME = re.compile(r"\"[^\"]*\"|'[^']*'|„[^“]*“|[$@]\w+|\b(?:Edm|Erp|Xn)\.
 _TOKENS = {"average", "contains", "delete", "find", "model", "nest", "transaction"}
 
 
-def left_over(message: str, language: str) -> set[str]:
-    """English words outside of what is quoted."""
+def left_over(message: str, language: str, asked: str = "") -> set[str]:
+    """English words outside of what is quoted and of what was asked."""
     # The excerpt of a text that is quoted at a position has quotes of its own, and is the caller's.
     own = re.sub(r" (?:in|в) '.*'\)", "", message, flags=re.DOTALL)
-    return english_left(_SAME.sub(" ", own), language) - _TOKENS
+    return english_left(_SAME.sub(" ", own), language) - _TOKENS - words(asked)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -226,7 +226,7 @@ def test_no_answer_is_english(api: Api, language: str) -> None:
         assert error["type"] != "InternalError"
         assert answer["Content-Language"] == language
         for message in [error["message"], *(detail["message"] for detail in error.get("details", ()))]:
-            if left := left_over(message, language):
+            if left := left_over(message, language, f"{path} {body}"):
                 found[f"{method} {path[:60]} {str(body)[:60]}"] = f"{left}: {message}"
         if "messageFormat" in error:
             assert _filled(error["messageFormat"], error["parameters"]) == error["message"]
