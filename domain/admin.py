@@ -19,12 +19,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import get_language, gettext, gettext_lazy
 
-from domain import admin_hints
+from domain import admin_custom, admin_hints
 from domain.admin_errors import show_error, show_row_errors
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.entities.general_documents import Document
 from domain.model.attributes import Attribute, Child
+from domain.model.custom_properties import PREFIX
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import parse_input
@@ -89,9 +90,11 @@ class EntityForm(forms.ModelForm[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        repository = repositories.for_model(self._meta.model)
+        repository = self.repository
         for name, field in self.fields.items():
             field.required = False
+            if name.startswith(PREFIX):
+                continue
             if isinstance(field.widget, forms.Textarea) and name in _FEW_LINES:
                 field.widget.attrs["rows"] = 3
             field.label = _ABBREVIATIONS.sub(lambda found: found[0].upper(), str(field.label))
@@ -101,6 +104,13 @@ class EntityForm(forms.ModelForm[Any]):
             field.help_text = admin_hints.hint(repository, attribute.name) or field.help_text
             if attribute.name in admin_hints.NAME_ONE and isinstance(field.widget, forms.TextInput):
                 field.widget = NameInput("repository-names", admin_hints.repository_names)
+        if any(name.startswith(PREFIX) for name in self.fields):
+            admin_custom.custom_initial(self)
+
+    @property
+    def repository(self) -> Repository[Any]:
+        """The repository whose entity is edited."""
+        return repositories.for_model(self._meta.model)
 
     def _post_clean(self) -> None:
         """Without the check of constraints: it names an index above the form where the dataset names the attribute."""
@@ -261,7 +271,12 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         if len(rest) < len(kept):
             # What the platform writes down, messages for example, is what the page is for.
             first, kept = [*kept, *first], []
-        sections = [(None, first), (gettext_lazy("More"), more), (gettext_lazy("From another system"), external)]
+        custom = list(admin_custom.custom_fields(self.repository))
+        sections = [
+            (None, [*first, *custom]),
+            (gettext_lazy("More"), more),
+            (gettext_lazy("From another system"), external),
+        ]
         folded = {"classes": ("collapse",)}
         return [
             (title, {"fields": fields, **(folded if title else {})})
@@ -305,6 +320,9 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """The form class, with the refusal of the first attempt if this is the second."""
+        if custom := admin_custom.custom_fields(self.repository):
+            # A class of its own for each request: what there is may have changed since the last.
+            kwargs.setdefault("form", type(self.form.__name__, (self.form,), custom))
         form = super().get_form(request, obj, change, **kwargs)
         error: PlatformError | None = getattr(request, "entity_error", None)
         if error is None:
@@ -328,6 +346,7 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
             # What the form was first shown with counts as given too; empty fields are left to defaults.
             names = [name for name in form.cleaned_data if form.cleaned_data[name] not in (None, "", {})]
         fill_record(dataset, record, form.cleaned_data, names)
+        admin_custom.set_custom(dataset, record, repository, form, names)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """Children, into the same dataset."""

@@ -119,5 +119,7 @@ def _is_deleted(formset: Any, form: Any) -> bool:
 
 
 def _field(form: forms.ModelForm[Any], repository: Repository[Any], target: str | None) -> str | None:
+    if target in form.fields:
+        return target  # a custom property, whose field has its name of the API
     attribute = repository.attribute((target or "").partition("/")[0])
     return attribute.python_name if attribute is not None and attribute.python_name in form.fields else None

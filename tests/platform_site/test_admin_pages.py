@@ -13,10 +13,17 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from domain.dataset.dataset import Dataset
 from domain.entities.crm_sales import SalesOrder
+from domain.entities.general_currencies import Currency
+from foundation import stamps
+from identity.context import system_context
 from identity.models import User
+from tests.domain.conftest import fresh_process
 from tests.rules.cast import dataset, make_world, new_order
 from tests.webhooks.cast import new_currency
+
+__all__ = ["fresh_process"]
 
 pytestmark = pytest.mark.django_db
 
@@ -99,16 +106,18 @@ def test_an_order_shows_its_lines_before_what_few_orders_have(boss: Client) -> N
     assert "delete-related" not in page
 
 
-def sent(boss: Client, model: str, **values: str) -> tuple[str, dict[str, list[str]]]:
-    """Send an add form as the browser first shows it, with `values` filled in. (page, messages by field)."""
-    address = reverse(f"admin:{model}_add")
+def sent(boss: Client, model: str, *key: str, **values: str) -> tuple[str, dict[str, list[str]]]:
+    """Send an add form, or that of an entity, as the browser first shows it, with `values` filled in. (page, messages
+    by field).
+    """
+    address = reverse(f"admin:{model}_{'change' if key else 'add'}", args=key)
     page = boss.get(address)
     form = page.context["adminform"].form
     data = {
         name: value
         for field in form
         for name, value in shown(field.html_name, field.value())
-        if value not in (None, False, "")
+        if value is not None and value is not False and value != ""
     }
     for formset in (inline.formset for inline in page.context["inline_admin_formsets"]):
         data |= {f"{formset.prefix}-TOTAL_FORMS": "0", f"{formset.prefix}-INITIAL_FORMS": "0"}
@@ -174,3 +183,37 @@ def test_what_an_entity_cannot_do_without_comes_first(boss: Client) -> None:
     assert fields[0] == "party"
     fields = boss.get(reverse("admin:domain_webhook_add")).context["adminform"].fieldsets[0][1]["fields"]
     assert fields[:4] == ["code", "name", "repository_name", "url"]
+
+
+def new_property(code: str, **values: object) -> None:
+    """A custom property of currencies, usable at once."""
+    ds = Dataset(system_context())
+    given = {"Code": code, "Name": {"EN": f"Its {code}"}, "EntityName": "General.Currencies.Currencies", **values}
+    owner = ds.create("Systems.Bpm.CustomProperties", given)
+    for value in ("LOW", "HIGH") if values.get("LimitToAllowedValues") else ():
+        ds.create("Systems.Bpm.CustomPropertyAllowedValues", {"PropertyAllowedValueField": value}, parent=owner)
+    ds.commit()
+    stamps.expire()
+
+
+def test_custom_properties_are_fields_of_the_page(boss: Client, fresh_process: None) -> None:
+    new_property("RISK", LimitToAllowedValues=True)
+    new_property("since", PropertyType="Date")
+    new_property("share-1", PropertyType="Number")
+    new_property("motto")
+    given = {"CustomProperty_RISK": "HIGH", "CustomProperty_since": "2026-02-03", "CustomProperty_share_u002D1": "2.50"}
+    _, errors = sent(boss, "domain_currency", currency_sign="QQQ", name="Quetzal", CustomProperty_motto="E", **given)
+    assert not errors
+    currency = Currency.objects.get()
+    values = {code: value["Value"] for code, value in (currency.custom_property_values or {}).items()}
+    assert values == {"RISK": "HIGH", "since": "2026-02-03", "share-1": "2.5", "motto": "E"}
+
+    form = boss.get(reverse("admin:domain_currency_change", args=[currency.pk])).context["adminform"].form
+    assert form["CustomProperty_RISK"].label == "Its RISK"
+    assert (form["CustomProperty_RISK"].value(), form["CustomProperty_motto"].value()) == ("HIGH", "E")
+    _, errors = sent(boss, "domain_currency", currency.pk, CustomProperty_RISK="SOME")
+    assert list(errors) == ["CustomProperty_RISK"]
+    _, errors = sent(boss, "domain_currency", currency.pk, CustomProperty_since="")
+    assert not errors
+    currency.refresh_from_db()
+    assert sorted(currency.custom_property_values or {}) == ["RISK", "motto", "share-1"]
