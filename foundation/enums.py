@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from foundation.phrases import Phrase
+
 
 class EnumType:
     """An enum of the model: `members` maps the API name to its number, in the declared order.
@@ -37,7 +39,7 @@ class EnumType:
         if found is None and text.strip().lstrip("-").isdigit():
             found = self.by_number.get(int(text))
         if found is None:
-            raise ValueError(f"{text!r} is not one of {', '.join(self.members)}")
+            raise ValueError(Phrase("{0} is not one of {1}", repr(text), ", ".join(self.members)))
         return found
 
     def choices(self) -> list[tuple[str, str]]:

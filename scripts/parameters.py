@@ -139,7 +139,7 @@ class ParameterSchema:
 
 
 def _reason(error: ValidationError | SchemaError) -> str:
-    """Why a value does not fit, in the library's words: those that have translations, else in English."""
+    """Why a value does not fit. The library says it in English only: most keywords' words, and the others by name."""
     value, wanted = repr(error.instance)[:_MAX_SHOWN], repr(error.validator_value)[:_MAX_SHOWN]
     match error.validator:
         case "type":
@@ -153,6 +153,10 @@ def _reason(error: ValidationError | SchemaError) -> str:
             return Phrase("{0} is less than the minimum of {1}", value, wanted)
         case "maximum":
             return Phrase("{0} is greater than the maximum of {1}", value, wanted)
+        case "exclusiveMinimum":
+            return Phrase("{0} is less than or equal to the minimum of {1}", value, wanted)
+        case "exclusiveMaximum":
+            return Phrase("{0} is greater than or equal to the maximum of {1}", value, wanted)
         case "multipleOf":
             return Phrase("{0} is not a multiple of {1}", value, wanted)
         case "pattern":
@@ -165,7 +169,13 @@ def _reason(error: ValidationError | SchemaError) -> str:
             return Phrase("the items are not unique")
         case "required":
             return Phrase("{0} is a required property", error.message.removesuffix(" is a required property"))
-    return str(error.message)[:_MAX_SHOWN]
+        case "additionalProperties":
+            known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+            unknown = ", ".join(repr(name) for name in error.instance if name not in known)[:_MAX_SHOWN]
+            return Phrase("additional properties are not allowed: {0}", unknown)
+        case "anyOf":
+            return Phrase("{0} is not valid under any of the given schemas", value)
+    return Phrase("{0} does not fit {1} of its schema", value, repr(error.validator))
 
 
 def _unique_items(validator: Any, is_asked: Any, items: Any, schema: Any) -> Iterator[ValidationError]:

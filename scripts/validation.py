@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from domain.dataset.record import Record
 from domain.model import extensions
 from foundation import errors
+from foundation.phrases import Phrase, said
 from scripts.managed import LANGUAGE
 from scripts.parameters import InvalidSchema, read_schema
 from scripts.services import SourceRefused, check_source
@@ -65,6 +68,7 @@ def source_problems(text: str | None, schema: str | None, language: str) -> Iter
 def _in_words(problem: SourceProblem) -> str:
     # The message of a syntax error names its place itself.
     place = problem.attribute == "ParameterSchema" and problem.line is not None
-    return f"{problem.attribute}: {problem.message}" + (
-        f" (line {problem.line}, column {problem.column})" if place else ""
-    )
+    words = f"{problem.attribute}: {problem.message}"
+    if not place:
+        return words
+    return said(Phrase("{0} (line {1}, column {2})", words, problem.line, problem.column), gettext)
