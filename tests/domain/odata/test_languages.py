@@ -65,7 +65,19 @@ WRONG_PATHS = [
     "Xa/$each/$count", "Xa(%00)", "Xa/" * 1001 + "Xb", "Xa(x)(y", "Xa('b", "%ff",
 ]  # fmt: skip
 
-#: (method, path, body, headers): what the model, the body, the headers and the operations refuse.
+HOOKS, RULES = "Systems_Config_WebHooks", "Systems_Bpm_UserBusinessRules"
+HOOK = {"Code": "X", "Name": {"EN": "x"}, "URL": "https://x/", "RepositoryName": "General.Currencies.Currencies"}
+RULE = {
+    "Code": "X",
+    "Name": {"EN": "x"},
+    "RepositoryName": "Crm.Sales.SalesOrders",
+    "IsActive": True,
+    "Events": [{"EventType": "COMMIT"}],
+}
+CONDITION = {"ConditionNo": 1, "AttributeName": "DocumentDate", "ComparisonType": "Equals", "Value": "2026-01-01"}
+ACTION = {"ActionNo": 1, "ActionType": "FAIL", "Parameter1Type": "Interpolate", "Parameter1Value": "x"}
+
+#: (method, path, body, headers): what the model, bodies, headers, operations, rules, scripts and webhooks refuse.
 REFUSED: list[tuple[str, str, Any, dict[str, str]]] = [
     ("GET", f"{PRODUCTS}?$filter=Xyzzy eq 1", None, {}),
     ("GET", f"{PRODUCTS}?$filter=PartNumber eq 1", None, {}),
@@ -178,12 +190,47 @@ REFUSED: list[tuple[str, str, Any, dict[str, str]]] = [
     ("POST", "ExecuteScript", "", {"Content-Type": "text/plain"}),
     ("POST", "BeginTransaction", {"model": "xyz"}, {}),
     ("POST", "EndTransaction", {}, {}),
+    ("POST", HOOKS, {**HOOK, "URL": "ftp://x"}, {}),
+    ("POST", HOOKS, {**HOOK, "URL": "https://u:p@x/"}, {}),
+    ("POST", HOOKS, {**HOOK, "URL": "https://x/{", "Headers": "xyz", "Body": "}", "TimeoutSeconds": 900}, {}),
+    ("POST", HOOKS, {**HOOK, "URL": "https://x/{Xyzzy}", "Headers": "Host: x"}, {}),
+    ("POST", HOOKS, {**HOOK, "Headers": "X y: x", "ContentType": "a\nb"}, {}),
+    ("POST", HOOKS, {**HOOK, "RepositoryName": "Xyz"}, {}),
+    *(
+        ("POST", "Systems_Core_Scripts", {"Code": "X", "Name": {"EN": "x"}, "ParameterSchema": schema}, {})
+        for schema in (
+            "{",
+            "[]",
+            '{"x y":1}',
+            '{"x":1}',
+            '{"x":{"type":"xyz"}}',
+            '{"x":{"direction":"xyz"}}',
+            '{"x":{"required":3}}',
+            '{"x":{"$ref":"xyz"}}',
+            '{"x":{"type":"integer","default":"q"}}',
+            '{"x":{"minimum":3,"default":1}}',
+            '{"x":{"not":{},"default":1}}',
+            '{"x":{"minLength":-1}}',
+            '{"x":{"properties":{},"additionalProperties":false,"default":{"q":1}}}',
+        )
+    ),
+    ("POST", RULES, {**RULE, "RepositoryName": "Xyz"}, {}),
+    ("POST", RULES, {**RULE, "Events": [{"EventType": "STATECHANGING", "EventParameter": "Xyz"}]}, {}),
+    ("POST", RULES, {**RULE, "Events": [{"EventType": "ATTRIBUTECHANGED", "EventParameter": "Xyz"}]}, {}),
+    ("POST", RULES, {**RULE, "Conditions": [{**CONDITION, "AttributeName": "Xyzzy"}]}, {}),
+    ("POST", RULES, {**RULE, "Conditions": [{**CONDITION, "Value": "xyz"}]}, {}),
+    ("POST", RULES, {**RULE, "Actions": [{**ACTION, "Parameter1Value": "{x y}"}]}, {}),
+    ("POST", RULES, {**RULE, "Actions": [{**ACTION, "Parameter1Value": "{"}]}, {}),
+    ("POST", RULES, {**RULE, "Actions": [{**ACTION, "ActionType": "SETVALUE"}]}, {}),
 ]
 
 
 #: The language of OData and of the model, which is the same in all others: what is quoted, options, names with dots
 #: and underscores, `AND`, `GET`, `common | frontend`.
-_SAME = re.compile(r"\"[^\"]*\"|'[^']*'|„[^“]*“|[$@]\w+|\b(?:Edm|Erp|Xn)\.\w+|\w+_\w+|\b[A-Z]+\b|\([^)]*\|[^)]*\)")
+_SAME = re.compile(
+    r"\"[^\"]*\"|'[^']*'|„[^“]*“|[$@]\w+|\b(?:Edm|Erp|Xn)\.\w+|\w+_\w+|\b[A-Z]+\b|\([^)]*\|[^)]*\)"
+    r"|Input, Output, InputOutput|Attribute, Reference"
+)
 _TOKENS = {"average", "contains", "delete", "find", "model", "nest", "transaction"}
 
 
