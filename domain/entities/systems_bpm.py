@@ -4,15 +4,22 @@ The rules app adds the validation of rules and runs them; here they are only dec
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 
 from domain.entities.behaviour import line_numbered
 from domain.model.attributes import Child
+from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from foundation import errors
 from foundation.enums import EnumType
 from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField
 from foundation.models import AggregateRoot, Entity
+
+if TYPE_CHECKING:
+    from domain.dataset.record import Record
 
 RULE_EXECUTION_PRIORITY = EnumType(
     "RuleExecutionPriority", {"Early": 30, "Normal": 50, "Late": 70, "SystemLateUpdate": 150, "SystemLateValidate": 200}
@@ -257,6 +264,15 @@ class CustomProperty(AggregateRoot):
         ]
 
 
+def of_a_known_repository(definition: Record) -> None:
+    """Validation: a property of a repository that nobody has would be saved and never be seen."""
+    for name in ("EntityName", "AllowedValuesEntityName"):
+        given = definition.values.get(name)
+        if given and repositories.for_set(given.replace(".", "_")) is None:
+            known = [repository.name for repository in repositories]
+            raise errors.BadRequest(errors.UNKNOWN_REPOSITORY, given, near(given, known), target=name)
+
+
 @repositories.register
 class CustomProperties(Repository[CustomProperty]):
     """Declares Systems.Bpm.CustomProperties."""
@@ -267,6 +283,7 @@ class CustomProperties(Repository[CustomProperty]):
     name_member = "name"
     display_format = "{Name:T}"
     search_members = ("code", "name")
+    validations = (of_a_known_repository,)
     children = (Child("AllowedValues", "Systems.Bpm.CustomPropertyAllowedValues"),)
     api_names = {"allowed_values_filter_xml": "AllowedValuesFilterXML"}
     old_names = ("General.CustomProperties",)

@@ -217,3 +217,11 @@ def test_custom_properties_are_fields_of_the_page(boss: Client, fresh_process: N
     assert not errors
     currency.refresh_from_db()
     assert sorted(currency.custom_property_values or {}) == ["RISK", "motto", "share-1"]
+
+
+def test_a_custom_property_of_no_repository_is_refused_at_its_field(boss: Client) -> None:
+    _, errors = sent(boss, "domain_customproperty", code="X", name_en="X", entity_name="Crm.Sales.Customer")
+    (message,) = errors["entity_name"]
+    assert "There is no repository 'Crm.Sales.Customer'. Did you mean Crm.Sales.Customers" in message
+    _, errors = sent(boss, "domain_customproperty", code="X", name_en="X", entity_name="Crm.Customers")  # its old name
+    assert not errors
