@@ -229,7 +229,7 @@ REFUSED: list[tuple[str, str, Any, dict[str, str]]] = [
 #: and underscores, `AND`, `GET`, `common | frontend`.
 _SAME = re.compile(
     r"\"[^\"]*\"|'[^']*'|„[^“]*“|[$@]\w+|\b(?:Edm|Erp|Xn)\.\w+|\w+_\w+|\b[A-Z]+\b|\([^)]*\|[^)]*\)"
-    r"|Input, Output, InputOutput|Attribute, Reference"
+    r"|Input, Output, InputOutput|Attribute, Reference|New, Adjustment"
 )
 _TOKENS = {"average", "contains", "delete", "find", "model", "nest", "transaction"}
 
