@@ -15,9 +15,9 @@ from domain.odata.body import parse_object
 from domain.odata.message import JSON, TEXT, ODataRequest, ODataResponse, json_response
 from domain.odata.operations import Operation, OperationCall, Result, check_arguments
 from domain.odata.pending import pending_response
-from domain.odata.references import parse_reference
+from domain.odata.references import check_target, parse_reference
 from domain.odata.syntax.ast import QueryOptions
-from domain.odata.writing import check_if_match, require_json
+from domain.odata.writing import check_preconditions, require_json
 from foundation import errors
 from foundation.phrases import Phrase
 
@@ -49,7 +49,7 @@ def invoke(
             target.entity.repository, target.entity.key, "read" if operation.is_function else operation.needs
         )
         if not operation.is_function:
-            check_if_match(request, record)
+            check_preconditions(request, record)
     given = dict(target.arguments)
     if operation.is_function:
         given = {**_arguments_of_body(request), **_implicit_arguments(request, operation, options), **given}
@@ -120,6 +120,7 @@ def _dereferenced(
             continue
         text = value.get("@odata.id", value.get("@id")) if isinstance(value, dict) else value
         target, id = parse_reference(text, parameter.name, request.references)
+        check_target(target, declared, parameter.name, id)
         found = dataset.load(target, id)
         if found is None or not access.record_visible(found):
             raise errors.Refused(

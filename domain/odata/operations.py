@@ -14,6 +14,7 @@ One operation is one class with typed parameters; $metadata, OpenAPI, routing an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.model.values import check_characters
 from foundation import errors
 from foundation.long_polls import LongPoll
 from identity.context import CallContext
@@ -190,10 +192,39 @@ class Operations:
 operations = Operations()
 
 
+def _typed(operation: Operation, parameter: Parameter, value: Any) -> Any:
+    """The value as its declared type has it; references and JSON are read by who knows what they should be.
+
+    Functions are called in addresses, in which anything may be written as a text, or a text without quotes.
+    """
+    written = str(value) if operation.is_function and not isinstance(value, bool | list | dict) else None
+    match parameter.type, value:
+        case _, None:
+            return None
+        case "Edm.String", str():
+            check_characters(value, parameter.name)
+            return value
+        case "Edm.String", _ if written is not None:
+            return written
+        case "Edm.Boolean", bool():
+            return value
+        case "Edm.Boolean", _ if written is not None and written.lower() in ("true", "false"):
+            return written.lower() == "true"
+        case "Edm.Int32", int() if not isinstance(value, bool) and -(2**31) <= value < 2**31:
+            return value
+        case "Edm.Int32", str() if written is not None and re.fullmatch(r"-?[0-9]{1,10}", written):
+            return _typed(operation, parameter, int(written))
+        case (("Edm.String" | "Edm.Boolean" | "Edm.Int32"), _):
+            raise errors.BadRequest(
+                errors.INVALID_LITERAL, value, parameter.type, parameter.name, target=parameter.name
+            )
+    return value
+
+
 def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by declared name, in declared order, defaults filled in.
 
-    Raises BadRequest for an unknown name or a required one that is missing.
+    Raises BadRequest for an unknown name, a required one that is missing, and a value of another type.
     """
     declared = {parameter.name.lower(): parameter for parameter in operation.parameters}
     named: dict[str, Any] = {}
@@ -202,7 +233,7 @@ def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str,
         if parameter is None:
             hint = near(name, [p.name for p in operation.parameters])
             raise errors.BadRequest(errors.UNKNOWN_PARAMETER, operation.name, name, hint, target=name)
-        named[parameter.name] = value
+        named[parameter.name] = _typed(operation, parameter, value)
     arguments: dict[str, Any] = {}
     for parameter in operation.parameters:
         if parameter.name in named:

@@ -473,7 +473,7 @@ def _same(stored: Any, given: Any) -> bool:
 
 def _condition(repository: Repository[Any], name: str, value: Any) -> str:
     attribute = repository.attributes[name]
-    if attribute.kind is Kind.MULTILANGUAGE and isinstance(value, dict):
+    if attribute.kind is Kind.MULTILANGUAGE and isinstance(value, dict) and value:
         return "(" + " or ".join(f"{name} eq {_literal(text)}" for text in value.values()) + ")"
     return f"{name} eq {_literal(value)}"
 

@@ -14,6 +14,7 @@ from domain.dataset.record import Record
 from domain.documents import document_change_state, document_make_void, document_recalculate
 from domain.model import custom_properties
 from domain.model.registry import repositories
+from domain.model.values import parse_input
 from domain.odata.operations import (
     DOCUMENTS,
     EVERY_ENTITY,
@@ -288,16 +289,17 @@ class CreateNotification(Operation):
     def run(self, call: OperationCall) -> Result:
         """204."""
         record = _bound(call)
-        call.dataset.create(
-            "Systems.Core.Notifications",
-            {
-                "User": call.arguments["user"],
-                "NotificationClass": call.arguments["notificationClass"],
-                "Subject": call.arguments["subject"],
-                "Priority": call.arguments["priority"],
-                **_about(record),
-            },
-        )
+        members = repositories["Systems.Core.Notifications"].attributes
+        said = {
+            name: parse_input(members[name], call.arguments[parameter], language=call.context.language)
+            for name, parameter in (
+                ("NotificationClass", "notificationClass"),
+                ("Subject", "subject"),
+                ("Priority", "priority"),
+            )
+        }
+        values = {"User": call.arguments["user"], **said, **_about(record)}
+        call.dataset.create("Systems.Core.Notifications", values)
         return Result(no_content=True)
 
 
@@ -339,9 +341,17 @@ class GetAllowedCustomPropertyValues(Operation):
         found.sort(
             key=lambda value: (next(iter(value.description.values()), "") if by_description else "", value.value)
         )
-        skip, top = int(call.arguments["skip"] or 0), int(call.arguments["top"] or 10)
+        skip, top = (_number_of_rows(call, name, default) for name, default in (("skip", 0), ("top", 10)))
         page = found[skip : skip + top]
         return Result([{"Value": v.value, "Description": dict(v.description), "ValueId": v.id} for v in page])
+
+
+def _number_of_rows(call: OperationCall, name: str, default: int) -> int:
+    given = call.arguments[name]
+    number = default if given is None else int(given)
+    if number < 0:
+        raise errors.BadRequest(errors.INVALID_LITERAL, number, "Edm.Int32 >= 0", name, target=name)
+    return number
 
 
 def _matches(value: custom_properties.AllowedValue, search: str, *, exact: bool) -> bool:

@@ -166,7 +166,8 @@ def check_whole(request: HttpRequest, body: bytes) -> None:
     """
     if CAME_IN_CHUNKS not in request.META:
         return
-    shows_its_end = request.content_type.endswith("json") or request.content_type.startswith("multipart/")
+    media = request.content_type or ""
+    shows_its_end = media.endswith("json") or media.startswith("multipart/")
     if (body and not shows_its_end) or (request.method == "POST" and not body.strip()):
         raise errors.LengthRequired(errors.LENGTH_REQUIRED)
 

@@ -134,7 +134,9 @@ class _Writer:
                 raise
             return lambda: ODataResponse(204, b"", dict(_NO_STORE))
         if record.state != "Added":
-            check_if_match(self.request, record)
+            check_preconditions(self.request, record)
+        elif not created:
+            _check_if_none_match(self.request, record)
         if action == "delete":
             return self._deleted(record)
         if action == "create" and not created:
@@ -183,7 +185,7 @@ class _Writer:
         if not target.key:
             raise errors.NotFound(errors.RESOURCE_NOT_FOUND, self.request.path)
         record = self.dataset.open(target.repository, target.key, "delete")
-        check_if_match(self.request, record)
+        check_preconditions(self.request, record)
         return self._deleted(record)
 
     def _deleted(self, record: Record) -> Respond:
@@ -209,12 +211,12 @@ class _Writer:
         if len(target.path) != 1:
             raise errors.NotSupported(Phrase("writing a part of a complex value"))
         record = self.dataset.open(target.entity.repository, target.entity.key, "update")
-        check_if_match(self.request, record)
+        check_preconditions(self.request, record)
         return record
 
     def set_reference(self, target: resources.ReferenceLink) -> Respond:
         record = self.dataset.open(target.entity.repository, target.entity.key, "update")
-        check_if_match(self.request, record)
+        check_preconditions(self.request, record)
         body = self._body()
         text = body.get("@odata.id", body.get("@id"))
         declared = repositories[target.attribute.target]
@@ -225,7 +227,7 @@ class _Writer:
 
     def clear_reference(self, target: resources.ReferenceLink) -> Respond:
         record = self.dataset.open(target.entity.repository, target.entity.key, "update")
-        check_if_match(self.request, record)
+        check_preconditions(self.request, record)
         self.dataset.set(record, target.attribute, None)
         return lambda: ODataResponse(204, b"", dict(_NO_STORE))
 
@@ -286,14 +288,24 @@ class _Writer:
                 return pending_response(record, self.request, status)
 
 
-def check_if_match(request: ODataRequest, record: Record) -> None:
-    """If-Match (RFC 9110, 13.1.1) against the root's version. Raises VersionConflict."""
+def check_preconditions(request: ODataRequest, record: Record) -> None:
+    """If-Match and If-None-Match (RFC 9110, 13.1) against the root's version. Raises VersionConflict."""
     header = request.headers.get("if-match", "").strip()
-    if not header or header == "*":
-        return
-    current = f'"{record.root.version}"'
-    if not any(part.strip().removeprefix("W/") == current for part in header.split(",")):
+    if header and header != "*" and not _names_version(header, record):
         raise errors.VersionConflict(errors.PRECONDITION_FAILED, reference_path(record.repository, record.id))
+    _check_if_none_match(request, record)
+
+
+def _check_if_none_match(request: ODataRequest, record: Record) -> None:
+    """With `*` something is made only where nothing is (OData Protocol 4.01, 11.4.4)."""
+    header = request.headers.get("if-none-match", "").strip()
+    if header == "*" or (header and _names_version(header, record)):
+        raise errors.VersionConflict(errors.PRECONDITION_FAILED, reference_path(record.repository, record.id))
+
+
+def _names_version(header: str, record: Record) -> bool:
+    current = f'"{record.root.version}"'
+    return any(part.strip().removeprefix("W/") == current for part in header.split(","))
 
 
 def require_json(request: ODataRequest) -> None:
@@ -305,4 +317,4 @@ def require_json(request: ODataRequest) -> None:
         raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, JSON, "nothing")
 
 
-__all__ = ["Respond", "allowed_methods", "apply", "check_if_match", "parse_json", "require_json"]
+__all__ = ["Respond", "allowed_methods", "apply", "check_preconditions", "parse_json", "require_json"]

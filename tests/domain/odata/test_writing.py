@@ -223,6 +223,26 @@ def test_if_none_match_answers_304(api: Api) -> None:
     assert api.get(made["@odata.id"], If_None_Match='W/"2"').status_code == 200
 
 
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE"])
+def test_if_none_match_changes_nothing_that_is_there(api: Api, method: str) -> None:
+    made = api.create(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar"})
+    body = None if method == "DELETE" else {"CurrencySign": "USD", "Name": "Another"}
+    for tag in ("*", made["@odata.etag"], f'"99", {made["@odata.etag"]}'):
+        refused = api.request(method, made["@odata.id"], body, If_None_Match=tag)
+        assert (refused.status_code, error_of(refused)["type"]) == (412, "PreconditionFailed")
+    assert api.read(made["@odata.id"])["Name"] == "Dollar"
+    assert api.request(method, made["@odata.id"], body, If_None_Match='"99"').status_code in (200, 204)
+
+
+def test_with_if_none_match_what_is_not_there_is_made_once(api: Api) -> None:
+    inside, path = api.begin(), f"{CURRENCIES}(11111111-2222-3333-4444-555555555555)"
+    for caller in (inside, api):
+        made = caller.patch(path, {"CurrencySign": "USD", "Name": "Dollar"}, If_None_Match="*")
+        assert made.status_code == 201, made.content
+        assert caller.patch(path, {"Name": "Another"}, If_None_Match="*").status_code == 412
+        assert inside.end(commit=False).status_code == 204 if caller is inside else True
+
+
 def test_put_gives_what_it_leaves_out_its_default(api: Api) -> None:
     made = api.create(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar", "ShowOrder": 7})
     assert api.request("PUT", made["@odata.id"], {"CurrencySign": "USD", "Name": "Dollar"}).status_code == 204
