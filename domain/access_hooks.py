@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 
 from django.db.models import Count
@@ -18,8 +17,6 @@ from domain.query.access import CALL_VARIABLE, KNOWN_VARIABLES, VARIABLE_PREFIX
 from foundation import errors
 from foundation.phrases import said
 from identity import row_policies, session_hooks
-
-_POSITION = re.compile(r"position (\d+)")
 
 
 def register() -> None:
@@ -57,20 +54,18 @@ def check_policy(repository_name: str, expression: str) -> None:
     except errors.PlatformError as error:
         name = error.target or ""
         position = expression.find(name) if name else -1
-        raise ValueError(_at(_own_positions(error.message.rstrip("."), expression), expression, position)) from error
+        if error.code is errors.TYPE_MISMATCH:
+            bound_at, *reason = error.parameters
+            error.parameters = (str(_own_position(int(bound_at), expression)), *reason)
+        raise ValueError(_at(error.message.rstrip("."), expression, position)) from error
 
 
-def _own_positions(message: str, expression: str) -> str:
-    """Positions that the binder names count what stands for the variables in its text; say those of the policy."""
-
-    def own(found: re.Match[str]) -> str:
-        position = int(found[1])
-        for variable in CALL_VARIABLE.finditer(expression):
-            if variable[0][0] != "'" and variable.start() < position:
-                position -= len(f"@{VARIABLE_PREFIX}{variable[0][1:].replace('.', '__')}") - len(variable[0])
-        return found[0].replace(found[1], str(position))
-
-    return _POSITION.sub(own, message)
+def _own_position(position: int, expression: str) -> int:
+    """The binder counts in a text where longer names stand for the variables; what that is in the policy."""
+    for variable in CALL_VARIABLE.finditer(expression):
+        if variable[0][0] != "'" and variable.start() < position:
+            position -= len(f"@{VARIABLE_PREFIX}{variable[0][1:].replace('.', '__')}") - len(variable[0])
+    return position
 
 
 def _at(message: str, expression: str, position: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import translation
 from django.test import Client
 from django.urls import reverse
 
@@ -45,6 +46,12 @@ def test_what_cannot_is_refused_with_its_position(db: None, repository: str, exp
     with pytest.raises(ValueError, match="(?i)" + said.replace("$", r"\$")) as refused:
         check_filter(repository, expression)
     assert str(refused.value).endswith(".")
+
+
+@pytest.mark.parametrize("language,said", [("bg", "позиция 32"), ("de", "Position 32")])
+def test_the_position_is_the_policys_own_in_every_language(db: None, language: str, said: str) -> None:
+    with translation.override(language), pytest.raises(ValueError, match=said):
+        check_filter(BOOKS, "Code ne $user.Name and Pages eq 'text'")
 
 
 def test_every_offered_variable_has_a_value() -> None:
