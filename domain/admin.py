@@ -23,7 +23,6 @@ from domain import admin_custom, admin_hints
 from domain.admin_errors import show_error, show_row_errors
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
-from domain.entities.general_documents import Document
 from domain.model.attributes import Attribute, Child
 from domain.model.custom_properties import PREFIX
 from domain.model.registry import repositories
@@ -299,6 +298,14 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         """As for adding."""
         return self.repository.access != "ReadOnly" and super().has_delete_permission(request, obj)
 
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Lists are newest first unless a page says otherwise; choosers by code, so that their pages do not overlap."""
+        own = super().get_ordering(request)
+        if own or not request.path.endswith("/autocomplete/"):
+            return own
+        code = self.repository.code
+        return (code.python_name, "pk") if code is not None and code.field is not None else ("pk",)
+
     def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """A new entity has no rows of what the platform alone writes, a history for example."""
         inlines: list[Any] = super().get_inline_instances(request, obj)
@@ -570,8 +577,9 @@ def register_repository(site: admin.AdminSite, repository: Repository[Any]) -> N
     if site.is_registered(repository.model):
         return
     pages = admin_class(repository)
-    if issubclass(repository.model, Document):
-        pages = type(pages.__name__, (documents_admin.DocumentAdmin, pages), {"__doc__": pages.__doc__})
+    for model, more in documents_admin.PAGES.items():
+        if issubclass(repository.model, model):
+            pages = type(pages.__name__, (more, pages), {"__doc__": pages.__doc__})
     site.register(repository.model, pages)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.apps import apps
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import get_language, gettext
@@ -27,7 +29,8 @@ from domain.documents import (
     transition_allowed,
 )
 from domain.entities.general_documents import Document
-from domain.entities.systems_documents import DocumentTypeUserStatus
+from domain.entities.systems_documents import DocumentType, DocumentTypeUserStatus
+from domain.model.registry import repositories
 from domain.model.values import in_language
 from foundation import errors
 from foundation.errors import PlatformError
@@ -87,6 +90,31 @@ class DocumentAdmin(EntityAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
 
+class DocumentTypeAdmin(EntityAdmin):
+    """Document types; the chooser of a document's page offers those of such documents."""
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """Narrowed for a chooser, which says on which page it stands."""
+        found, duplicates = super().get_search_results(request, queryset, search_term)
+        asked = (request.GET.get("app_label", ""), request.GET.get("model_name", ""))
+        if request.GET.get("field_name") == "document_type" and all(asked):
+            names = _entity_names(*asked)
+            found = found.filter(entity_name__in=names) if names else found
+        return found, duplicates
+
+
+def _entity_names(app_label: str, model_name: str) -> list[str]:
+    """How types may name the repository of a model's documents; none for what is no document of its own."""
+    try:
+        model = apps.get_model(app_label, model_name)
+        repository = repositories.for_model(model)
+    except LookupError:
+        return []
+    if repository.abstract or not issubclass(model, Document):
+        return []
+    return [repository.name, repository.set_name, *repository.old_names]
+
+
 def next_states(document: Document) -> list[tuple[str, str]]:
     """(value, label) of the states that the document may go to, forward ones first, and of their user statuses."""
     now = document.state
@@ -124,6 +152,9 @@ def _recalculate(request: HttpRequest, document: Record) -> str:
     document_recalculate(document)
     return gettext("The document is recalculated.")
 
+
+#: Pages that are more than what is generated: model → what they have besides. Heirs of a model have it, too.
+PAGES: dict[type[Model], type[EntityAdmin]] = {Document: DocumentAdmin, DocumentType: DocumentTypeAdmin}
 
 #: Last part of a step's URL → what it does; answers what has happened.
 _STEPS: dict[str, Callable[[HttpRequest, Record], str]] = {

@@ -108,3 +108,18 @@ def test_whoever_may_not_change_orders_gets_no_steps(client: Client, world: Worl
     answer = client.post(reverse("admin:domain_salesorder_change_state", args=[order]), {"state": "Released"})
     assert answer.status_code in (302, 403)
     assert SalesOrder.objects.get(pk=order).state == "New"
+
+
+def test_an_order_is_offered_the_types_of_orders(boss: Client, world: World) -> None:
+    ds = dataset(world.context)
+    for code, name in (("3-ers", "Crm.Invoicing.Invoices"), ("2-ers", ORDERS), ("1-ers", ORDERS)):
+        ds.create("Systems.Documents.DocumentTypes", {"Code": code, "TypeName": {"EN": "A type"}, "EntityName": name})
+    ds.commit()
+
+    def offered_types(model: str) -> list[str]:
+        asked = {"app_label": "domain", "model_name": model, "field_name": "document_type", "term": "ers"}
+        return [row["text"] for row in boss.get(reverse("admin:autocomplete"), asked).json()["results"]]
+
+    assert offered_types("salesorder") == ["A type (1-ers)", "A type (2-ers)"]
+    assert offered_types("document") == ["A type (1-ers)", "A type (2-ers)", "A type (3-ers)"]
+    assert offered_types("invoice") == ["A type (3-ers)"]
