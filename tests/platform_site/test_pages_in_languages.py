@@ -12,9 +12,11 @@ from django.apps import apps
 from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
 
 from identity.models import User
 from platform_site.environment import BASE_DIR
+from scripts.models import ScriptRun
 
 pytestmark = pytest.mark.django_db
 
@@ -76,3 +78,9 @@ def test_no_page_is_left_in_english(client: Client, language: str) -> None:
         if left := shown(page) & english:
             found[address] = left
     assert "\n".join(f"{address}: {left}" for address, left in found.items()) == ""
+
+
+@pytest.mark.parametrize("language,shown", [("bg", "46,3 ms"), ("de", "46,3 ms"), ("en", "46.3 ms")])
+def test_times_are_written_as_the_reader_writes_numbers(language: str, shown: str) -> None:
+    with translation.override(language):
+        assert admin.site._registry[ScriptRun].duration(ScriptRun(duration_ms=46.3)) == shown  # type: ignore[attr-defined]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from django.utils import translation
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
 
 from domain.query.access import CALL_VALUES, KNOWN_VARIABLES
 from identity.models import Role, RowPolicy, User
