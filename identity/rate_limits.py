@@ -6,6 +6,7 @@ Fixed windows of a minute of wall time, so that all nodes agree on them. Limits 
 from __future__ import annotations
 
 import time
+import unicodedata
 from collections.abc import Mapping
 
 from foundation import errors, stamps
@@ -59,15 +60,25 @@ def check_login(login: str, address: str) -> None:
     """Refuse a login that has failed too often lately, or an address that guesses. Raises TooManyRequests."""
     configured = limits()
     if configured.login_failures_per_minute:
-        count(f"login:{login.lower()}", configured.login_failures_per_minute, amount=0)
+        count(f"login:{_login_key(login)}", configured.login_failures_per_minute, amount=0)
     if configured.login_address_per_minute:
         count(f"login-address:{address}", configured.login_address_per_minute, amount=0)
 
 
 def note_login_failure(login: str, address: str) -> None:
     """Count a failed login, whether or not there is such a user."""
-    _add(f"login:{login.lower()}", 1)
+    _add(f"login:{_login_key(login)}", 1)
     _add(f"login-address:{address}", 1)
+
+
+def _login_key(login: str) -> str:
+    """One counter for all spellings that may be the same login.
+
+    PostgreSQL finds `admin` for `ADMİN` (U+0130), which Python's lower() keeps apart. Logins that differ in accents
+    alone share a counter; that costs them nothing as long as nobody guesses.
+    """
+    letters = unicodedata.normalize("NFKD", login)
+    return "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
 
 
 def count(name: str, limit: int, *, amount: int = 1) -> None:

@@ -99,6 +99,13 @@ def test_guessing_logins_are_stopped_and_the_right_password_too(browser: Browser
     assert browser.log_in("admin", "admin").status_code == 302
 
 
+def test_other_spellings_of_a_login_are_no_further_tries(browser: Browser) -> None:
+    """To PostgreSQL the small letter of U+0130 is i, and that of the Kelvin sign k."""
+    limit(login_failures_per_minute=2)
+    spellings = ("ADM\u0130N", "\uff41dmin", "admin")
+    assert [browser.log_in(login, "wrong").status_code for login in spellings] == [200, 200, 429]
+
+
 def test_an_address_that_tries_many_logins_is_stopped(browser: Browser) -> None:
     limit(login_address_per_minute=2)
     assert [browser.log_in(f"u{n}", "x").status_code for n in range(3)] == [200, 200, 429]
