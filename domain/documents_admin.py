@@ -11,6 +11,7 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib import messages
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -41,6 +42,18 @@ _STATUSES = "Systems.Documents.DocumentTypeUserStatuses"
 _SEPARATOR = "/"
 
 
+class TypeChooser(AutocompleteSelect):
+    """Asks on behalf of the page's model: the field is its base's, which has documents of all types."""
+
+    def __init__(self, field: Any, admin_site: Any, *, model: type[Model]) -> None:
+        super().__init__(field, admin_site)
+        self.model = model
+
+    def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> dict[str, Any]:
+        attrs: dict[str, Any] = super().build_attrs(base_attrs, extra_attrs)
+        return {**attrs, "data-model-name": self.model._meta.model_name}
+
+
 class DocumentAdmin(EntityAdmin):
     """A document's page, with the states it can go to, voiding and recalculation."""
 
@@ -59,6 +72,12 @@ class DocumentAdmin(EntityAdmin):
             for step in _STEPS
         ]
         return [*own, *super().get_urls()]
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The document type is one of such documents."""
+        if db_field.name == "document_type":
+            kwargs["widget"] = TypeChooser(db_field, self.admin_site, model=self.model)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def _step(self, request: HttpRequest, object_id: str, step: str) -> HttpResponse:
         found = self.get_object(request, object_id) if is_guid(object_id) else None
