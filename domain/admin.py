@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.core.exceptions import FieldDoesNotExist
+from django.core.exceptions import FieldDoesNotExist, ObjectDoesNotExist
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -381,8 +382,10 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         for formset in formsets:
             self.save_formset(request, form, formset, change=change)
         commit(request, request.entity_dataset)  # type: ignore[attr-defined]
-        # What late defaults and rules have filled in: a message about the order says its number.
-        form.instance.refresh_from_db()
+        # What late defaults and rules have filled in: messages and the history say the order's number.
+        for entity in (form.instance, *(row for formset in formsets for row in getattr(formset, "new_objects", ()))):
+            with suppress(ObjectDoesNotExist):
+                entity.refresh_from_db()
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete through a dataset."""

@@ -167,6 +167,13 @@ def test_a_message_about_a_new_order_says_its_number(boss: Client) -> None:
     assert not errors
     order = SalesOrder.objects.get()
     assert f"{order.document_no}</a>” was added successfully" in page
+    form = boss.get(reverse("admin:domain_salesorder_change", args=[order.pk]))
+    lines = next(inline.formset for inline in form.context["inline_admin_formsets"] if inline.formset.prefix == "Lines")
+    line = {f"Lines-0-{field.name}": field.value() for field in lines.empty_form if field.value() not in (None, "", {})}
+    line |= {"Lines-TOTAL_FORMS": "1", "Lines-0-product": world.product, "Lines-0-product_description_en": "A chair"}
+    sent(boss, "domain_salesorder", order.pk, **line)
+    history = boss.get(reverse("admin:domain_salesorder_history", args=[order.pk])).content.decode()
+    assert "Added sales order line “10”" in history
 
 
 def test_fields_say_what_to_write_where_their_names_do_not(boss: Client) -> None:
