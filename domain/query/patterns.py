@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from domain import wildcards
@@ -22,10 +23,8 @@ from domain.query.bound import Bound, Input
 from foundation import errors
 from foundation.phrases import Phrase
 
-try:
-    from re import _parser
-except ImportError:  # pragma: no cover
-    import sre_parse as _parser
+#: The standard library's own parser of patterns; nobody has written down its types.
+_parser: Any = import_module("re._parser")
 
 MAX_LENGTH = 500
 MAX_OPEN_REPEATS = 3
