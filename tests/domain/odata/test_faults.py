@@ -158,7 +158,7 @@ def test_chunks_that_may_have_broken_off_are_taken_only_where_one_sees_the_end(
         body,
         content_type=content_type,
         headers={"Authorization": f"Bearer {api.token}", "TransactionId": inside.headers["TransactionId"]},
-        **{CAME_IN_CHUNKS: True},
+        **{CAME_IN_CHUNKS: True},  # type: ignore[arg-type]  # goes into the environment, as a server sets it
     )
     assert answer.status_code == status, answer.content
     assert inside.end(commit=False).status_code == 204, "it is still open"
