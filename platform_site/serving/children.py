@@ -67,7 +67,9 @@ class Supervisor:
         """Start every child; from here on Ctrl-C, SIGTERM and a closed terminal stop the instance in order."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        for child in self.children:
+        # Who asks waits for the web server; what works beside it starts when that has the processor no more to itself.
+        first = [child for child in self.children if child.listening is not None] or self.children
+        for child in first:
             self._spawn(child)
 
     def wait_until(self, answers: Callable[[], bool], *, timeout_seconds: float) -> bool:
@@ -75,7 +77,10 @@ class Supervisor:
         deadline = time.monotonic() + timeout_seconds
         while not self._stop_requested.is_set():
             self._watch()
-            if all(child.alive for child in self.children) and answers():
+            if all(child.alive for child in self.children if child.process is not None) and answers():
+                for child in self.children:
+                    if child.process is None:
+                        self._spawn(child)
                 self._ready = True
                 return True
             if time.monotonic() > deadline:
@@ -148,6 +153,8 @@ class Supervisor:
     def _watch(self) -> None:
         now = time.monotonic()
         for child in self.children:
+            if child.process is None:
+                continue
             if child.alive:
                 if child.deaths and now - child.started_at > STEADY_SECONDS:
                     child.deaths = 0

@@ -89,6 +89,14 @@ def test_work_is_shared_without_duplicates(tmp_path: Path, loopback_receiver: Lo
         subprocess.run([sys.executable, "manage.py", "shell", "-v0", "-c", code], cwd=ROOT, env=environment, check=True)
         nodes = [stack.enter_context(_node(tmp_path / str(number), settings)) for number in range(2)]
         headers = token(nodes[0])
+        database = stack.enter_context(psycopg.connect(shared["DATABASE_URL"], autocommit=True))
+
+        def count(query: str) -> Any:
+            row = database.execute(query).fetchone()
+            return row[0] if row else None
+
+        # A node is ready when it serves; its worker comes a moment later.
+        wait_until(lambda: count("SELECT COUNT(*) FROM webhooks_workerheartbeat") >= 2, 60)
 
         def create(number: int) -> int:
             answer = requests.post(
@@ -102,12 +110,6 @@ def test_work_is_shared_without_duplicates(tmp_path: Path, loopback_receiver: Lo
         with ThreadPoolExecutor(4) as pool:
             statuses = Counter(pool.map(create, range(EVENTS)))
         assert statuses == {201: EVENTS}
-        database = stack.enter_context(psycopg.connect(shared["DATABASE_URL"], autocommit=True))
-
-        def count(query: str) -> Any:
-            row = database.execute(query).fetchone()
-            return row[0] if row else None
-
         wait_until(
             lambda: count("SELECT COUNT(*) FROM webhooks_webhookdelivery WHERE state = 'Delivered'") == EVENTS, 60
         )
