@@ -18,7 +18,7 @@ from django.core.exceptions import FieldDoesNotExist, ObjectDoesNotExist
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.translation import get_language, gettext, gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from domain import admin_custom, admin_hints
 from domain.admin_errors import show_error, show_row_errors
@@ -35,6 +35,7 @@ from foundation.errors import PlatformError
 from foundation.fields import MultilanguageField
 from foundation.guids import new_guid
 from foundation.kinds import Kind
+from foundation.languages import active_language
 from identity.admin import NameInput
 from identity.context import AllPermissions, CallContext, Caller
 
@@ -74,7 +75,7 @@ def admin_context(request: HttpRequest) -> CallContext:
             is_admin=True,
         ),
         permissions=AllPermissions(),
-        language=(get_language() or "en").partition("-")[0],
+        language=active_language(),
         client_address=request.META.get("REMOTE_ADDR", ""),
         request_id=getattr(request, "request_id", ""),
         traceparent=getattr(request, "traceparent", ""),

@@ -8,7 +8,6 @@ from typing import Any
 
 from django import forms
 from django.contrib.admin.widgets import AdminDateWidget, AdminTextInputWidget
-from django.utils.translation import get_language
 
 from domain.dataset.allowed_values import find_allowed
 from domain.dataset.dataset import Dataset
@@ -16,6 +15,7 @@ from domain.dataset.record import Record
 from domain.model.custom_properties import PREFIX, Definition, definitions, parse_value
 from domain.model.repository import Repository
 from domain.model.values import in_language
+from foundation.languages import active_language
 from identity.admin import NameInput
 
 #: Files, for which a field of text is no place.
@@ -32,7 +32,7 @@ def custom_fields(repository: Repository[Any]) -> dict[str, forms.Field]:
 
 
 def _field(known: Definition) -> forms.Field:
-    language = (get_language() or "en").partition("-")[0]
+    language = active_language()
     shared: dict[str, Any] = {
         "required": False,
         "label": in_language(dict(known.name), language) or known.code,
@@ -67,7 +67,7 @@ def custom_initial(form: Any) -> None:
 
 def set_custom(dataset: Dataset, record: Record, repository: Repository[Any], form: Any, names: Iterable[str]) -> None:
     """Set those of the named fields that are custom properties."""
-    language = (get_language() or "en").partition("-")[0]
+    language = active_language()
     for name in names:
         if not name.startswith(PREFIX):
             continue

@@ -12,14 +12,12 @@ from typing import Any
 from django.apps import apps
 from django.contrib import messages
 from django.contrib.admin.widgets import AutocompleteSelect
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
-from django.utils.translation import get_language, gettext
-from django.views.decorators.cache import never_cache
+from django.http import HttpRequest
+from django.utils.translation import gettext
 
 from domain.admin import EntityAdmin, admin_context, commit
+from domain.admin_verbs import VerbPages
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.documents import (
@@ -34,8 +32,7 @@ from domain.entities.systems_documents import DocumentType, DocumentTypeUserStat
 from domain.model.registry import repositories
 from domain.model.values import in_language
 from foundation import errors
-from foundation.errors import PlatformError
-from foundation.guids import is_guid
+from foundation.languages import active_language
 
 _STATUSES = "Systems.Documents.DocumentTypeUserStatuses"
 #: In the values of the chooser, between a state and a user status.
@@ -54,24 +51,12 @@ class TypeChooser(AutocompleteSelect):
         return {**attrs, "data-model-name": self.model._meta.model_name}
 
 
-class DocumentAdmin(EntityAdmin):
+class DocumentAdmin(VerbPages, EntityAdmin):
     """A document's page, with the states it can go to, voiding and recalculation."""
 
     change_form_template = "domain/document.html"
 
-    def get_urls(self) -> list[URLPattern]:
-        """The steps, then Django's. Steps answer POST alone, for those who may change the document."""
-        info = f"{self.opts.app_label}_{self.opts.model_name}"
-        own = [
-            path(
-                f"<path:object_id>/{step}/",
-                self.admin_site.admin_view(never_cache(self._step)),
-                {"step": step},
-                f"{info}_{step.replace('-', '_')}",
-            )
-            for step in _STEPS
-        ]
-        return [*own, *super().get_urls()]
+    verbs = ("change-state", "make-void", "recalculate")
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """The document type is one of such documents."""
@@ -79,26 +64,24 @@ class DocumentAdmin(EntityAdmin):
             kwargs["widget"] = TypeChooser(db_field, self.admin_site, model=self.model)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
-    def _step(self, request: HttpRequest, object_id: str, step: str) -> HttpResponse:
-        found = self.get_object(request, object_id) if is_guid(object_id) else None
-        if found is None:
-            raise Http404
-        if not self.has_change_permission(request, found):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
+    def do_change_state(self, request: HttpRequest, found: Document) -> None:
+        """Verb: to a state, and a user status of it."""
+        self._step(request, found, _change_state)
+
+    def do_make_void(self, request: HttpRequest, found: Document) -> None:
+        """Verb."""
+        self._step(request, found, _make_void)
+
+    def do_recalculate(self, request: HttpRequest, found: Document) -> None:
+        """Verb."""
+        self._step(request, found, _recalculate)
+
+    def _step(self, request: HttpRequest, found: Document, step: Callable[[HttpRequest, Record], str]) -> None:
         dataset = Dataset(admin_context(request))
-        try:
-            done = _STEPS[step](request, dataset.open(self.repository, str(found.pk), "update"))
-            commit(request, dataset)
-        except PlatformError as error:
-            messages.error(request, error.message)
-        else:
-            self.log_change(request, found, done)
-            messages.success(request, done)
-        return HttpResponseRedirect(
-            reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[found.pk])
-        )
+        done = step(request, dataset.open(self.repository, str(found.pk), "update"))
+        commit(request, dataset)
+        self.log_change(request, found, done)
+        messages.success(request, done)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         """With the steps that the stored document can take; a new one can take none yet."""
@@ -139,7 +122,7 @@ def next_states(document: Document) -> list[tuple[str, str]]:
     now = document.state
     reachable = [state for state in FORWARD if transition_allowed(now, state, planning_only=document.planning_only)]
     reachable.sort(key=lambda state: FORWARD.index(state) < FORWARD.index(now))
-    language = (get_language() or "en").partition("-")[0]
+    language = active_language()
     statuses: dict[str, list[tuple[str, str]]] = {}
     for status in DocumentTypeUserStatus._default_manager.filter(
         document_type_id=document.document_type_id, active=True
@@ -174,10 +157,3 @@ def _recalculate(request: HttpRequest, document: Record) -> str:
 
 #: Pages that are more than what is generated: model → what they have besides. Heirs of a model have it, too.
 PAGES: dict[type[Model], type[EntityAdmin]] = {Document: DocumentAdmin, DocumentType: DocumentTypeAdmin}
-
-#: Last part of a step's URL → what it does; answers what has happened.
-_STEPS: dict[str, Callable[[HttpRequest, Record], str]] = {
-    "change-state": _change_state,
-    "make-void": _make_void,
-    "recalculate": _recalculate,
-}

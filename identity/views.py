@@ -21,6 +21,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from foundation import errors
 from foundation.guids import is_guid
+from foundation.languages import active_language
 from identity import rate_limits
 from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
 from identity.instance import client_address
@@ -125,7 +126,7 @@ def profile_page(request: HttpRequest) -> HttpResponse:
         "token": token,
         "tokens": reference_tokens_list(user=user),
         "person": user,
-        "person_name": user.display_name((translation.get_language() or "en").partition("-")[0]),
+        "person_name": user.display_name(active_language()),
     }
     return render(request, "identity/profile.html", context)
 

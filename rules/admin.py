@@ -12,13 +12,14 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.formats import number_format
 from django.utils.html import format_html
-from django.utils.translation import get_language, gettext, gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from domain.admin import admin_class, inline_class
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.events import event_types
 from domain.model.registry import repositories
 from domain.model.values import in_language
+from foundation.languages import active_language
 from rules import trace_log
 from rules.actions import action_types
 from rules.admin_forms import RowForm, RuleForm, RuleFormSet, attribute_names
@@ -138,7 +139,7 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
     @admin.display(description=gettext_lazy("Name"))
     def title(self, rule: Any) -> str:
         """In the reader's language."""
-        return in_language(rule.name, (get_language() or "en").partition("-")[0]) if rule.name else rule.code
+        return in_language(rule.name, active_language()) if rule.name else rule.code
 
     @admin.display(description=gettext_lazy("State"))
     def soundness(self, rule: Any) -> str:

@@ -7,9 +7,8 @@ from urllib.parse import urlencode
 
 import orjson
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.formats import number_format
@@ -21,10 +20,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from domain.admin import EntityAdmin, admin_class, admin_context
+from domain.admin_verbs import VerbPages
 from domain.entities.systems_core import Script
 from domain.model.registry import repositories
 from foundation.errors import PlatformError
-from foundation.guids import is_guid
 from scripts import history
 from scripts.argument_form import PREFIX, ArgumentForm
 from scripts.models import ScriptRun
@@ -37,8 +36,10 @@ _LATEST_RUNS = 10
 _FIELDS = {"ScriptText": "script_text", "ParameterSchema": "parameter_schema"}
 
 
-class ScriptAdmin(EntityAdmin):
+class ScriptAdmin(VerbPages, EntityAdmin):
     """Write a script, try it, see how it ran."""
+
+    verbs = ("run",)
 
     change_form_template = "scripts/script.html"
     list_display = ("code", "__str__", "is_active", "language", "last_run")
@@ -49,14 +50,9 @@ class ScriptAdmin(EntityAdmin):
         js = ()
 
     def get_urls(self) -> list[URLPattern]:
-        """Checking and trying, then Django's."""
-        name = f"{self.opts.app_label}_{self.opts.model_name}"
-        view = self.admin_site.admin_view
-        return [
-            path("check/", view(never_cache(require_POST(self.check_view))), name=f"{name}_check"),
-            path("<path:object_id>/run/", view(never_cache(self.run_view)), name=f"{name}_run"),
-            *super().get_urls(),
-        ]
+        """Checking, then the others."""
+        check = self.admin_site.admin_view(never_cache(require_POST(self.check_view)))
+        return [path("check/", check, name=f"{self.opts.app_label}_{self.opts.model_name}_check"), *super().get_urls()]
 
     @admin.display(description=_("Last run"), empty_value="–")
     def last_run(self, script: Script) -> SafeString | None:
@@ -98,10 +94,9 @@ class ScriptAdmin(EntityAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def _panel(self, script: Script, form: ArgumentForm) -> dict[str, Any]:
-        names = f"admin:{self.opts.app_label}_{self.opts.model_name}"
         return {
             "run_form": form,
-            "run_url": reverse(f"{names}_run", args=[script.pk]),
+            "run_url": self.url_of(script, "run"),
             "runs_url": _runs_url(script),
         }
 
@@ -130,16 +125,8 @@ class ScriptAdmin(EntityAdmin):
 
     # --- trying ---------------------------------------------------------------------------------------------------
 
-    def run_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def do_run(self, request: HttpRequest, script: Script) -> HttpResponse:
         """POST arguments: what became of it, as a page, or as a part of one for the page's own script."""
-        pk = unquote(object_id)
-        script: Script | None = self.get_object(request, pk) if is_guid(pk) else None
-        if script is None:
-            raise Http404
-        if not self.has_change_permission(request, script):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
         form = ArgumentForm(_schema(script), request.POST)
         context: dict[str, Any] = {"form_problems": [], "trial": None}
         if form.is_valid():

@@ -11,16 +11,16 @@ from typing import Any, cast
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.cache import never_cache
 
 from domain.admin import EntityAdmin, EntityForm, admin_class, admin_context
+from domain.admin_verbs import VerbPages
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
 from foundation.errors import PlatformError
@@ -54,46 +54,7 @@ def state_badge(state: str) -> SafeString:
     return format_html('<span class="webhook-state {}">{}</span>', state.lower(), state)
 
 
-class _Pages(EntityAdmin):
-    """Pages with verbs: `<id>/<verb>/` answers POST alone, for those who may change."""
-
-    verbs: tuple[str, ...] = ()
-
-    def get_urls(self) -> list[URLPattern]:
-        """The verbs, then Django's."""
-        info = f"{self.opts.app_label}_{self.opts.model_name}"
-        own = [
-            path(
-                f"<path:object_id>/{verb}/",
-                self.admin_site.admin_view(never_cache(self._verb)),
-                {"verb": verb},
-                f"{info}_{verb}",
-            )
-            for verb in self.verbs
-        ]
-        return [*own, *super().get_urls()]
-
-    def _verb(self, request: HttpRequest, object_id: str, verb: str) -> HttpResponse:
-        found = self.get_object(request, object_id) if is_guid(object_id) else None
-        if found is None:
-            raise Http404
-        if not self.has_change_permission(request, found):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
-        try:
-            answer = getattr(self, f"do_{verb}")(request, found)
-        except PlatformError as error:
-            messages.error(request, error.message)
-            answer = None
-        return cast(HttpResponse, answer) if answer is not None else HttpResponseRedirect(self.url_of(found))
-
-    def url_of(self, obj: Any) -> str:
-        """The page of an object."""
-        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[obj.pk])
-
-
-class WebHookDeliveryAdmin(_Pages):
+class WebHookDeliveryAdmin(VerbPages, EntityAdmin):
     """What was, is and will be sent."""
 
     list_display = ("shown_state", "web_hook_code", "entity", "attempts", "next_attempt", "last")
@@ -227,7 +188,7 @@ class WebHookForm(EntityForm):
         return unmasked_lines(self.cleaned_data.get("headers"), self.instance.headers)
 
 
-class WebHookAdmin(_Pages):
+class WebHookAdmin(VerbPages, EntityAdmin):
     """A template, how its deliveries do, and what can be done with it."""
 
     form = WebHookForm
@@ -293,7 +254,7 @@ class WebHookAdmin(_Pages):
         messages.success(request, gettext("Deliveries are not signed any more."))
 
 
-def _register(model: type[Any], pages: type[_Pages]) -> None:
+def _register(model: type[Any], pages: type[EntityAdmin]) -> None:
     """In place of the generated pages, whose columns, filters and inlines stand where ours say nothing."""
     generated = admin_class(repositories.for_model(model))
     if admin.site.is_registered(model):

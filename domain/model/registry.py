@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from django.db import models
 from django.utils.module_loading import autodiscover_modules
-from django.utils.translation import get_language
 
 from domain.model.naming import near, set_name
 from domain.model.repository import Repository
 from domain.model.values import in_language
 from foundation import errors
+from foundation.languages import active_language
 
 R = TypeVar("R", bound=type[Repository[Any]])
 
@@ -160,7 +160,7 @@ def _member_text(instance: models.Model, path: str) -> str:
     for name in path.split(".") if path else ():
         current = getattr(current, name, None)
     if isinstance(current, dict):
-        return in_language(current, (get_language() or "en").partition("-")[0])
+        return in_language(current, active_language())
     return "" if current is None or current is instance else str(current)
 
 

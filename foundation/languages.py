@@ -1,0 +1,10 @@
+"""The language that texts are shown in at this moment."""
+
+from __future__ import annotations
+
+from django.utils.translation import get_language
+
+
+def active_language() -> str:
+    """Its code without a region: `bg` of `bg-BG`; English where translation is off."""
+    return (get_language() or "en").partition("-")[0]
