@@ -49,14 +49,10 @@ HINTS: Mapping[tuple[str, str], Any] = {
     (_WEBHOOKS, "MaxRetries"): _("Empty: as many as the retry logic says. At most 10."),
     (_PROPERTIES, "Code"): _("The name in rules (@CODE), in scripts and, as CustomProperty_CODE, in the API."),
     (_PROPERTIES, "EntityName"): _("The repository whose entities have it, for example Crm.Sales.Customers."),
-    ("Systems.Documents.DocumentTypes", "EntityName"): _(
-        "The repository of its documents, for example Crm.Sales.SalesOrders."
-    ),
+    (_TYPES, "EntityName"): _("The repository of its documents, for example Crm.Sales.SalesOrders."),
     ("Systems.Bpm.UserBusinessRules", "IsActive"): _("As long as it is not active, a rule does nothing."),
     ("Systems.Security.Users", "IsAdmin"): _("May do everything, and needs no role."),
-    ("Systems.Bpm.CalculatedAttributes", "RepositoryName"): _(
-        "Whose entities have it, for example Crm.Sales.SalesOrders."
-    ),
+    (_CALCULATED, "RepositoryName"): _("Whose entities have it, for example Crm.Sales.SalesOrders."),
 }
 #: Attributes that hold the name of a repository.
 NAME_ONE = frozenset({"RepositoryName", "EntityName", "DocumentEntityName", "AllowedValuesEntityName"})

@@ -27,20 +27,29 @@ def port_problem(host: str, port: int) -> str | None:
     if not 0 < port < 65536:
         return f"PORT must be between 1 and 65535, not {port}."
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError:
-        return f"HOST {host!r} is not an address of this machine."
-    with socket.socket(family, kind, protocol) as probe:
-        # As the web server does: a port whose last connections are still fading away is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(address)
+        with bound(host, port) as probe:
             probe.listen(1)
-        except OSError as error:
-            return _sentence(host, port, error)
+    except socket.gaierror:
+        return f"HOST {host!r} is not an address of this machine."
+    except OSError as error:
+        return _sentence(host, port, error)
     return None
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A new socket on that address, which does not listen yet. OSError where there is none to be had."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    opened = socket.socket(family, kind, protocol)
+    try:
+        # A port whose last connections are still fading away is free.
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+    except OSError:
+        opened.close()
+        raise
+    return opened
 
 
 def _sentence(host: str, port: int, error: OSError) -> str:

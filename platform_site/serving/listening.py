@@ -10,6 +10,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from platform_site.serving.addresses import bound
+
 #: Environment variable in which a child process finds its file descriptor.
 DESCRIPTOR_VARIABLE = "LISTENING_SOCKET"
 #: Connections that were begun before the last one was refused are complete within a round trip to a proxy.
@@ -40,12 +42,7 @@ class ListeningSocket:
     def open(self) -> int:
         """Bind a new socket and return its file descriptor. OSError when the address is taken."""
         self.close()
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        self._socket = socket.socket(family, kind, protocol)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(address)
+        self._socket = bound(self.host, self.port)
         return self._socket.fileno()
 
     def drain(self) -> None:
