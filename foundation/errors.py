@@ -142,6 +142,9 @@ VERSION_CONFLICT = _add(
     241, "VersionConflict", _("{0} has been changed by someone else: version {1} was expected, {2} is stored."), 412
 )
 DELETED_MEANWHILE = _add(242, "DeletedMeanwhile", _("{0} has been deleted by someone else."), 412)
+MADE_MEANWHILE = _add(
+    243, "MadeMeanwhile", _("{0} with {1} was not there when it was looked for; someone else has made it since."), 412
+)
 QUERY_TOO_LONG = _add(
     250,
     "QueryTooLong",

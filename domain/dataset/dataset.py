@@ -21,10 +21,12 @@ from django.utils.translation import gettext
 from domain import events
 from domain.dataset import access, autoflush, duplicates, finding, numbering
 from domain.dataset.calculations import calculate
+from domain.dataset.claims import Claims
 from domain.dataset.guards import check_edit
 from domain.dataset.parts import Parts
 from domain.dataset.pending_source import PendingSource
 from domain.dataset.record import Record
+from domain.dataset.sought import Sought
 from domain.dataset.storage import storage_of
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
@@ -56,9 +58,17 @@ class Dataset:
     model            "frontend": attribute events fire and dependents follow at once; "common": at commit
     warnings         messages collected by WARNING actions
     lineage          of the dataset of a COMMITTED event: what acted in the datasets whose commits led to it
+    claims           of a dataset that is made and committed in one database transaction
     """
 
-    def __init__(self, context: CallContext, *, model: ModelName = "common", lineage: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        context: CallContext,
+        *,
+        model: ModelName = "common",
+        lineage: tuple[str, ...] = (),
+        claims: Claims | None = None,
+    ) -> None:
         self.context = context
         self.model: ModelName = model
         self.warnings: list[str] = []
@@ -71,6 +81,9 @@ class Dataset:
         #: Whose display text is being written, outermost first: formats may refer to each other in a circle.
         self.describing: list[tuple[str, str]] = []
         self.lineage = lineage
+        self.claims = claims
+        #: identity of what was made because it was not found → what it was looked for by, to be asked again at commit
+        self.sought: dict[tuple[str, str], Sought] = {}
         #: identity → record, in order of entry
         self.records: dict[tuple[str, str], Record] = {}
         self.parts = Parts(self)
@@ -221,6 +234,26 @@ class Dataset:
     def load_children(self, parents: Sequence[Record], collection: str) -> None:
         """Load an owned collection of many parents, so that `children` asks the database for none of them."""
         self.parts.load(parents, collection)
+
+    def claim(self, sought: Sought) -> None:
+        """Before a caller looks for something in order to make it where it is missing: nobody else makes it meanwhile.
+
+        Where the database transaction ends before the commit, `note_sought` remembers to look again.
+        """
+        owner = sought.repository.owner
+        # Who adds parts to an entity moves its version, which two at once cannot.
+        owned = sought.parent is not None and owner is not None and owner.name == sought.parent[0]
+        if self.claims is not None and not owned:
+            self.claims.take(sought.repository, sought.claims())
+
+    def claim_value(self, repository: Repository[Any], value: str) -> None:
+        """Before a validation, at commit, looks whether a value is taken that no index keeps unique."""
+        (self.claims or Claims()).take(repository, [value])
+
+    def note_sought(self, record: Record, sought: Sought) -> None:
+        """The record was made because nothing was found. What a key is taken by, the database refuses itself."""
+        if self.claims is None and "Id" not in sought.values:
+            self.sought[record.key] = sought
 
     # --- changing -------------------------------------------------------------------------------------------------
 
@@ -499,6 +532,7 @@ class Dataset:
         self._deferred.clear()
         self._after_commit.clear()
         self.stated_measures.clear()
+        self.sought.clear()
         self.given.clear()
         self.trail.clear()
 

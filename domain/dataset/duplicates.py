@@ -20,6 +20,8 @@ _SQLITE_COLUMNS = re.compile(r"UNIQUE constraint failed: (?P<columns>.+)")
 _SQLITE_INDEX = re.compile(r"index '(?P<index>[^']+)'")
 _IDENTIFIER_BYTES = 63
 _CHECK = re.compile(r"(?:check constraint \"|CHECK constraint failed: )(?P<rule>[^\"\n]+)")
+#: SQLite's words for a lock that does not come free, and PostgreSQL's.
+_BUSY = ("locked", "busy", "deadlock", "could not serialize", "lock timeout")
 _POSTGRES = re.compile(r'unique constraint "(?P<index>[^"]+)"')
 
 
@@ -115,7 +117,7 @@ def _api_name(repository: Repository[Any], column: str) -> str:
 def operational_error(exc: OperationalError) -> errors.PlatformError | OperationalError:
     """The public error for a database that cannot just now; the exception itself where it is a bug of ours."""
     text = str(exc).lower()
-    if "locked" in text or "busy" in text or "deadlock" in text or "could not serialize" in text:
+    if any(word in text for word in _BUSY):
         return errors.Unavailable(errors.DATABASE_BUSY, 1, retry_after_seconds=1)
     if "full" in text or "no space" in text or "disk i/o error" in text:
         return errors.Unavailable(errors.STORAGE_FULL, str(exc), retry_after_seconds=60)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 class PendingSource:
     """Where a Domain transaction's pending rows come from; see domain.dataset.transactions. All methods adopt."""
 
+    def has(self, record: Record) -> bool:
+        """Whether the record was adopted, and not loaded from the database by this request."""
+        raise NotImplementedError
+
     def load(self, dataset: Dataset, identity: str, ids: Sequence[str]) -> list[Record]:
         """Pending records among the guids."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ sequences there; whatever fails leaves nothing behind and the dataset as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
@@ -18,7 +19,9 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from domain import events
 from domain.cursor import execute_many
 from domain.dataset import access
+from domain.dataset.attempts import Attempt, Overtaken, repeated
 from domain.dataset.autoflush import targets_of
+from domain.dataset.claims import Claims
 from domain.dataset.dataset import CommitResult, Dataset
 from domain.dataset.duplicates import duplicate_error, operational_error
 from domain.dataset.guards import follow_edits
@@ -71,25 +74,65 @@ def commit(dataset: Dataset, *, savepoint: bool = True) -> CommitResult:
 # --- stages -------------------------------------------------------------------------------------------------------
 
 
+def check_sought(dataset: Dataset, result: CommitResult) -> None:
+    """What a Domain transaction made because it was not there has still not been made by anybody else.
+
+    First of all, as those who make it in one database transaction claim it before they lock any row.
+    """
+    made = [
+        (dataset.records[key], sought)
+        for key, sought in dataset.sought.items()
+        if key in dataset.records and sought.fits(dataset.records[key])
+    ]
+    if not made:
+        return
+    claimed: dict[Repository[Any], list[str]] = {}
+    for _, sought in made:
+        claimed.setdefault(sought.repository, []).extend(sought.claims())
+    claims = Claims()
+    for repository in sorted(claimed, key=lambda repository: repository.identity_name):
+        claims.take(repository, claimed[repository])
+    known = sum(record.state in ("Modified", "Deleted") for record in dataset.changed())
+    for record, sought in made:
+        for id in sought.stored(dataset.context, limit=1 + known):
+            other = dataset.records.get((record.repository.identity_name, id))
+            # What this commit deletes, or gives other values, is not there any more; what it gives these was known.
+            if other is None or other.state == "Unchanged":
+                raise errors.VersionConflict(errors.MADE_MEANWHILE, record.repository.entity_type, sought.told())
+
+
 def check_versions(dataset: Dataset, result: CommitResult) -> None:
     """What a Domain transaction changed, and whatever is to be deleted, is stored as it was loaded (spec 03, 3.1).
 
     Before anything is validated: what somebody else has changed or deleted meanwhile would be complained of as if the
     caller had done it. Updates of a plain request are checked by the statement that writes them.
+
+    On PostgreSQL roots are locked here, too, each before its parts and all in one order: two requests that write some
+    of the same would otherwise wait for each other.
     """
-    stored_before = [
-        record
-        for record in dataset.changed()
+    changed = dataset.changed()
+    stored_before = {
+        record.key: record
+        for record in changed
         if record.is_deleted or (record.state == "Modified" and dataset.pending_source is not None)
-    ]
-    by_repository: dict[Repository[Any], list[Record]] = {}
-    for record in stored_before:
-        by_repository.setdefault(record.repository, []).append(record)
-    for repository, records in by_repository.items():
-        versions = storage_of(repository).lock_versions([record.id for record in records])
+    }
+    if connection.features.has_select_for_update:
+        stored_before.update(_roots_to_lock(changed))
+    by_identity: dict[tuple[int, str], list[Record]] = {}
+    for record in stored_before.values():
+        by_identity.setdefault((_depth(record), record.repository.identity_name), []).append(record)
+    for (_, identity), records in sorted(by_identity.items(), key=lambda group: group[0]):
+        versions = storage_of(repositories[identity]).lock_versions([record.id for record in records])
         for record in records:
             if versions.get(record.id) != record.version:
                 raise conflict(record, versions.get(record.id))
+
+
+def _roots_to_lock(changed: Sequence[Record]) -> dict[tuple[str, str], Record]:
+    """Stored roots of what is to be written, unless it is one row alone, which its own statement locks."""
+    roots = {root.key: root for record in changed for root in record.roots if root.state != "Added"}
+    alone = len(roots) <= 1 and all(record.state == "Added" or record.key in roots for record in changed)
+    return {} if alone else roots
 
 
 def settle(dataset: Dataset, result: CommitResult) -> None:
@@ -271,6 +314,7 @@ def announce(dataset: Dataset, result: CommitResult) -> None:
 
 
 STAGES: tuple[Stage, ...] = (
+    check_sought,
     check_versions,
     settle,
     plan_writes,
@@ -320,9 +364,13 @@ def raise_commit_events(
 def conflict(record: Record, stored: int | None) -> errors.VersionConflict:
     """The error for a version that moved on, or a row that is gone."""
     path = f"{record.repository.set_name}({record.id})"
-    if stored is None:
-        return errors.VersionConflict(errors.DELETED_MEANWHILE, path)
-    return errors.VersionConflict(errors.VERSION_CONFLICT, path, record.version, stored)
+    code, values = errors.DELETED_MEANWHILE, [path]
+    if stored is not None:
+        code, values = errors.VERSION_CONFLICT, [path, str(record.version), str(stored)]
+    pending = record.dataset.pending_source
+    if pending is not None and pending.has(record):
+        return errors.VersionConflict(code, *values)
+    return Overtaken(code, *values, record=record)
 
 
 def _audience(dataset: Dataset) -> list[Record]:
@@ -380,15 +428,19 @@ def _raise_committed(context: Any, told: Iterable[tuple[str, str, str]], lineage
         record_failure("COMMITTED rules", errors.Refused(errors.RULE_LOOP, " → ".join(lineage)))
         return
     for name, id, event in told:
-        dataset = Dataset(context.with_(client_initiated=False), lineage=lineage)
-        record = dataset.load(name, id)
-        if record is None:
-            continue
         try:
-            dataset._raise(record, event)
-            dataset.commit()
+            repeated(partial(_raise_one, context, lineage, name, id, event))
         except Exception as exc:
             record_failure(f"{event} of {name}({id})", exc)
+
+
+def _raise_one(context: Any, lineage: tuple[str, ...], name: str, id: str, event: str, attempt: Attempt) -> None:
+    with attempt.locking():
+        dataset = Dataset(context.with_(client_initiated=False), lineage=lineage)
+        record = dataset.load(name, id)
+        if record is not None:
+            dataset._raise(record, event)
+            dataset.commit()
 
 
 def _stamp(repository: Repository[Any]) -> str:
@@ -505,6 +557,7 @@ def _settle(dataset: Dataset, result: CommitResult, stamp: Any) -> None:
     for record in result.deleted:
         dataset.records.pop(record.key, None)
         dataset._missing.add(record.key)
+    dataset.sought.clear()
     for record in dataset.records.values():
         record.state = "Unchanged"
         record.original_values = {}

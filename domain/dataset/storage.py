@@ -302,13 +302,15 @@ class Storage:
     def lock_versions(self, ids: Sequence[str]) -> dict[str, int]:
         """Guid → stored ObjectVersion of those that exist; nobody else changes them until the transaction ends."""
         found: dict[str, int] = {}
-        lock = " FOR UPDATE" if connection.features.has_select_for_update else ""
-        for part in chunks(ids):
+        key = quote(self.base_key)
+        # Not against references to the rows, and in an order that is the same for all who lock some of them.
+        lock = f" ORDER BY {key} FOR NO KEY UPDATE" if connection.features.has_select_for_update else ""
+        for part in chunks(sorted(ids)):
             marks = ", ".join(["%s"] * len(part))
             with connection.cursor() as cursor:
                 cursor.execute(
-                    f"SELECT {quote(self.base_key)}, {quote('object_version')} FROM {quote(self.base_table)} "
-                    f"WHERE {quote(self.base_key)} IN ({marks}){lock}",
+                    f"SELECT {key}, {quote('object_version')} FROM {quote(self.base_table)} "
+                    f"WHERE {key} IN ({marks}){lock}",
                     part,
                 )
                 found.update((str(id), version) for id, version in cursor.fetchall())

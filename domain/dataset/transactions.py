@@ -26,6 +26,7 @@ from domain.dataset.models import DomainTransaction, PendingChange
 from domain.dataset.pending_source import PendingSource
 from domain.dataset.record import Record, State
 from domain.dataset.reporting import report, report_gone
+from domain.dataset.sought import Sought
 from domain.dataset.storage import chunks, storage_of
 from domain.dataset.validation import check_limits
 from domain.model.attributes import Attribute
@@ -40,6 +41,8 @@ from identity.context import CallContext
 _STATED = "@stated"
 #: And the Python names of what behaviours gave it: in the frontend model that follows what it was taken from.
 _GIVEN = "@given"
+#: And what it was looked for by, if it was made because it was not found.
+_SOUGHT = "@sought"
 #: State of the row of a new entity that was deleted again, kept until GetChanges has told of it.
 _GONE = "Gone"
 LIFETIME = timedelta(minutes=25)
@@ -168,6 +171,10 @@ class _PendingRows(PendingSource):
         self.known.clear()
         self.all_loaded = True
 
+    def has(self, record: Record) -> bool:
+        """Whether the record is pending since an earlier request."""
+        return record.key in self.known
+
     def _rows(self) -> Any:
         return PendingChange.objects.filter(transaction_id=self.row.id).exclude(state=_GONE)
 
@@ -273,6 +280,8 @@ class _PendingRows(PendingSource):
         attributes = record.repository.attributes
         if (stated := row.current.get(_STATED)) is not None:
             record.dataset.stated_measures[record.key] = stated
+        if (sought := row.current.get(_SOUGHT)) is not None:
+            record.dataset.sought[record.key] = Sought.thaw(sought)
         record.version = row.version
         record.by_client = row.by_client
         record.state = cast(State, row.state)
@@ -356,6 +365,7 @@ class _PendingRows(PendingSource):
             "owner_id": record.values.get(owner.name) if owner is not None else None,
             "current": {name: freeze(attributes[name], record.values[name]) for name in names if name in attributes}
             | ({_STATED: stated} if (stated := record.dataset.stated_measures.get(record.key)) else {})
+            | ({_SOUGHT: sought.freeze()} if (sought := record.dataset.sought.get(record.key)) else {})
             | ({_GIVEN: given} if (given := _still_given(record)) else {}),
             "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},
             "custom": record.custom if record.custom_changed else None,

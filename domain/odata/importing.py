@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, cast
@@ -18,6 +18,8 @@ import orjson
 from django.db import transaction
 from django.utils.translation import gettext
 
+from domain.dataset.attempts import Attempt, repeated
+from domain.dataset.claims import Claims
 from domain.dataset.dataset import Dataset, ModelName
 from domain.dataset.record import Record
 from domain.model.registry import repositories
@@ -114,40 +116,45 @@ def import_objects(
 
 def _each(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
     for body in objects:
-        dataset = Dataset(context, model=options.model)
-        try:
-            with transaction.atomic():
-                record = _apply(dataset, body)
-                answer = _answer(record)
-                dataset.commit()
-        except Exception as error:
-            answer = _failure(error, context)
-        if dataset.warnings:
-            answer["@erpnet.message"] = " ".join(dataset.warnings)
-        if dataset.traces:
-            answer["@erpnet.trace"] = list(dataset.traces)
-        yield answer
+        yield _one(context, body, options)
+
+
+def _one(context: CallContext, body: Any, options: ImportOptions) -> dict[str, Any]:
+    dataset: Dataset | None = None
+
+    def attempted(attempt: Attempt) -> dict[str, Any]:
+        nonlocal dataset
+        with attempt.transaction():
+            dataset = Dataset(context, model=options.model, claims=attempt.claims)
+            answer = _answer(_apply(dataset, body))
+            dataset.commit(savepoint=False)
+            return answer
+
+    try:
+        answer = repeated(attempted)
+    except Exception as error:
+        answer = _failure(error, context)
+    if dataset is not None and dataset.warnings:
+        answer["@erpnet.message"] = " ".join(dataset.warnings)
+    if dataset is not None and dataset.traces:
+        answer["@erpnet.trace"] = list(dataset.traces)
+    return answer
 
 
 def _together(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
+    claims = Claims(whole=True)
     # Answers wait in a file until all is written: a hundred thousand of them are many times what one chunk needs.
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
-        done, is_committing = 0, False
-        found: list[dict[str, Any]] = []
+        done, chunk = 0, _Chunk(context, options)
         try:
             with transaction.atomic():
                 iterator = iter(objects)
-                while chunk := list(islice(iterator, CHUNK)):
-                    dataset = Dataset(context, model=options.model)
-                    for body in chunk:
-                        found.append(_answer(_apply(dataset, body)))
-                        # Whoever has the turn then may wait for the very rows, or the file, that are locked here.
-                        turns.share(_PATIENCE_SECONDS)
-                    is_committing = True
-                    dataset.commit()
+                while bodies := list(islice(iterator, CHUNK)):
+                    chunk = _Chunk(context, options, bodies)
+                    found = repeated(chunk.write, claims=claims)
                     answers.writelines(orjson.dumps(answer) + b"\n" for answer in found)
                     done += len(found)
-                    found, is_committing = [], False
+                    chunk = _Chunk(context, options)
         except Exception as error:
             undone = {
                 "@erpnet.result": "fail",
@@ -157,7 +164,8 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
             }
             failure = _failure(error, context)
             # Of a commit that is refused nobody can say whose fault it was, so all that it was for are told why.
-            before, refused = (done, len(found)) if is_committing else (done + len(found), 1)
+            applied = len(chunk.answers)
+            before, refused = (done, applied) if chunk.is_committing else (done + applied, 1)
             for _ in range(before):
                 yield dict(undone)
             for _ in range(refused):
@@ -166,6 +174,32 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
         answers.seek(0)
         for line in answers:
             yield orjson.loads(line)
+
+
+class _Chunk:
+    """Objects that are committed together.
+
+    answers         of those that were applied so far
+    is_committing   whether all were, and their commit has begun
+    """
+
+    def __init__(self, context: CallContext, options: ImportOptions, bodies: Sequence[Any] = ()) -> None:
+        self._context, self._options, self._bodies = context, options, bodies
+        self.answers: list[dict[str, Any]] = []
+        self.is_committing = False
+
+    def write(self, attempt: Attempt) -> list[dict[str, Any]]:
+        """Apply and commit them; their answers."""
+        self.answers, self.is_committing = [], False
+        with attempt.transaction():
+            dataset = Dataset(self._context, model=self._options.model, claims=attempt.claims)
+            for body in self._bodies:
+                self.answers.append(_answer(_apply(dataset, body)))
+                # Whoever has the turn then may wait for the very rows, or the file, that are locked here.
+                turns.share(_PATIENCE_SECONDS)
+            self.is_committing = True
+            dataset.commit(savepoint=False)
+        return self.answers
 
 
 def _apply(dataset: Dataset, body: Any) -> Record | None:

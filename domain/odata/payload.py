@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 from domain.dataset.allowed_values import find_allowed
 from domain.dataset.dataset import Dataset
-from domain.dataset.names import member_value
 from domain.dataset.record import Record
+from domain.dataset.sought import Sought
 from domain.model import custom_properties
 from domain.model.attributes import Attribute, Child
 from domain.model.naming import near
@@ -103,15 +103,22 @@ class PayloadReader:
         action = self.action_of(body) or default or self._nested_default(repository, body)
         if action == "create":
             return self.create(repository, body, within=within)
-        found = self.find(repository, body, within=within)
+        sought = self._sought(repository, body, within)
+        may_create = action in ("findOrCreate", "merge")
+        if may_create and sought is not None:
+            self.dataset.claim(sought)
+        found = self._find(repository, body, sought, within)
         if action in ("findSingle", "findSingleOrNull", "find", "findOrNull") and len(found) > 1 and "Single" in action:
             raise self._find_failed(repository, len(found), Phrase("exactly one"))
         record = found[0] if found else None
         if record is None:
             if action in ("findOrNull", "findSingleOrNull"):
                 return None
-            if action in ("findOrCreate", "merge"):
-                return self.create(repository, body, within=within)
+            if may_create:
+                created = self.create(repository, body, within=within)
+                if sought is not None:
+                    self.dataset.note_sought(created, sought)
+                return created
             raise self._find_failed(repository, 0, "one")
         self._check_type(record, body)
         if action == "delete":
@@ -142,16 +149,32 @@ class PayloadReader:
         self, repository: Repository[Any], body: Mapping[str, Any], *, within: Within | None = None
     ) -> list[Record]:
         """Entities that the body's search properties describe, those `within` a collection where one is given."""
-        reference = body.get("@odata.id", body.get("@id"))
+        return self._find(repository, body, self._sought(repository, body, within), within)
+
+    def _find(
+        self, repository: Repository[Any], body: Mapping[str, Any], sought: Sought | None, within: Within | None
+    ) -> list[Record]:
+        reference = _reference_of(body)
         if reference is not None:
             target, id = parse_reference(reference, "@odata.id", self.references)
             check_target(target, repository, "@odata.id", id)
             return self._visible(repository, [id], within)
+        if sought is None:
+            return []
+        if "Id" in sought.values:
+            return self._visible(repository, [sought.values["Id"]], within)
+        return self._search(sought, within)
+
+    def _sought(self, repository: Repository[Any], body: Mapping[str, Any], within: Within | None) -> Sought | None:
+        """What the body's search properties describe; None where it has none, or names the entity itself."""
+        if _reference_of(body) is not None:
+            return None
+        parent = None if within is None else (within.child.back_reference, within.parent.id)
         for criterion in self._criteria(repository, body):
             values = self._criterion_values(repository, body, criterion)
             if values is not None:
-                return self._search(repository, criterion, values, within)
-        return []
+                return Sought(repository, {n: value for n, value in values.items() if value is not None}, parent)
+        return None
 
     def _criteria(self, repository: Repository[Any], body: Mapping[str, Any]) -> tuple[str, ...]:
         given = body.get("@erpnet.findBy")
@@ -190,41 +213,26 @@ class PayloadReader:
                 attribute = repository.attribute(criterion)
         if attribute is None or body.get(attribute.name) is None:
             return None
-        return {attribute.name: body[attribute.name]}
+        value = body[attribute.name]
+        return {attribute.name: self._guid(repository, value) if criterion == "Id" else value}
 
-    def _search(
-        self, repository: Repository[Any], criterion: str, values: Mapping[str, Any], within: Within | None
-    ) -> list[Record]:
+    def _search(self, sought: Sought, within: Within | None) -> list[Record]:
         """At most two matches are of interest: one is found, more than one is ambiguous.
 
         Changed entities are compared here and only the others by the database, so that nothing need be flushed: an
         import looks for thousands of entities while thousands are pending.
         """
-        if criterion == "Id":
-            return self._visible(repository, [self._guid(repository, values["Id"])], within)
-        wanted = {name: value for name, value in values.items() if value is not None}
-        self.dataset.load_pending(repository)
+        self.dataset.load_pending(sought.repository)
         changed = {
             record.id: record
             for record in self.dataset.changed()
-            if issubclass(record.repository.model, repository.model)
+            if issubclass(record.repository.model, sought.repository.model)
         }
-        matching = [
-            record.id
-            for record in changed.values()
-            if not record.is_deleted and all(_same(_current(record, name), value) for name, value in wanted.items())
-        ]
+        matching = [record.id for record in changed.values() if sought.fits(record)]
         if within is None or within.parent.state != "Added":
-            conditions = [_condition(repository, name, value) for name, value in wanted.items()]
-            if within is not None:
-                conditions.append(f"{within.child.back_reference}/Id eq {within.parent.id}")
-            from domain.query import select_ids
-
-            stored = select_ids(
-                repository, ctx=self.dataset.context, filter=" and ".join(conditions), limit=2 + len(changed)
-            )
+            stored = sought.stored(self.dataset.context, limit=2 + len(changed))
             matching.extend(id for id in stored if id not in changed)
-        return self._visible(repository, matching, within)
+        return self._visible(sought.repository, matching, within)
 
     def _visible(self, repository: Repository[Any], ids: list[str], within: Within | None) -> list[Record]:
         found: list[Record] = []
@@ -460,29 +468,6 @@ class PayloadReader:
         return {name: value for name, value in body.items() if name not in ("Id", "DisplayText")}
 
 
-def _current(record: Record, name: str) -> Any:
-    return member_value(record, record.repository.attributes[name])
-
-
-def _same(stored: Any, given: Any) -> bool:
-    if isinstance(stored, dict):
-        texts = given.values() if isinstance(given, dict) else [given]
-        return any(text in stored.values() for text in texts)
-    return stored is not None and str(stored) == str(given)
-
-
-def _condition(repository: Repository[Any], name: str, value: Any) -> str:
-    attribute = repository.attributes[name]
-    if attribute.kind is Kind.MULTILANGUAGE and isinstance(value, dict) and value:
-        return "(" + " or ".join(f"{name} eq {_literal(text)}" for text in value.values()) + ")"
-    return f"{name} eq {_literal(value)}"
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | Decimal):
-        return str(value)
-    raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} cannot be searched for", repr(value)))
+def _reference_of(body: Mapping[str, Any]) -> Any:
+    """What the body names its entity by, if it does."""
+    return body.get("@odata.id", body.get("@id"))

@@ -15,6 +15,7 @@ from django.utils import translation
 
 from domain import query
 from domain.dataset import transactions
+from domain.dataset.attempts import Attempt, repeated
 from domain.dataset.dataset import Dataset
 from domain.dataset.duplicates import operational_error
 from domain.dataset.record import Record
@@ -129,9 +130,7 @@ def _respond(request: ODataRequest, version: str) -> ODataResponse:
     path = _named_by_id(request, _parsed_path(_with_content_ids(request)), options)
     transaction_id = _transaction_id(request, options) if method != "OPTIONS" else None
     if transaction_id is not None:
-        with transactions.opened(request.context, transaction_id) as dataset:
-            request.dataset = dataset
-            return _in_transaction(request, path, options, dataset, version, transaction_id)
+        return repeated(lambda attempt: _in_transaction(request, path, options, version, transaction_id, attempt))
     target, renamed = _resolve(request, path, options)
     if method == "OPTIONS":
         allowed = [*writing.allowed_methods(target), "OPTIONS"]
@@ -155,6 +154,20 @@ def _named_by_id(request: ODataRequest, path: ResourcePath, options: QueryOption
 
 
 def _in_transaction(
+    request: ODataRequest,
+    path: ResourcePath,
+    options: QueryOptions,
+    version: str,
+    transaction_id: str,
+    attempt: Attempt,
+) -> ODataResponse:
+    with transactions.opened(request.context, transaction_id) as dataset:
+        attempt.begin()
+        request.dataset = dataset
+        return _within(request, path, options, dataset, version, transaction_id)
+
+
+def _within(
     request: ODataRequest,
     path: ResourcePath,
     options: QueryOptions,
@@ -222,12 +235,15 @@ def _dispatch(request: ODataRequest, target: resources.Target, options: QueryOpt
 
 
 def _write(request: ODataRequest, target: resources.Target, options: QueryOptions, version: str) -> ODataResponse:
-    dataset = request.dataset = Dataset(request.context)
-    with transaction.atomic():
-        respond = writing.apply(request, target, options, dataset, version)
-        dataset.commit(savepoint=False)
-        # Inside: an answer that cannot be made must not tell the caller that a committed write has failed.
-        return respond()
+    def attempted(attempt: Attempt) -> ODataResponse:
+        with attempt.transaction():
+            dataset = request.dataset = Dataset(request.context, claims=attempt.claims)
+            respond = writing.apply(request, target, options, dataset, version)
+            dataset.commit(savepoint=False)
+            # Inside: an answer that cannot be made must not tell the caller that a committed write has failed.
+            return respond()
+
+    return repeated(attempted)
 
 
 def apply_in(request: ODataRequest, dataset: Dataset, transaction_id: str | None) -> Callable[[], ODataResponse]:
@@ -249,17 +265,21 @@ def apply_in(request: ODataRequest, dataset: Dataset, transaction_id: str | None
 
 def _call(request: ODataRequest, target: resources.Call, options: QueryOptions, version: str) -> ODataResponse:
     _check_call(request, target)
-    dataset = request.dataset = Dataset(request.context)
-    if not target.operation.commits:
-        return invoking.invoke(request, target, options, dataset, version, transaction_id=None)()
-    if target.operation.is_function:
+    if not target.operation.commits or target.operation.is_function:
+        dataset = request.dataset = Dataset(request.context)
         respond = invoking.invoke(request, target, options, dataset, version, transaction_id=None)
-        dataset.commit()
+        if target.operation.commits:
+            dataset.commit()
         return respond()
-    with transaction.atomic():
-        respond = invoking.invoke(request, target, options, dataset, version, transaction_id=None)
-        dataset.commit(savepoint=False)
-        return respond()
+
+    def attempted(attempt: Attempt) -> ODataResponse:
+        with attempt.transaction():
+            dataset = request.dataset = Dataset(request.context, claims=attempt.claims)
+            respond = invoking.invoke(request, target, options, dataset, version, transaction_id=None)
+            dataset.commit(savepoint=False)
+            return respond()
+
+    return repeated(attempted)
 
 
 def _check_call(request: ODataRequest, target: resources.Call) -> None:

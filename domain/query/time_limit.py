@@ -40,10 +40,14 @@ def end() -> None:
 
 
 def limit_connection(connection: BaseDatabaseWrapper, **signal: Any) -> None:
-    """Receiver of connection_created: PostgreSQL stops every statement of the connection that takes longer."""
+    """Receiver of connection_created: PostgreSQL stops every statement of the connection that takes longer.
+
+    One that waits for what somebody else has locked is stopped before, and told as a database that is busy.
+    """
     if connection.vendor == "postgresql":
+        milliseconds = round(settings.QUERY_SECONDS * 1000)
         with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = {round(settings.QUERY_SECONDS * 1000)}")
+            cursor.execute(f"SET statement_timeout = {milliseconds}; SET lock_timeout = {milliseconds * 2 // 3}")
 
 
 def was_exceeded(error: Exception) -> bool:

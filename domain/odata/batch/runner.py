@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from django.db import transaction
-
 from domain.dataset import transactions
+from domain.dataset.attempts import Attempt, repeated
 from domain.dataset.dataset import Dataset
 from domain.odata import service
 from domain.odata.batch.conditions import holds
@@ -92,13 +91,11 @@ class Runner:
             return [Done(part, self._failure(self.request.refusal)) for part in parts]
         culprit: Part | None = None
         dataset: Dataset | None = None
-        responds: list[tuple[Part, Callable[[], ODataResponse]]] = []
-        inside = {part.id for part in parts}
-        try:
-            for culprit in parts:
-                self._check_dependencies(culprit, inside)
-            culprit = None
-            with self._dataset_of(parts) as (dataset, transaction_id):
+
+        def attempted(attempt: Attempt) -> list[Done]:
+            nonlocal culprit, dataset
+            responds: list[tuple[Part, Callable[[], ODataResponse]]] = []
+            with self._dataset_of(parts, attempt) as (dataset, transaction_id):
                 for culprit in parts:
                     asked = self._asked(culprit)
                     responds.append((culprit, service.apply_in(asked, dataset, transaction_id)))
@@ -106,8 +103,15 @@ class Runner:
                         self.references[culprit.id] = asked.entity
                 culprit = None
                 if transaction_id is None:
-                    dataset.commit()
+                    dataset.commit(savepoint=False)
                 return [_answered(part, respond) for part, respond in responds]
+
+        inside = {part.id for part in parts}
+        try:
+            for culprit in parts:
+                self._check_dependencies(culprit, inside)
+            culprit = None
+            return repeated(attempted)
         except Exception as error:
             for other in parts:
                 self.references.pop(other.id, None)
@@ -117,7 +121,7 @@ class Runner:
             return self._all_failed(parts, culprit, failed)
 
     @contextmanager
-    def _dataset_of(self, parts: list[Part]) -> Iterator[tuple[Dataset, str | None]]:
+    def _dataset_of(self, parts: list[Part], attempt: Attempt) -> Iterator[tuple[Dataset, str | None]]:
         """The dataset that the group's parts share, and the Domain transaction that it is the dataset of."""
         ids = {service.transaction_id_of(self._asked(part)) for part in parts}
         if len(ids) > 1:
@@ -126,10 +130,11 @@ class Runner:
             )
         (id,) = ids
         if id is None:
-            with transaction.atomic():
-                yield Dataset(self.request.context), None
+            with attempt.transaction():
+                yield Dataset(self.request.context, claims=attempt.claims), None
         else:
             with transactions.opened(self.request.context, id) as dataset:
+                attempt.begin()
                 yield dataset, id
 
     def _all_failed(self, parts: list[Part], culprit: Part | None, failed: ODataResponse) -> list[Done]:
