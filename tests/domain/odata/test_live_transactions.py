@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -378,6 +378,47 @@ def test_two_hundred_waiting_clients_hold_nobody_up(four: LivePlatform) -> None:
     assert caller.send("DELETE", key).status_code == 204
 
 
+# --- several at once ----------------------------------------------------------------------------------------------
+
+
+def at_once(platform: LivePlatform, callers: int, work: Callable[[Caller, int], None]) -> None:
+    """Let so many callers work side by side, each with its number."""
+    failures: list[str] = []
+
+    def run(number: int) -> None:
+        try:
+            work(Caller(platform), number)
+        except Exception as error:
+            failures.append(repr(error))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_patches_and_merges_of_eight_callers_all_hold(four: LivePlatform) -> None:
+    """tests.domain.odata.test_concurrent_writes, with processes that serve one request at a time."""
+    caller, systems = Caller(four), "General_Products_CodingSystems"
+    key = caller.send("POST", CURRENCIES, {"CurrencySign": "CON", "Name": "Any"}).json()["@odata.id"]
+    version = caller.send("GET", key).json()["ObjectVersion"]
+
+    def work(own: Caller, number: int) -> None:
+        for turn in range(10):
+            assert own.http.patch(four.odata_url + key, json={"Name": f"{number}/{turn}"}).status_code == 204
+            body = {"@erpnet.action": "merge", "ExternalId": f"live {turn}", "Name": {"EN": f"{number}"}}
+            assert own.http.post(four.odata_url + systems, json=body).status_code in (200, 201)
+
+    at_once(four, 8, work)
+    assert caller.send("GET", key).json()["ObjectVersion"] == version + 80
+    made = caller.send("GET", f"{systems}?$filter=startswith(ExternalId,'live ')").json()["value"]
+    assert [entity["ObjectVersion"] for entity in made] == [8] * 10
+    for path in (key, *(entity["@odata.id"] for entity in made)):
+        assert caller.send("DELETE", path).status_code == 204
+
+
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
@@ -388,26 +429,16 @@ def test_eight_creators_leave_no_gap_in_the_numbers(four: LivePlatform) -> None:
     order = {name: template[name] for name in ("DocumentType", "Customer", "EnterpriseCompany")}
     product = {"Product": template["Lines"][0]["Product"]}
     made: list[str] = []
-    failures: list[str] = []
 
-    def create(number: int) -> None:
-        try:
-            own = Caller(four)
-            for turn in range(4):
-                refused = own.send("POST", "Crm_Sales_SalesOrders", {**order, "Lines": [{"Quantity": 1}]})
-                assert refused.status_code == 500, refused.text
-                body = {**order, "DocumentNotes": f"{number}/{turn}", "Lines": [product]}
-                answer = own.send("POST", "Crm_Sales_SalesOrders?$select=DocumentNo", body)
-                assert answer.status_code == 201, answer.text
-                made.append(answer.json()["DocumentNo"])
-        except Exception as error:
-            failures.append(repr(error))
+    def create(own: Caller, number: int) -> None:
+        for turn in range(4):
+            refused = own.send("POST", "Crm_Sales_SalesOrders", {**order, "Lines": [{"Quantity": 1}]})
+            assert refused.status_code == 500, refused.text
+            body = {**order, "DocumentNotes": f"{number}/{turn}", "Lines": [product]}
+            answer = own.send("POST", "Crm_Sales_SalesOrders?$select=DocumentNo", body)
+            assert answer.status_code == 201, answer.text
+            made.append(answer.json()["DocumentNo"])
 
-    creators = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-    for creator in creators:
-        creator.start()
-    for creator in creators:
-        creator.join()
-    assert not failures
+    at_once(four, 8, create)
     numbers = sorted(int(number) for number in made)
     assert numbers == list(range(numbers[0], numbers[0] + 32))
