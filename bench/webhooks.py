@@ -206,7 +206,7 @@ def measure_latency(commits: int = 40) -> None:
 
     from tests.support.receiver import LoopbackReceiver
     from tests.webhooks.cast import new_currency, new_web_hook
-    from webhooks.outbox import delivery_insert, delivery_prepare
+    from webhooks.outbox import deliveries_insert, delivery_prepare
     from webhooks.templates import web_hook_get
 
     with LoopbackReceiver().running() as receiver:
@@ -219,7 +219,7 @@ def measure_latency(commits: int = 40) -> None:
             waits: list[float] = []
             for number in range(commits + 1):
                 with transaction.atomic():
-                    delivery_insert(delivery_prepare(template, record))
+                    deliveries_insert([delivery_prepare(template, record)])
                 committed = time.monotonic()
                 request = receiver.wait_for(number + 1, 60)[number]
                 waits.append((request.at - committed) * 1000)
@@ -240,7 +240,7 @@ def fill(port: int, count: int) -> None:
 
     from foundation.guids import new_guid
     from tests.webhooks.cast import new_currency, new_web_hook
-    from webhooks.outbox import delivery_prepare, delivery_write
+    from webhooks.outbox import deliveries_write, delivery_prepare
     from webhooks.templates import web_hook_get
 
     new_web_hook(f"http://127.0.0.1:{port}/in/{{CurrencySign}}", code="BENCH", Body='{"name": "{Name}"}')
@@ -249,8 +249,13 @@ def fill(port: int, count: int) -> None:
     assert template is not None
     for start in range(0, count, 5000):
         with transaction.atomic():
-            for _ in range(min(5000, count - start)):
-                delivery_write(replace(delivery_prepare(template, record), entity_id=new_guid()))
+            deliveries_write(
+                [
+                    replace(delivery_prepare(template, record), entity_id=new_guid())
+                    for _ in range(min(5000, count - start))
+                ],
+                transaction.get_connection(),
+            )
 
 
 def received(port: int) -> int:

@@ -41,9 +41,13 @@ def execute(text: str, parameters: Sequence[Any]) -> None:
         cursor.execute(text, parameters)
 
 
-def execute_many(text: str, rows: Sequence[Sequence[Any]]) -> None:
-    """A statement that gives no rows, once for each set of parameters."""
-    connection = connections["default"]
+def execute_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDatabaseWrapper | None = None) -> None:
+    """A statement that gives no rows, once for each set of parameters.
+
+    connection: the main database's, for who has it at hand; to look it up takes a tenth of what a short statement does.
+    """
+    if connection is None:
+        connection = connections["default"]
     if not goes_past(connection):
         with connection.cursor() as cursor:
             cursor.executemany(text, rows)

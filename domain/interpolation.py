@@ -120,9 +120,7 @@ def format_value(value: Any, format: str = "", *, language: str = FALLBACK_LANGU
     if value is None:
         return ""
     if isinstance(value, Mapping):
-        if format in ("", "T", "t"):
-            return pick_text(value, language) or ""
-        return str(value.get(format.upper(), ""))
+        return format_texts(value, format, language)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime.date):
@@ -130,6 +128,13 @@ def format_value(value: Any, format: str = "", *, language: str = FALLBACK_LANGU
     if isinstance(value, int | Decimal):
         return format_number(value, format, measure)
     return str(value)
+
+
+def format_texts(texts: Mapping[str, str], format: str, language: str) -> str:
+    """A multilanguage text in the language that the format names, by default as `pick_text`; "" for none."""
+    if format in ("", "T", "t"):
+        return pick_text(texts, language) or ""
+    return str(texts.get(format.upper(), ""))
 
 
 def format_number(value: int | Decimal, format: str, measure: str = "") -> str:

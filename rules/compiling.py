@@ -6,7 +6,7 @@ a custom property or an action type goes away. Such a rule is kept, marked broke
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,8 @@ class BoundCondition:
 class CompiledRule:
     """One rule on one of its events.
 
+    steps           repository → what the chain of rules acting on it says of this one (spec 05, 5.3). A rule on a base
+                    repository (documents, parties) watches its heirs too: these are all of them
     frontend_only   runs in datasets of the frontend model only
     broken          why it can no longer be evaluated; "" when it can
     """
@@ -56,6 +58,7 @@ class CompiledRule:
     event: str
     parameter: str
     priority: int
+    steps: Mapping[str, str]
     frontend_only: bool
     conditions: tuple[BoundCondition, ...] = ()
     actions: tuple[BoundAction, ...] = ()
@@ -65,12 +68,6 @@ class CompiledRule:
     def order(self) -> tuple[int, str, str]:
         """Rules of one event run by this."""
         return (self.priority, self.spec.code, self.spec.id)
-
-    @property
-    def repositories(self) -> list[str]:
-        """Whose entities it watches: a rule on a base repository (documents, parties) watches its heirs too."""
-        named = repositories[self.spec.repository]
-        return [named.name, *(heir.name for heir in named.heirs)]
 
 
 def compile_rule(rule: RuleSpec) -> Iterator[CompiledRule]:
@@ -93,11 +90,14 @@ def _compile_event(rule: RuleSpec, event_spec: EventSpec, scope: RuleScope) -> C
         # One rule that nobody foresaw must not stop the index, and so every commit of the instance.
         record_failure(f"compiling the rule {rule.code}", exc)
         broken = f"{type(exc).__name__}: {exc}"
+    where = f"{scope.event.name} {scope.parameter}".strip()
+    watched = (scope.repository, *scope.repository.heirs)
     return CompiledRule(
         rule,
         scope.event.name,
         scope.parameter,
         RULE_EXECUTION_PRIORITY.members.get(event_spec.priority, RULE_EXECUTION_PRIORITY.members["Normal"]),
+        {repository.name: f"{rule.code} ({where} {repository.set_name})" for repository in watched},
         # Either may narrow the other; an event that only frontend datasets raise needs no such word.
         rule.layer == "FrontEnd" or event_spec.layer == "FrontEnd",
         tuple(conditions),

@@ -114,8 +114,7 @@ def evaluate(rule: CompiledRule, occurrence: Occurrence, trace: tracing.Trace | 
 def _act(rule: CompiledRule, occurrence: Occurrence, trace: tracing.Trace | None) -> None:
     """Run the actions and the script, keeping the chain of rules inside one another; stop it when it grows too long."""
     dataset = occurrence.dataset
-    where = f"{rule.event} {rule.parameter}".strip()
-    step = f"{rule.spec.code} ({where} {occurrence.record.repository.set_name})"
+    step = rule.steps[occurrence.record.repository.name]
     dataset.acting.append(step)
     dataset.trail.append(step)
     try:

@@ -59,7 +59,7 @@ def _build(state: State) -> RuleIndex:
 def _by_trigger(rules: list[CompiledRule]) -> dict[tuple[str, str], Triggers]:
     found: dict[tuple[str, str], dict[str, tuple[CompiledRule, ...]]] = {}
     for rule in rules:
-        for repository in rule.repositories:
+        for repository in rule.steps:
             triggers = found.setdefault((repository, rule.event), {})
             triggers[rule.parameter] = (*triggers.get(rule.parameter, ()), rule)
     return dict(found)

@@ -22,10 +22,12 @@ FLUSH_SECONDS = 30.0
 
 @dataclass(slots=True)
 class _Counts:
+    """Of one rule. seconds: taken in all; last: on the clock of time.monotonic."""
+
     fired: int = 0
     failed: int = 0
-    microseconds: int = 0
-    last: datetime.datetime | None = None
+    seconds: float = 0.0
+    last: float = float("-inf")
 
 
 _lock = threading.Lock()
@@ -36,17 +38,21 @@ _first_noted: float | None = None
 def note(rule_id: str, seconds: float, *, failed: bool) -> None:
     """A rule's conditions held and it acted, or it failed. A FAIL that refuses counts as a failure of the operation."""
     global _first_noted
+    now = time.monotonic()
     with _lock:
         counts = _pending.get(rule_id)
         if counts is None:
             counts = _pending[rule_id] = _Counts()
-        counts.fired += not failed
-        counts.failed += failed
-        counts.microseconds += int(seconds * 1_000_000)
-        counts.last = utc_now()
+        if failed:
+            counts.failed += 1
+        else:
+            counts.fired += 1
+        counts.seconds += seconds
+        counts.last = now
         if _first_noted is None:
-            _first_noted = time.monotonic()
-    if _is_due():
+            _first_noted = now
+        is_due = now - _first_noted >= FLUSH_SECONDS
+    if is_due:
         # Workers end no requests. Counts must not be written in a transaction that may be rolled back, or wait for it.
         transaction.on_commit(flush_if_due, robust=True)
 
@@ -78,8 +84,8 @@ def flush() -> None:
                 known = _pending.setdefault(rule_id, _Counts())
                 known.fired += counts.fired
                 known.failed += counts.failed
-                known.microseconds += counts.microseconds
-                known.last = known.last or counts.last
+                known.seconds += counts.seconds
+                known.last = max(known.last, counts.last)
             _first_noted = time.monotonic()
 
 
@@ -97,8 +103,8 @@ def _add(rule_id: str, counts: _Counts) -> None:
     added = {
         "fired_count": F("fired_count") + counts.fired,
         "failure_count": F("failure_count") + counts.failed,
-        "total_microseconds": F("total_microseconds") + counts.microseconds,
-        "last_fired": counts.last,
+        "total_microseconds": F("total_microseconds") + int(counts.seconds * 1_000_000),
+        "last_fired": utc_now() - datetime.timedelta(seconds=time.monotonic() - counts.last),
     }
     if not RuleState.objects.filter(rule_id=rule_id).update(**added):
         RuleState.objects.get_or_create(rule_id=rule_id)

@@ -10,18 +10,21 @@ and destination. Commits of one entity follow one another, by the lock on its ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from domain import cursor
 from domain.dataset.names import EventValues
 from domain.dataset.record import Record
 from domain.dataset.templates import InvalidTemplate
+from domain.model.values import moment_to_storage
 from foundation import errors
 from foundation.fields import utc_now
 from foundation.guids import new_guid
@@ -36,8 +39,8 @@ class NewDelivery:
     """A row that is to be inserted, by the names of its columns; `headers` is JSON already.
 
     Not a WebHookDelivery: to make one of those takes as long as to render the request and to insert the row together,
-    and every commit with a webhook pays for it. Called, it inserts itself: so the event leaves it to the commit, and to
-    a Domain transaction, whose commit comes with another request.
+    and every commit with a webhook pays for it. It inserts itself, with the others of its commit: so the event leaves
+    it to the commit (BulkWrite), and to a Domain transaction, whose commit comes with another request (KeepableWrite).
     """
 
     id: str
@@ -58,11 +61,16 @@ class NewDelivery:
 
     def __call__(self) -> None:
         """Insert."""
-        delivery_insert(self)
+        deliveries_insert([self])
+
+    @classmethod
+    def write_all(cls, deliveries: Sequence[Self]) -> None:
+        """Insert."""
+        deliveries_insert(deliveries)
 
     def freeze(self) -> tuple[str, dict[str, Any]]:
         """See domain.dataset.kept_writes."""
-        return "webhooks.outbox.delivery_insert_kept", asdict(self)
+        return "webhooks.outbox.deliveries_insert_kept", asdict(self)
 
 
 #: Columns that hold the moment of the insert or, where the commit follows at once, that of the event.
@@ -107,22 +115,24 @@ def delivery_prepare(
     )
 
 
-def delivery_insert(delivery: NewDelivery) -> None:
-    """Insert the row in the current database transaction, due now, and wake a worker when that has committed."""
-    delivery_write(delivery)
-    announce(delivery.id)
+def deliveries_insert(deliveries: Sequence[NewDelivery]) -> None:
+    """Insert the rows in the current database transaction, due now, and wake a worker when that has committed."""
+    database = transaction.get_connection()
+    deliveries_write(deliveries, database)
+    announce([delivery.id for delivery in deliveries], database)
 
 
-def delivery_write(delivery: NewDelivery) -> None:
-    """The row alone."""
-    moment = transaction.get_connection().ops.adapt_datetimefield_value(utc_now())
+def deliveries_write(deliveries: Sequence[NewDelivery], database: BaseDatabaseWrapper) -> None:
+    """The rows alone: one statement, carried out for each."""
     insert = _insert_statement()
-    cursor.execute(insert.sql, (*insert.values(delivery), moment, moment, moment))
+    moment = insert.moment(utc_now())
+    rows = [(*insert.values(delivery), moment, moment, moment) for delivery in deliveries]
+    cursor.execute_many(insert.sql, rows, connection=database)
 
 
-def delivery_insert_kept(payload: dict[str, Any]) -> None:
+def deliveries_insert_kept(payloads: Sequence[dict[str, Any]]) -> None:
     """Insert what `NewDelivery.freeze` kept; it is due from now."""
-    delivery_insert(NewDelivery(**payload))
+    deliveries_insert([NewDelivery(**payload) for payload in payloads])
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,7 @@ class _Insert:
 
     sql: str
     values: Callable[[NewDelivery], tuple[Any, ...]]
+    moment: Callable[[datetime], Any]
 
 
 @lru_cache(maxsize=1)
@@ -150,6 +161,7 @@ def _insert_statement() -> _Insert:
     return _Insert(
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(values)})",  # noqa: S608 (names of our own)
         attrgetter("destination", "entity_id", *given),
+        moment_to_storage(connection.vendor),
     )
 
 
@@ -169,12 +181,11 @@ class _WakeUp:
         tell_workers(self.ids)
 
 
-def announce(delivery_id: str) -> None:
+def announce(delivery_ids: Sequence[str], database: BaseDatabaseWrapper) -> None:
     """Wake a worker after the commit; once for each database transaction, however many rows it inserts."""
-    database = transaction.get_connection()
     waiting: list[tuple[Any, ...]] = database.run_on_commit
     for entry in reversed(waiting):
         if isinstance(entry[1], _WakeUp):
-            entry[1].ids.append(delivery_id)
+            entry[1].ids.extend(delivery_ids)
             return
-    database.on_commit(_WakeUp([delivery_id]))
+    database.on_commit(_WakeUp([*delivery_ids]))

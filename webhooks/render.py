@@ -10,14 +10,13 @@ plain JSON, {"no": "{DocumentNo}"}, where the braces of the JSON itself are reco
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
-from xml.sax.saxutils import escape as xml_escape
 
 from domain.dataset.names import EventName, EventValues
 from domain.dataset.record import Record
-from domain.dataset.templates import InvalidTemplate, Template, compile_template
+from domain.dataset.templates import Escape, InvalidTemplate, Template, compile_template
 from domain.events import event_types
 from domain.model.repository import Repository
 from foundation.kinds import Kind
@@ -58,26 +57,16 @@ class CompiledRequest:
         if headers is None:
             headers = _with_type(list(self._render_headers(record, events)), self.content_type)
         url = self.url.render(record, escape="url", events=events)
-        return RenderedRequest(url, headers, self._render_body(record, events))
+        body = ""
+        if self.body is not None:
+            body = self.body.render(record, escape=_BODY_ESCAPES[self.body_format], events=events)
+        return RenderedRequest(url, headers, body)
 
     def _render_headers(self, record: Record, events: EventValues | None) -> Iterator[Header]:
         for name, template in self.headers:
             value = template.render(record, escape="header", events=events)
             check_value(name, value)
             yield name, value
-
-    def _render_body(self, record: Record, events: EventValues | None) -> str:
-        if self.body is None:
-            return ""
-        match self.body_format:
-            case "json":
-                return self.body.render(record, escape="json", events=events)
-            case "form":
-                return self.body.render(record, escape="url", events=events)
-            case "xml":
-                return _render_xml(self.body, record, events)
-            case _:
-                return self.body.render(record, escape="plain", events=events)
 
 
 def compile_request(
@@ -122,6 +111,8 @@ def _with_type(headers: list[Header], content_type: str | None) -> tuple[Header,
         headers.append(("Content-Type", content_type))
     return tuple(headers)
 
+
+_BODY_ESCAPES: Mapping[BodyFormat, Escape] = {"json": "json", "form": "url", "xml": "xml", "text": "plain"}
 
 _GUESSED = {
     "json": "application/json",
@@ -186,22 +177,7 @@ def event_names_used(compiled: CompiledRequest) -> set[str]:
     templates = [compiled.url, *(template for _, template in compiled.headers)]
     if compiled.body is not None:
         templates.append(compiled.body)
-    return {
-        part.name.text
-        for template in templates
-        for part in template.parts
-        if not isinstance(part, str) and part.placeholder.sigil == "$" and part.name is not None
-    }
-
-
-def _render_xml(template: Template, record: Record, events: EventValues | None) -> str:
-    quotes = {'"': "&quot;", "'": "&apos;"}
-    return "".join(
-        part
-        if isinstance(part, str)
-        else xml_escape(Template(template.source, (part,)).render(record, escape="plain", events=events), quotes)
-        for part in template.parts
-    )
+    return {part.event for template in templates for part in template.parts if not isinstance(part, str) and part.event}
 
 
 __all__ = ["CompiledRequest", "InvalidHeader", "InvalidTemplate", "RenderedRequest", "compile_request"]

@@ -25,7 +25,7 @@ from webhooks.models import (
     WebHookAttempt,
     WebHookDelivery,
 )
-from webhooks.outbox import announce, delivery_insert, delivery_prepare
+from webhooks.outbox import announce, deliveries_insert, delivery_prepare
 from webhooks.signing import key_of, new_secret
 from webhooks.templates import WebHookTemplate, web_hook_get
 
@@ -60,7 +60,7 @@ def deliveries_redeliver(wanted: QuerySet[WebHookDelivery]) -> int:
                 claim_token=None,
             )
         if count:
-            announce(ids[0])
+            announce(ids[:1], transaction.get_connection())
     return count
 
 
@@ -101,7 +101,7 @@ def send_test(*, context: CallContext, web_hook: str, entity_id: str | None = No
     record = dataset.open(repository, entity_id or _newest(template))
     delivery = delivery_prepare(template, record, event_type="TEST", events=_SampleEvents(), is_test=True)
     with transaction.atomic():
-        delivery_insert(delivery)
+        deliveries_insert([delivery])
     return WebHookDelivery.objects.get(pk=delivery.id)
 
 

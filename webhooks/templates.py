@@ -1,7 +1,8 @@
-"""The templates as processes keep them: loaded once, compiled once, loaded again when any of them has changed.
+"""The templates as processes keep them: loaded once, compiled once, again when they or what they name has changed.
 
-Events must not pay for a look-up, so the templates live in memory under a version stamp (foundation.stamps); a change
-is seen at once here and within seconds on every other node.
+Events must not pay for a look-up, so the templates live in memory under version stamps (foundation.stamps): their own,
+and that of the custom properties, which they may name. A change is seen at once here and within seconds on every other
+node.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import orjson
 from domain.dataset.record import Record
 from domain.egress_policy import destination_of
 from domain.entities.systems_config import WebHook
+from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation import stamps
 from webhooks.headers import Header, header_text, masked
@@ -23,6 +25,9 @@ from webhooks.render import CompiledRequest, compile_request, origin_of
 from webhooks.reschedule import retries_of
 
 STAMP = "webhooks"
+
+#: What templates were loaded and compiled from: their own stamp, that of custom properties, and the registry.
+_State = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -70,25 +75,25 @@ def _kept(headers: Sequence[Header]) -> tuple[str, str]:
 
 
 _lock = threading.Lock()
-_loaded: tuple[int, dict[str, WebHookTemplate]] | None = None
+_loaded: tuple[_State, dict[str, WebHookTemplate]] | None = None
 
 
 def web_hook_get(reference: str) -> WebHookTemplate | None:
     """The template with this code (in any case) or guid, active or not."""
-    return _templates().get(reference.strip().lower())
+    templates = _templates()
+    return templates.get(reference) or templates.get(reference.strip().lower())
 
 
 def _templates() -> dict[str, WebHookTemplate]:
     global _loaded
-    stamp = stamps.current(STAMP)
+    state = (stamps.current(STAMP), stamps.current(custom_properties.STAMP), repositories.generation)
     loaded = _loaded
-    if loaded is None or loaded[0] != stamp:
+    if loaded is None or loaded[0] != state:
         with _lock:
-            templates: dict[str, WebHookTemplate] = {}
-            for row in WebHook._default_manager.all():
-                template = _template(row)
-                templates[template.id] = templates[template.code.lower()] = template
-            loaded = _loaded = (stamp, templates)
+            found = [_template(row) for row in WebHook._default_manager.all()]
+            in_lower_case = {template.code.lower(): template for template in found}
+            as_written = {name: template for template in found for name in (template.code, template.id)}
+            loaded = _loaded = (state, {**in_lower_case, **as_written})
     return loaded[1]
 
 

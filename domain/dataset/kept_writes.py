@@ -6,26 +6,25 @@ is an object that can also be frozen to JSON; a plain function lives as long as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Protocol, Self, runtime_checkable
 
 from django.utils.module_loading import import_string
 
 from domain.dataset.dataset import Dataset
+from domain.dataset.deferred import BulkWrite
 from domain.dataset.models import DomainTransaction, PendingWrite
 
 
 @runtime_checkable
-class KeepableWrite(Protocol):
+class KeepableWrite(BulkWrite, Protocol):
     """A deferred write that outlives its request."""
 
-    def __call__(self) -> None:
-        """Write."""
-        ...
-
     def freeze(self) -> tuple[str, Any]:
-        """(dotted name of a function that takes the payload and writes, payload as JSON)."""
+        """(dotted name of a function that takes a list of payloads and writes them, payload as JSON)."""
         ...
 
 
@@ -38,7 +37,13 @@ class ThawedWrite:
 
     def __call__(self) -> None:
         """Write."""
-        import_string(self.handler)(self.payload)
+        self.write_all([self])
+
+    @classmethod
+    def write_all(cls, writes: Sequence[Self]) -> None:
+        """Write; neighbours with one handler together."""
+        for handler, group in groupby(writes, attrgetter("handler")):
+            import_string(handler)([write.payload for write in group])
 
     def freeze(self) -> tuple[str, Any]:
         """As it was."""

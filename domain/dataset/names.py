@@ -96,6 +96,14 @@ def member_value(record: Record, attribute: Attribute) -> Any:
     return record.values.get(attribute.name)
 
 
+def _member_reader(attribute: Attribute) -> Callable[[Record, EventValues], Any]:
+    """What gives `member_value` of the attribute, and asks it only once of which sort it is."""
+    if attribute.key_alias or attribute.name == DISPLAY_TEXT:
+        return lambda record, events: member_value(record, attribute)
+    name = attribute.name
+    return lambda record, events: record.values.get(name)
+
+
 def bind(repository: Repository[Any], text: str, events: Iterable[EventName] = ()) -> Name:
     """The meaning of a name on entities of the repository. Raises UnknownName."""
     written = text.strip()
@@ -124,11 +132,13 @@ def bind_path(repository: Repository[Any], path: Iterable[str]) -> Name:
         current = repositories[attribute.target]
     attribute = _member(current, names[-1])
     route = tuple(hops)
+    member = _member_reader(attribute)
 
-    def read(record: Record, events: EventValues) -> Any:
-        holder = follow(record, route) if route else record
-        return None if holder is None else member_value(holder, attribute)
+    def over_the_route(record: Record, events: EventValues) -> Any:
+        holder = follow(record, route)
+        return None if holder is None else member(holder, events)
 
+    read = over_the_route if route else member
     return Name(".".join(names), attribute.kind, read, attribute.enum, attribute.target, attribute, route)
 
 

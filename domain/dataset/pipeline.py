@@ -23,6 +23,7 @@ from domain.dataset.attempts import Attempt, Overtaken, repeated
 from domain.dataset.autoflush import targets_of
 from domain.dataset.claims import Claims
 from domain.dataset.dataset import CommitResult, Dataset
+from domain.dataset.deferred import write_deferred
 from domain.dataset.duplicates import duplicate_error, operational_error
 from domain.dataset.guards import follow_edits
 from domain.dataset.models import ChangeFeedEntry
@@ -298,8 +299,7 @@ def check_row_policies(dataset: Dataset, result: CommitResult) -> None:
 
 def run_deferred(dataset: Dataset, result: CommitResult) -> None:
     """Write what events left for the same database transaction."""
-    for write in dataset.take_deferred():
-        write()
+    write_deferred(dataset.take_deferred())
 
 
 def announce(dataset: Dataset, result: CommitResult) -> None:

@@ -9,6 +9,7 @@ text     for people: dates by the caller's language, a reference as the display 
 header   as text, with control characters as spaces, so that a value cannot begin a header of its own
 url      for machines (ISO 8601 dates, references as guids), percent-encoded (RFC 3986, 2.1)
 json     for machines; escaped inside a string literal, and a JSON value of its own type elsewhere
+xml      for machines; escaped for an element or an attribute
 plain    for machines, nothing escaped: values that are parsed again
 """
 
@@ -16,12 +17,13 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
+from xml.sax.saxutils import escape as xml_escape
 
 import orjson
 from django.db import connection
@@ -42,8 +44,9 @@ from foundation.kinds import Kind
 if TYPE_CHECKING:
     from domain.dataset.record import Record
 
-Escape = Literal["text", "header", "url", "json", "plain"]
+Escape = Literal["text", "header", "url", "json", "xml", "plain"]
 
+_XML_QUOTES = {'"': "&quot;", "'": "&apos;"}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _FORMATS: Mapping[Kind, re.Pattern[str]] = {
     Kind.MULTILANGUAGE: re.compile(r"[Tt]|[A-Za-z]{2,3}([-_][A-Za-z]{2,4})?"),
@@ -67,12 +70,17 @@ class InvalidTemplate(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A placeholder bound to its value. `quoted`: inside a JSON string literal."""
+    """A placeholder bound to its value.
+
+    event    the event attribute (with `$`) that it needs; "" where the entity or the call tell it
+    quoted   inside a JSON string literal
+    """
 
     placeholder: Placeholder
     kind: Kind
     read: Callable[[Record, EventValues], Any]
     name: Name | None
+    event: str
     quoted: bool
 
 
@@ -86,17 +94,19 @@ class Template:
     def render(self, record: Record, *, escape: Escape = "text", events: EventValues | None = None) -> str:
         """The text for one record. Raises Refused(INTERPOLATION_FAILED) where an event attribute is not given."""
         given = events or {}
+        write = _WRITERS[escape]
         written: list[str] = []
         for part in self.parts:
             if isinstance(part, str):
                 written.append(part)
                 continue
-            if part.placeholder.sigil == "$" and part.name is not None and part.name.text not in given:
+            if part.event and part.event not in given:
                 name = part.placeholder.name
                 why = errors.format_message(_("the event does not tell {0}"), [name])
                 raise errors.Refused(errors.INTERPOLATION_FAILED, self.source, why, target=name)
-            value = None if _hidden(part.name, record) else part.read(record, given)
-            written.append(_written(part, record, value, escape))
+            hidden = part.name is not None and part.name.hops and _hidden(part.name.hops, record)
+            value = None if hidden else part.read(record, given)
+            written.append(write(part, record, value))
         return "".join(written)
 
 
@@ -160,7 +170,8 @@ def _bind_slot(
         accepted = _FORMATS.get(kind)
         if accepted is None or accepted.fullmatch(placeholder.format) is None:
             raise UnknownName(_("The format '{0}' does not fit {1}"), placeholder.format, f"{{{placeholder.name}}}")
-    return _Slot(placeholder, kind, read, name, quoted)
+    event = name.text if name is not None and placeholder.sigil == "$" else ""
+    return _Slot(placeholder, kind, read, name, event, quoted)
 
 
 def _built_in(
@@ -197,60 +208,75 @@ _CALL_VALUES: Mapping[str, tuple[Kind, Callable[[Any, EventValues], Any]]] = {
 }
 
 
-def _hidden(name: Name | None, record: Record) -> bool:
+def _hidden(hops: Sequence[Attribute], record: Record) -> bool:
     """Whether the path leads through something that the caller may not see; it then reads as null (spec 01, 1.7)."""
-    if name is None or not name.hops:
-        return False
-    on_the_way = [follow(record, name.hops[: count + 1]) for count in range(len(name.hops))]
+    on_the_way = [follow(record, hops[: count + 1]) for count in range(len(hops))]
     return any(found is not None and not access.record_visible(found) for found in on_the_way)
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def _written(slot: _Slot, record: Record, value: Any, escape: Escape) -> str:
-    if escape == "json" and not slot.quoted:
-        return _json_value(slot, record, value)
-    text = _text(slot, record, value, for_people=escape in ("text", "header"))
-    match escape:
-        case "url":
-            return text if text.isalnum() and text.isascii() else quote(text, safe="")
-        case "json":
-            return orjson.dumps(text).decode()[1:-1]
-        case "header":
-            return _CONTROL.sub(" ", text)
-        case _:
-            return text
+def _in_text(slot: _Slot, record: Record, value: Any) -> str:
+    """As people read it."""
+    if slot.kind is Kind.REFERENCE and value is not None:
+        return _reference_text(slot, record, value)
+    if isinstance(value, datetime.date) and not slot.placeholder.format:
+        return date_text(value, record.dataset.context.language)
+    return _plain(slot, record, value)
 
 
-def _json_value(slot: _Slot, record: Record, value: Any) -> str:
-    """A value outside of string literals: null, true, 12.50; everything else becomes a string."""
+def _in_header(slot: _Slot, record: Record, value: Any) -> str:
+    return _CONTROL.sub(" ", _in_text(slot, record, value))
+
+
+def _in_url(slot: _Slot, record: Record, value: Any) -> str:
+    text = _plain(slot, record, value)
+    return text if text.isalnum() and text.isascii() else quote(text, safe="")
+
+
+def _in_json(slot: _Slot, record: Record, value: Any) -> str:
+    """Outside of string literals null, true, 12.50; everything else becomes a string."""
+    if slot.quoted:
+        return orjson.dumps(_plain(slot, record, value)).decode()[1:-1]
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = _text(slot, record, value, for_people=False)
+    text = _plain(slot, record, value)
     if isinstance(value, int | Decimal) and slot.placeholder.format.upper() not in ("Q", "CV"):
         return text
     return orjson.dumps(text).decode()
 
 
-def _text(slot: _Slot, record: Record, value: Any, *, for_people: bool) -> str:
+def _in_xml(slot: _Slot, record: Record, value: Any) -> str:
+    return xml_escape(_plain(slot, record, value), _XML_QUOTES)
+
+
+def _plain(slot: _Slot, record: Record, value: Any) -> str:
+    """As machines read it, before it is escaped for its place."""
+    if type(value) is str:
+        return value  # most placeholders are of texts
     if value is None:
         return ""
-    if type(value) is str and not (for_people and slot.kind is Kind.REFERENCE):
-        return value  # as it is, whatever the place: most placeholders are of texts
-    language = record.dataset.context.language
-    format = slot.placeholder.format
-    if for_people and slot.kind is Kind.REFERENCE:
-        return _reference_text(slot, record, value)
-    if for_people and not format and isinstance(value, datetime.date):
-        return date_text(value, language)
+    format, language = slot.placeholder.format, record.dataset.context.language
+    if type(value) is dict:
+        return interpolation.format_texts(value, format, language)
     measure = ""
     if format.upper() in ("Q", "CV") and slot.name is not None and slot.name.attribute is not None:
         holder = slot.name.holder(record)
         measure = "" if holder is None else measure_text(holder, slot.name.attribute)
     return interpolation.format_value(value, format, language=language, measure=measure)
+
+
+_WRITERS: Mapping[Escape, Callable[[_Slot, Record, Any], str]] = {
+    "text": _in_text,
+    "header": _in_header,
+    "url": _in_url,
+    "json": _in_json,
+    "xml": _in_xml,
+    "plain": _plain,
+}
 
 
 def _reference_text(slot: _Slot, record: Record, value: str) -> str:

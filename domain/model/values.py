@@ -222,8 +222,15 @@ def to_storage(attribute: Attribute, vendor: str) -> Convert | None:
         if kind is Kind.DATE:
             return lambda value: value.isoformat()
         if kind is Kind.DATETIME:
-            return lambda value: value.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+            return moment_to_storage(vendor)
     return None
+
+
+def moment_to_storage(vendor: str) -> Callable[[datetime.datetime], Any]:
+    """What makes a moment (aware) what the driver takes; Django's own asks for its settings each time."""
+    if vendor == "sqlite":
+        return lambda moment: moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+    return lambda moment: moment
 
 
 def from_storage(attribute: Attribute, vendor: str) -> Convert | None:

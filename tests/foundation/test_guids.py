@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import uuid
 
 import pytest
@@ -15,6 +16,20 @@ def test_new_guids_are_version_7_ordered_and_unique() -> None:
     assert len(set(made)) == len(made)
     assert {uuid.UUID(guid).version for guid in made} == {7}
     assert {uuid.UUID(guid).variant for guid in made} == {uuid.RFC_4122}
+
+
+def test_processes_forked_from_one_make_different_guids() -> None:
+    """With the same random bits, two of them in one millisecond would be the same guid."""
+    new_guid()
+    forks = multiprocessing.get_context("fork")
+    with forks.Pool(2) as one, forks.Pool(2) as other:
+        made = [guid for pool in (one, other) for guid in pool.map(_made, range(8))]
+    tails = [guid[-12:] for guid in (*made, new_guid())]
+    assert len(set(tails)) == len(tails)
+
+
+def _made(number: int) -> str:
+    return new_guid()
 
 
 def test_parsing_gives_lower_case_and_refuses_the_rest() -> None:

@@ -122,6 +122,26 @@ def new_product(ds: Dataset, world: World, number: str = "P2", **values: Any) ->
     return ds.create(PRODUCTS, {**given, **values}, by_client=True)
 
 
+def make_property(world: World, code: str = "colour", property_type: str = "Text") -> str:
+    """An active custom property of products; its guid."""
+    ds = dataset(world.context)
+    values = {"Code": code, "Name": {"EN": code}, "EntityName": PRODUCTS, "PropertyType": property_type}
+    record = ds.create("Systems.Bpm.CustomProperties", values)
+    ds.commit()
+    stamps.expire()
+    return record.id
+
+
+def remove_property(world: World, property_id: str) -> None:
+    """Delete it."""
+    ds = dataset(world.context)
+    record = ds.load("Systems.Bpm.CustomProperties", property_id)
+    assert record is not None
+    ds.delete(record)
+    ds.commit()
+    stamps.expire()
+
+
 # --- rules --------------------------------------------------------------------------------------------------------
 
 Action = tuple[Any, ...]

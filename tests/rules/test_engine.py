@@ -23,10 +23,12 @@ from tests.rules.cast import (
     World,
     dataset,
     fail,
+    make_property,
     make_world,
     new_line,
     new_order,
     new_product,
+    remove_property,
     set_value,
     warn,
     write_rule,
@@ -470,24 +472,6 @@ def _next_check() -> None:
 
 
 # --- broken rules -------------------------------------------------------------------------------------------------
-
-
-def make_property(world: World, code: str = "colour", property_type: str = "Text") -> str:
-    ds = dataset(world.context)
-    values = {"Code": code, "Name": {"EN": code}, "EntityName": PRODUCTS, "PropertyType": property_type}
-    record = ds.create("Systems.Bpm.CustomProperties", values)
-    ds.commit()
-    _next_check()
-    return record.id
-
-
-def remove_property(world: World, property_id: str) -> None:
-    ds = dataset(world.context)
-    record = ds.load("Systems.Bpm.CustomProperties", property_id)
-    assert record is not None
-    ds.delete(record)
-    ds.commit()
-    _next_check()
 
 
 @pytest.mark.parametrize(

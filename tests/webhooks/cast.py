@@ -9,7 +9,7 @@ from domain.dataset.record import Record
 from foundation import stamps
 from identity.context import AllPermissions, CallContext, Caller
 from webhooks.models import WebHookDelivery
-from webhooks.outbox import delivery_insert, delivery_prepare
+from webhooks.outbox import deliveries_insert, delivery_prepare
 from webhooks.templates import web_hook_get
 
 CURRENCIES = "General.Currencies.Currencies"
@@ -43,7 +43,7 @@ def new_delivery(code: str, record: Record) -> WebHookDelivery:
     template = web_hook_get(code)
     assert template is not None
     delivery = delivery_prepare(template, record, event_type="COMMIT")
-    delivery_insert(delivery)
+    deliveries_insert([delivery])
     return WebHookDelivery.objects.get(pk=delivery.id)
 
 

@@ -7,12 +7,25 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from domain.dataset import transactions
 from domain.dataset.dataset import Dataset
 from domain.dataset.models import PendingWrite
 from foundation import errors
-from tests.rules.cast import ORDERS, PRODUCTS, World, fail, make_world, new_line, new_order, new_product, write_rule
+from tests.rules.cast import (
+    ORDERS,
+    PRODUCTS,
+    World,
+    fail,
+    make_property,
+    make_world,
+    new_line,
+    new_order,
+    new_product,
+    remove_property,
+    write_rule,
+)
 from tests.rules.conftest import forget_rules  # noqa: F401
 from tests.support.receiver import LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
@@ -128,6 +141,71 @@ def test_one_wake_up_for_a_commit_of_many(world: World) -> None:
     dataset.commit()
     wake_ups = [entry[1] for entry in connection.run_on_commit[before:] if isinstance(entry[1], _WakeUp)]
     assert [len(wake_up.ids) for wake_up in wake_ups] == [5]
+
+
+def outbox_statements(queries: CaptureQueriesContext) -> list[str]:
+    """Those that concern deliveries, of what ran meanwhile."""
+    return [query["sql"] for query in queries if WebHookDelivery._meta.db_table in query["sql"]]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_commit_with_webhooks_makes_one_statement_more_however_many_they_are(world: World, count: int) -> None:
+    new_web_hook(
+        "http://127.0.0.1:9/{PartNumber}",
+        RepositoryName=PRODUCTS,
+        Headers="X-Name: {Name:BG}",
+        Body='{"name": "{Name}", "group": "{ProductGroup.Code}", "at": "{$now}"}',
+    )
+    numbers = iter(range(100))
+
+    def commit() -> CaptureQueriesContext:
+        dataset = Dataset(world.context)
+        for _ in range(count):
+            new_product(dataset, world, f"N{next(numbers)}")
+        with CaptureQueriesContext(connection) as queries:
+            dataset.commit()
+        return queries
+
+    commit()  # what is loaded once for all
+    without = commit()
+    write_rule(world, PRODUCTS, ["COMMIT"], actions=[HOOK])
+    commit()
+    with_ = commit()
+    assert len(outbox_statements(without)) == 0
+    (statement,) = outbox_statements(with_)
+    assert "INSERT" in statement
+    assert len(with_) == len(without) + 1
+    assert WebHookDelivery.objects.count() == 2 * count
+
+
+def test_what_a_domain_transaction_kept_is_inserted_by_one_statement_too(world: World) -> None:
+    new_web_hook("http://127.0.0.1:9/{PartNumber}", RepositoryName=PRODUCTS)
+    write_rule(world, PRODUCTS, [("ATTRIBUTECHANGED", "PartNumber")], actions=[HOOK], Layer="FrontEnd")
+    id = transactions.transaction_begin(world.context, model="frontend")
+    for number in range(3):
+        with transactions.opened(world.context, id) as dataset:
+            new_product(dataset, world, f"N{number}")
+    with transactions.opened(world.context, id) as dataset, CaptureQueriesContext(connection) as queries:
+        dataset.end(commit=True)
+    assert [sql.count("INSERT") for sql in outbox_statements(queries)] == [1]
+    sent = WebHookDelivery.objects.order_by("pk").values_list("request_url", flat=True)
+    assert list(sent) == [f"http://127.0.0.1:9/N{number}" for number in range(3)]
+
+
+def test_a_template_that_names_what_is_gone_refuses_from_then_on(world: World) -> None:
+    color = make_property(world, "color")
+    new_web_hook("http://127.0.0.1:9/", RepositoryName=PRODUCTS, Body='{"color": "{@color}"}')
+    write_rule(world, PRODUCTS, ["COMMIT"], actions=[HOOK])
+    dataset = Dataset(world.context)
+    new_product(dataset, world, "N1")
+    dataset.commit()
+    assert WebHookDelivery.objects.count() == 1
+
+    remove_property(world, color)
+    dataset = Dataset(world.context)
+    new_product(dataset, world, "N2")
+    with pytest.raises(errors.Refused, match="custom property 'color'"):
+        dataset.commit()
 
 
 def test_events_of_one_entity_are_numbered(world: World) -> None:
