@@ -93,6 +93,10 @@ class Dialect:
         """The value of that parameter."""
         raise NotImplementedError
 
+    def pattern(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """The conversion of the operand of matchesPattern, and then to what the database takes as a pattern."""
+        return convert
+
     def text_parameter(self, value: str) -> Sql:
         """A constant text."""
         return Sql(self.placeholder(STRING), (Static(value),))
@@ -331,7 +335,6 @@ class Postgresql(Dialect):
 
     def __init__(self) -> None:
         self._plain_collation: bool | None = None
-        self._plain_case = True
 
     def encode(self, value_type: ValueType, scale: int | None) -> Callable[[Any], Any]:
         if value_type.sort is Sort.DURATION:
@@ -340,6 +343,9 @@ class Postgresql(Dialect):
             # PostgreSQL stores no NUL, so a text with one equals nothing stored; U+FFFF stands for it.
             return lambda value: value.replace("\x00", "\uffff") if isinstance(value, str) else value
         return _same
+
+    def pattern(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return patterns.for_postgresql(convert)
 
     def placeholder(self, value_type: ValueType) -> str:
         # A number without a cast keeps the column's type in a comparison, and so its index.

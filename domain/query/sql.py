@@ -365,6 +365,13 @@ def _startswith(compiler: Compiler, node: Call) -> Sql:
     return compose("({0} BETWEEN {1} AND {2})", *arguments, end)
 
 
+def _matches_pattern(compiler: Compiler, node: Call) -> Sql:
+    subject, wanted = node.arguments
+    assert isinstance(wanted, Input)
+    pattern = compiler.input(replace(wanted, convert=compiler.dialect.pattern(wanted.convert)), None)
+    return compiler.dialect.function("matchesPattern", subject.type.sort, compiler.value(subject), pattern)
+
+
 def _enum_number(compiler: Compiler, node: Call) -> Sql:
     enum = node.arguments[0].type.enum
     assert enum is not None
@@ -423,6 +430,7 @@ _PREDICATES: dict[type[Bound], Callable[[Compiler, Any, bool], Sql]] = {
 _CALLS: Mapping[str, Callable[[Compiler, Call], Sql]] = {
     "join_texts": _join_texts,
     "startswith": _startswith,
+    "matchesPattern": _matches_pattern,
     "enum_number": _enum_number,
     "to_text": _to_text,
     "format_number": _format_number,

@@ -13,8 +13,14 @@ from typing import Any
 from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+#: How sqlite3 tells of an exception in a function of ours.
+_FUNCTION_FAILED = "user-defined function raised exception"
 #: Instructions of SQLite's virtual machine between two looks at the clock: some tens of milliseconds.
 _STEPS = 2_000_000
+
+
+class QueryTooLong(Exception):
+    """The query's time is over. Raised by functions of ours, within SQLite; see was_exceeded."""
 
 
 class _Deadline(threading.local):
@@ -39,6 +45,12 @@ def end() -> None:
     _deadline.at = float("inf")
 
 
+def check() -> None:
+    """Raise QueryTooLong when the time is over: for functions of ours, between whose calls SQLite looks at no clock."""
+    if _is_over():
+        raise QueryTooLong
+
+
 def limit_connection(connection: BaseDatabaseWrapper, **signal: Any) -> None:
     """Receiver of connection_created: PostgreSQL stops every statement of the connection that takes longer.
 
@@ -53,7 +65,7 @@ def limit_connection(connection: BaseDatabaseWrapper, **signal: Any) -> None:
 def was_exceeded(error: Exception) -> bool:
     """Whether a database's operational error says that a query was stopped for its time."""
     text = str(error)
-    return text == "interrupted" or "statement timeout" in text
+    return text == "interrupted" or "statement timeout" in text or (text == _FUNCTION_FAILED and _is_over())
 
 
 def _is_over() -> bool:

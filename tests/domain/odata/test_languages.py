@@ -94,6 +94,10 @@ REFUSED: list[tuple[str, str, Any, dict[str, str]]] = [
     ("GET", f"{PRODUCTS}?$filter=@p&@p=@p", None, {}),
     ("GET", f"{PRODUCTS}?$filter=matchesPattern(PartNumber,'(')", None, {}),
     ("GET", f"{PRODUCTS}?$filter=matchesPattern(PartNumber,'(a*)*')", None, {}),
+    *(
+        ("GET", f"{PRODUCTS}?$filter=matchesPattern(PartNumber,'{pattern}')", None, {})
+        for pattern in ("(?=a)", "(?P<n>a)", "a(?i)b", "a%2B%2B", "[[:alpha:]]", "%5CA", "a{256}", "[z-a]", "a**", "[a")
+    ),
     ("GET", f"{PRODUCTS}?$filter=matchesPattern(PartNumber,PartNumber)", None, {}),
     ("GET", f"{PRODUCTS}?$filter=cast(PartNumber,Edm.Xyz) eq 'x'", None, {}),
     ("GET", f"{PRODUCTS}?$filter=@xyz.abc eq 1", None, {}),

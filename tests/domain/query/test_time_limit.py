@@ -66,3 +66,11 @@ def test_it_is_the_callers_fault_over_http(api: Api, settings: Settings, often_l
     assert answer.json()["error"]["type"] == "QueryTooLong"
     settings.QUERY_SECONDS = 30.0
     assert api.get("General_Currencies_Currencies?$filter=contains(Name,'u')").status_code == 200
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL matches patterns itself")
+def test_matching_patterns_takes_no_longer_either(api: Api, settings: Settings) -> None:
+    settings.QUERY_SECONDS = 0.0
+    answer = api.get("General_Currencies_Currencies?$filter=matchesPattern(Name,'u')")
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "QueryTooLong"
