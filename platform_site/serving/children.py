@@ -20,7 +20,7 @@ from platform_site.serving.listening import DESCRIPTOR_VARIABLE, ListeningSocket
 # In-flight requests and running tasks get this long to finish; then the process group is killed.
 STOP_TIMEOUT_SECONDS = 25.0
 
-# At most a few seconds: who waits for the instance waits for this too, and a start costs less than half of a core meanwhile.
+# At most a few seconds, for everybody waits for this; a start costs less than half of a core meanwhile.
 RESTART_DELAY_SECONDS = (0.5, 1.0, 2.0, 5.0)
 # A child that ran this long was all right; its next death counts as the first.
 STEADY_SECONDS = 60.0
