@@ -18,6 +18,7 @@ from foundation.guids import is_guid
 from foundation.phrases import Phrase
 from foundation.turns import waiting
 from identity.context import CallContext
+from scripts.sandbox.texts import well_formed
 
 NOTIFICATIONS = "Systems.Core.Notifications"
 ATTACHMENTS = "General.Documents.DocumentFileAttachments"
@@ -96,7 +97,7 @@ def http(
         "POST" if method == "POST" else "GET",
         url,
         tuple(sent),
-        body.encode("utf-8", "replace"),
+        (well_formed(body) if is_json else body).encode(),
         connect_timeout_seconds=min(5.0, seconds),
         total_timeout_seconds=seconds,
     )

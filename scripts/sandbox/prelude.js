@@ -22,6 +22,8 @@
   const sourceOf = uncurried(Function.prototype.toString);
   const tagOf = uncurried(Object.prototype.toString);
   const then = uncurried(Promise.prototype.then);
+  const entry = uncurried(Map.prototype.set), removal = uncurried(Map.prototype.delete);
+  const entries = uncurried(Map.prototype.forEach);
   const padding = "\n".repeat(paddingLines - 1); // a source's lines tell it from preludes by it: positions.py
   const origins = new WeakMap(); // error thrown for a refused host call → the refusal's number
   const rememberOrigin = uncurried(WeakMap.prototype.set).bind(null, origins);
@@ -73,6 +75,23 @@
     debug(...args) { log(...args); },
   };
   defineProperty(globalThis, "console", { enumerable: false });
+
+  // -- rejected promises -----------------------------------------------------------------------------------------
+
+  const rejected = new Map(); // promise that nothing handles → reason, oldest first
+
+  // Called by the engine, which takes it from the globals before anything else is evaluated: rejections.py.
+  function trackRejection(promise, reason, isHandled) {
+    if (isHandled) removal(rejected, promise);
+    else entry(rejected, promise, reason);
+  }
+  globalThis.__trackRejection = trackRejection;
+
+  function firstRejection() {
+    let first = null;
+    entries(rejected, (error) => { if (first === null) first = { error }; });
+    return first;
+  }
 
   // -- the run ---------------------------------------------------------------------------------------------------
 
@@ -138,6 +157,8 @@
 
   function finish() {
     if ("error" in outcome) return failure(outcome.error, outcome.compiling ? "syntax" : "throw");
+    const unhandled = firstRejection();
+    if (unhandled !== null) return failure(unhandled.error, "throw");
     try {
       for (let i = 0; i < endings.length; i++) endings[i]();
     } catch (error) {
@@ -175,12 +196,15 @@
     });
   }
 
-  return function control(command, text) {
+  function control(command, text) {
     if (command === "run") return run(parse(text));
     if (command === "finish") return finish();
+    if (command === "tracked") return void delete globalThis.__trackRejection;
     if (command === "prelude") {
       const made = globalEval(text)(host, sandbox);
       start = typeof made === "function" ? made : null;
     }
-  };
+  }
+  control.trackRejection = trackRejection; // which the engine holds by its address alone
+  return control;
 })

@@ -66,7 +66,7 @@ class Console:
         self._allowed = min(allowed_bytes, len(self._memory) - protocol.CONSOLE_HEADER.size)
 
     def write(self, line: str) -> None:
-        data = line.encode("utf-8", "replace")
+        data = line.encode()
         if self._used:
             data = b"\n" + data
         room = self._allowed - self._used

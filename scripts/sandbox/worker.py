@@ -18,12 +18,13 @@ import importlib.util
 import json
 import mmap
 import os
-import re
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, cast
 
 from scripts.sandbox import confinement, positions, protocol
 from scripts.sandbox.jobs import context_job, function_opening, is_function_body, read_run
+from scripts.sandbox.rejections import rejection_watcher
+from scripts.sandbox.texts import well_formed
 from scripts.sandbox.wire import Console, Wire
 
 EXIT_BROKEN: Final = 70
@@ -49,6 +50,8 @@ class Engine:
         self._control = self._context.eval(
             f"{worker.core_prelude}(__callHost, __takeRefusal, __writeConsole, {positions.PADDING_LINES})"
         )
+        worker.watch_rejections(self._context, "__trackRejection")
+        self._control("tracked", "")
         if header["prelude"]:
             self._control("prelude", f"(function (host, sandbox) {{{worker.preludes[header['prelude']]}\n}})")
 
@@ -64,12 +67,20 @@ class Engine:
 class Worker:
     """Serves runs until the host closes the socket."""
 
-    def __init__(self, wire: Wire, console: Console, new_context: Callable[[], Any], core_prelude: str) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        console: Console,
+        new_context: Callable[[], Any],
+        watch_rejections: Callable[[Any, str], None],
+        core_prelude: str,
+    ) -> None:
         self._wire = wire
         self._console = console
         self._refusal = ""
         self._message_bytes = 0
         self.new_context = new_context
+        self.watch_rejections = watch_rejections
         self.core_prelude = core_prelude
         self.preludes: dict[str, str] = {}  # digest in hex → source
         self.callables = (
@@ -116,7 +127,7 @@ class Worker:
             if len(text) > header["message_bytes"]:
                 return failed({"kind": "limit", "limit": "message", "name": "", "message": "", "stack": ""})
             return protocol.DONE, well_formed(text).encode()
-        return failed(self._described(json.loads(text), header, job))
+        return failed(self._described(json.loads(well_formed(text)), header, job))
 
     def _described(self, raw: dict[str, Any], header: protocol.RunHeader, job: protocol.RunJob) -> protocol.Failure:
         """The failure with its place in the author's source, and limits told from exceptions."""
@@ -196,7 +207,7 @@ class Worker:
 
     def _write_console(self, line: str) -> None:
         try:
-            self._console.write(json.loads(line))
+            self._console.write(json.loads(well_formed(line)))
         except BaseException:
             os._exit(EXIT_BROKEN)
 
@@ -206,16 +217,6 @@ ENGINE_LIMITS: Final = {
     "out of memory in regexp execution": "memory",
     "stack overflow": "stack",
 }
-
-
-# The engine writes as an escape only the half of a character that lacks its other half, which no JSON reader of the
-# host takes; the backslashes before tell an escape from the same letters in a string.
-LONE_SURROGATE: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}")
-
-
-def well_formed(text: str) -> str:
-    """JSON of the engine, with the replacement character for halves of characters."""
-    return LONE_SURROGATE.sub(r"\1\\ufffd", text) if "\\ud" in text else text
 
 
 def engine_key(header: protocol.RunHeader) -> tuple[str, int, int]:
@@ -249,7 +250,7 @@ def warm_up(worker: Worker) -> None:
     }
     job: protocol.RunJob = {
         "mode": protocol.MODE_SCRIPT,
-        "source": "console.log(Math.random(), new Date()); throw new Error('é')",
+        "source": "console.log(Math.random(), new Date()); Promise.reject(new Error('é')); throw new Error('é')",
         "source_name": "",
         "parameters": {},
         "globals": {},
@@ -267,7 +268,8 @@ def main(arguments: list[str]) -> NoReturn:
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "prelude.js"), encoding="utf-8") as file:
             core_prelude = file.read()
         memory = mmap.mmap(int(console_fd), int(console_size))
-        worker = Worker(wire, Console(memory), load_engine(extension_path), core_prelude)
+        new_context, watch_rejections = load_engine(extension_path), rejection_watcher(extension_path)
+        worker = Worker(wire, Console(memory), new_context, watch_rejections, core_prelude)
         warm_up(worker)
         sys.path.clear()
         sys.meta_path.clear()

@@ -70,6 +70,24 @@ def test_a_script_cancels_the_operation(world: World) -> None:
     assert dataset(world.context).load(PRODUCTS, record.id) is None
 
 
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("(async () => {\n  await null;\n  throw new Error('lost')\n})()", "lost"),
+        ("Promise.reject(new Error('lost')); subject.ScrapRate = 0.5;", "lost"),
+        ("throw new Error('half \\ud800')", "half \ufffd"),
+    ],
+)
+def test_a_script_that_fails_in_a_promise_refuses_the_operation(world: World, source: str, message: str) -> None:
+    script_rule(world, source)
+    ds = dataset(world.context)
+    record = new_product(ds, world)
+    with pytest.raises(errors.PlatformError) as caught:
+        ds.commit()
+    assert message in caught.value.message
+    assert dataset(world.context).load(PRODUCTS, record.id) is None
+
+
 def test_a_script_sees_the_event_s_attributes(world: World) -> None:
     source = "if (event.NewValue > 0.25) Action.cancel(event.OldValue + ' to ' + event.NewValue);"
     script_rule(world, source, ("ATTRIBUTECHANGING", "ScrapRate"))

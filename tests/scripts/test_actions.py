@@ -87,6 +87,21 @@ def test_http_sends_and_answers(api: Api, monkeypatch: pytest.MonkeyPatch) -> No
         assert receiver.requests[0].headers["content-type"] == "application/json"
 
 
+def test_http_sends_well_formed_texts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = egress_policy.EgressPolicy.parse(["127.0.0.1"])
+    monkeypatch.setattr("domain.egress.egress_policy", lambda: allowed)
+    with LoopbackReceiver().running() as receiver:
+        source = f"""
+            Action.http.post('{receiver.url}/', {{'\\ud800': '\\udc00🙂\\\\ud800'}});
+            Action.http.post('{receiver.url}/', 'a\\ud800');
+        """
+        console(api, source)
+        assert [request.body.decode() for request in receiver.requests] == [
+            '{"\\ufffd":"\\ufffd🙂\\\\ud800"}',
+            "a\ufffd",
+        ]
+
+
 def test_files_come_and_go_with_the_transaction(api: Api, world: World) -> None:
     order = api.create(
         "Crm_Sales_SalesOrders",

@@ -61,6 +61,86 @@ def test_an_exception_tells_its_place_and_the_console_so_far(api: Api) -> None:
     assert "so far" in error["info"]
 
 
+@pytest.mark.parametrize(
+    "source, parameters",
+    [
+        ("Promise.reject(new RangeError('lost')); 1", ["RangeError: lost", "1", "16"]),
+        ("async function work() {\n  throw new Error('lost');\n}\nwork();\n1", ["lost", "2", "3"]),
+        (
+            "Promise.resolve().then(() => {\n  Domain.Library.BooksRepository.query({Nix: 1});\n}); 1",
+            None,
+        ),
+    ],
+)
+def test_a_rejection_that_nothing_handles_is_the_scripts_error(
+    api: Api, source: str, parameters: list[str] | None
+) -> None:
+    response = execute(api, f"{source}; console.log('so far')")
+    error = error_of(response)
+    assert response.status_code >= 400
+    assert "so far" in error["info"]
+    if parameters is None:
+        assert "line 2" in error["info"]
+        assert "Nix" in error["message"]
+    else:
+        assert (error["code"], error["parameters"]) == (3103, parameters)
+
+
+def test_a_rejection_that_is_handled_later_is_none(api: Api) -> None:
+    source = """
+        const late = Promise.reject(new Error('x'));
+        async function fails() { throw new Error('y') }
+        (async () => { try { await fails() } catch (e) { console.log(e.message) } await null; await late.catch(e => console.log(e.message)) })();
+        console.log('now');
+    """  # noqa: E501
+    assert console(api, source) == "now\ny\nx"
+
+
+def test_what_a_failing_promise_leaves_is_not_committed(api: Api) -> None:
+    source = "Domain.Library.BooksRepository.createNew({Code: 'B1', Title: 'x'}); Promise.reject(new Error('no')); 1"
+    assert error_of(execute(api, source))["code"] == 3103
+    assert api.get("Library_Books/$count").content == b"0"
+    inside = api.begin()
+    assert error_of(execute(inside, source))["code"] == 3103
+    inside.end(commit=True)
+    assert api.get("Library_Books/$count").content == b"0"
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("throw new Error('\\ud800')", "\ufffd"),
+        ("throw '\\udfff'", "\ufffd"),
+        ("null['\\ud800']", "TypeError: cannot read property '\ufffd' of null"),
+        ("const e = new Error('a\\ud800🙂'); e.name = '\\ud800'; throw e", "\ufffd: a\ufffd🙂"),
+        ("Promise.reject(new Error('\\ud800')); 1", "\ufffd"),
+        pytest.param("throw new Error('x'.repeat(9999) + '🙂')", "x" * 9999 + "\ufffd", id="cut"),
+    ],
+)
+def test_half_of_a_character_in_an_error_is_told_as_a_replacement(api: Api, source: str, message: str) -> None:
+    error = error_of(execute(api, f"console.log('\\ud800');\n{source}"))
+    assert error["code"] == 3103
+    assert error["parameters"][0] == message
+    assert "\ufffd" in error["info"]
+
+
+def test_half_of_a_character_leaves_a_script_as_a_replacement(api: Api) -> None:
+    source = """
+        const book = Domain.Library.BooksRepository.createNew({Code: 'a\\ud800', Title: '\\udfffb'});
+        book.CustomProperties['\\ud800'] === null;
+        Transaction.commit();
+        console.log(book.Code, Domain.Library.BooksRepository.query({Code: 'a\\ud800'}).length, '\\ud83d\\ude42');
+        try { book['\\ud800'] = 1 } catch (e) { console.log(e.message) }
+    """
+    first, second = console(api, source).split("\n")
+    assert first == "a\ufffd 1 🙂"
+    assert "\ufffd" in second
+    (row,) = api.read("Library_Books?$select=Code,Title")["value"]
+    assert row["Code"] == "a\ufffd"
+    error = error_of(execute(api, "Action.cancel('no \\ud800')"))
+    assert (error["code"], error["message"]) == (3105, "no \ufffd")
+
+
 def test_a_limit_is_named(api: Api) -> None:
     error = error_of(execute(api, "const all = []; for (;;) all.push(new Array(100000).fill(1))"))
     assert error["type"] == "ScriptLimitExceeded"

@@ -83,6 +83,14 @@ HOSTILE = [
     Hostile("entity among its own children to JSON", BOOK + "const c = book.Chapters.createNew({ Heading: 'h' }); console.log(JSON.stringify([c, book.Chapters, c.Book]).length > 100)", "true"),
     Hostile("halves of characters as names", "let refused = 0; for (const f of [() => Domain['\\ud800'].xRepository, () => Action.notify.user('\\ud800', ''), "
             "() => { " + BOOK + "book['\\udc00'] = 1 }]) try { f() } catch (e) { refused++ } console.log(refused)", "3"),
+    Hostile("halves of characters in a message", "throw new Error('\\ud800')", THREW),
+    Hostile("halves of characters in a reason to cancel", "Action.cancel('\\ud800')", 3105),
+    Hostile("halves of characters in a log", "Action.log('\\ud800'); Action.error('\\udfff'); console.log('\\ud800')", "\ufffd"),
+    Hostile("halves of characters in an address", "console.log(Action.http.get('http://127.0.0.1/\\ud800', { '\\ud800': '\\ud800' }).isSuccess)", "false"),
+    # Promises
+    Hostile("refusal that nothing handles", f"(async () => {{ {BOOKS}.query({{ Nix: 1 }}) }})(); 1", (0,)),
+    Hostile("cancel in a promise", "Promise.resolve().then(() => Action.cancel('no')).catch(() => 1); 1", 3105),
+    Hostile("rejection after the last host call", BOOK + "book.Code = 'B2'; Transaction.commit(); book.Code = 'Y'; Promise.reject(new Error('no')); 1", THREW),
     # Host calls in loops, exhausted
     Hostile("queries in a loop", f"for (;;) {BOOKS}.query()", LIMIT),
     Hostile("queries in a loop that catches", f"for (;;) try {{ {BOOKS}.query({{ Nix: 1 }}) }} catch (e) {{}}", LIMIT),

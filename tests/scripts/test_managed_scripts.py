@@ -84,6 +84,9 @@ def test_every_wrong_argument_is_named(api: Api) -> None:
         ("return NaN", 3113),
         ("return 10n", 3113),
         ("throw new Error('no')", 3103),
+        ("throw new Error('\\ud800')", 3103),
+        ("Promise.reject(new Error('no')); return 1", 3103),
+        ("(async () => { await null; throw new Error('no') })(); return 1", 3103),
         ("for (;;) parameters.note = [parameters.note, new Array(1e6).fill(0)]", 3104),
     ],
 )
@@ -107,6 +110,13 @@ def test_a_script_that_cannot_run_says_why(api: Api, values: dict[str, Any], cod
         assert api.patch(path, values).status_code == 204
     response = api.post(f"{path}/Execute", {})
     assert error_of(response)["code"] == code
+
+
+def test_half_of_a_character_comes_out_as_a_replacement(api: Api) -> None:
+    path = make_script(api, "parameters.note = note + '\\ud800'; return {'\\udc00': ['\\ud83d\\ude42']}", SCHEMA)
+    answer = run(api, path, {"arguments": {"price": 1, "note": "n"}})
+    assert answer["parameters"]["note"] == "n\ufffd"
+    assert answer["returnValue"] == {"\ufffd": ["🙂"]}
 
 
 def test_saving_checks_the_syntax(api: Api) -> None:

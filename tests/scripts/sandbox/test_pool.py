@@ -56,7 +56,15 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.fixture
+def at_rest(pool: SandboxPool) -> None:
+    """The pool of other tests starts no worker meanwhile; it may bury some."""
+    pool.run("1")
+    wait_until(lambda: len(pool._workers) == 3)
+
+
 @linux
+@pytest.mark.usefixtures("at_rest")
 def test_a_thousand_runs_leave_nothing_behind() -> None:
     gc.collect()
     processes_before, descriptors_before = children(), descriptors()
@@ -70,12 +78,13 @@ def test_a_thousand_runs_leave_nothing_behind() -> None:
         assert len(pool._workers) == 3
         grown = max(worker.resident_bytes() for worker in pool._workers) - max(resident)
         assert grown < 4_000_000
-        assert descriptors() == at_work
-    assert children() == processes_before
-    assert descriptors() == descriptors_before
+        assert descriptors() <= at_work
+    assert set(children()) <= set(processes_before)
+    assert descriptors() <= descriptors_before
 
 
 @linux
+@pytest.mark.usefixtures("at_rest")
 def test_killed_workers_are_replaced_and_buried() -> None:
     processes_before, descriptors_before = children(), descriptors()
     with SandboxPool(2, PATIENT) as pool:
@@ -84,10 +93,10 @@ def test_killed_workers_are_replaced_and_buried() -> None:
             with pytest.raises(ScriptLimitExceeded):
                 pool.run("for (;;);", limits=Limits(wall_seconds=0.05))
         assert pool.run("return 1", mode="function_body").value_json == b"1"
-        wait_until(lambda: len(children()) - len(processes_before) == 3)
+        wait_until(lambda: len(set(children()) - set(processes_before)) == 3)
         assert len(first & set(pool_pids(pool))) <= 1
-    assert children() == processes_before
-    assert descriptors() == descriptors_before
+    assert set(children()) <= set(processes_before)
+    assert descriptors() <= descriptors_before
 
 
 def test_a_replacement_is_ready_before_it_is_asked_for() -> None:

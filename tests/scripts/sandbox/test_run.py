@@ -137,6 +137,79 @@ def test_promises_are_worked_off(pool: SandboxPool) -> None:
     assert body(pool, "return Promise.all([call('echo', 1), Promise.resolve(2)])") == [1, 2]
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "Promise.reject(new Error('x')).catch(() => {})",
+        "Promise.reject(new Error('x')).then(null, () => {})",
+        "const p = Promise.reject(new Error('x')); Promise.resolve().then(() => {}).then(() => p.catch(() => {}))",
+        "async function f() { throw new Error('x') } (async () => { try { await f() } catch (e) {} })()",
+        "const p = (async () => { throw 1 })(); (async () => { await null; await null; await p.catch(() => {}) })()",
+        "Promise.allSettled([Promise.reject(1), Promise.reject(2)])",
+        "Promise.race([Promise.resolve(1), Promise.reject(2)])",
+        "Promise.any([Promise.reject(1), Promise.resolve(2)])",
+        "Promise.reject(new Error('x')).finally(() => {}).catch(() => {})",
+        "new Promise((resolve, reject) => { resolve(1); reject(new Error('x')) })",
+    ],
+)
+def test_a_rejection_that_is_handled_in_time_is_none(pool: SandboxPool, source: str) -> None:
+    assert pool.run(source + "; console.log('end')").console == "end"
+
+
+@pytest.mark.parametrize(
+    "source, said",
+    [
+        ("Promise.reject(new RangeError('x')); 1", ("RangeError", "x", 1, 16)),
+        ("async function f() {\n  throw new Error('x')\n}\nf();\n1", ("Error", "x", 2, 3)),
+        (
+            "async function f() {\n  await null;\n  null.x\n}\nf(); 1",
+            ("TypeError", "cannot read property 'x' of null", 3, 8),
+        ),
+        ("Promise.resolve(1).then(() => {\n  throw new Error('x')\n}); 1", ("Error", "x", 2, 3)),
+        ("const p = Promise.reject(new Error('x')); p.catch(() => {}); p.then(() => {}); 1", ("Error", "x", 1, 26)),
+        ("Promise.reject(new Error('x')).finally(() => {}); 1", ("Error", "x", 1, 16)),
+        ("Promise.all([Promise.reject(new Error('x'))]); 1", ("Error", "x", 1, 29)),
+        ("Promise.reject(new Error('first')); Promise.reject(new Error('second')); 1", ("Error", "first", 1, 16)),
+        ("Promise.reject('plain'); 1", ("Error", "plain", None, None)),
+        ("class P extends Promise {}\nP.reject(new Error('x')); 1", ("Error", "x", 2, 10)),
+    ],
+)
+def test_a_rejection_that_nothing_handles_fails_the_run(
+    pool: SandboxPool, source: str, said: tuple[str, str, int | None, int | None]
+) -> None:
+    with pytest.raises(ScriptThrew) as failure:
+        pool.run(f"console.log('so far');{source}")
+    place = (failure.value.line, failure.value.column)
+    if place[0] == 1:
+        place = (1, failure.value.column - len("console.log('so far');"))  # type: ignore[operator]
+    assert (failure.value.name, failure.value.message, *place) == said
+    assert failure.value.console == "so far"
+
+
+def test_a_rejection_keeps_the_cause_and_comes_after_what_the_script_throws_itself(pool: SandboxPool) -> None:
+    with pytest.raises(ScriptThrew) as failure:
+        body(pool, "(async () => { call('refuse') })(); return 1")
+    assert isinstance(failure.value.host_error, HostCallError)
+    with pytest.raises(ScriptThrew, match="own"):
+        body(pool, "Promise.reject(new Error('lost')); throw new Error('own')")
+    with pytest.raises(ScriptThrew, match="lost"):
+        body(pool, "Promise.reject(new Error('lost')); return new Promise(() => {})")
+
+
+def test_halves_of_characters_come_out_as_replacements(pool: SandboxPool) -> None:
+    with pytest.raises(ScriptThrew) as failure:
+        pool.run("const e = new Error('a\\ud800b🙂'); e.name = 'N\\udc00'; e.code = 'C\\ud800'; throw e")
+    assert (failure.value.message, failure.value.name, failure.value.code) == ("a\ufffdb🙂", "N\ufffd", "C\ufffd")
+    with pytest.raises(ScriptThrew) as failure:
+        pool.run("throw new Error('x'.repeat(9999) + '🙂')")
+    assert failure.value.message == "x" * 9999 + "\ufffd"
+    assert (
+        pool.run("console.log('a\\ud800', '\\udc00b', '\\ud83d\\ude42', '\\\\ud800')").console
+        == "a\ufffd \ufffdb 🙂 \\ud800"
+    )
+    assert body(pool, "return call('echo', { '\\ud800': ['\\udfff'] })") == {"\ufffd": ["\ufffd"]}
+
+
 def test_runs_share_nothing(pool: SandboxPool) -> None:
     for _ in range(4):
         pool.run(
