@@ -6,7 +6,7 @@ derived table. Amounts and quantities keep their currency or unit in a column be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -130,7 +130,7 @@ def _aggregate(compiler: Compiler, node: Aggregate) -> Sql:
         return Sql("COUNT(*)")
     value = compiler.value(node.operand)
     if node.method == "countdistinct":
-        return compose("COUNT(DISTINCT {0})", value)
+        return compose("COUNT(DISTINCT {0})", compiler.key(node.operand))
     if node.method == "average":
         return _average(compiler, node.operand, value)
     if node.method in ("min", "max"):
@@ -145,10 +145,10 @@ def _aggregate(compiler: Compiler, node: Aggregate) -> Sql:
 
 def _average(compiler: Compiler, operand: Bound, value: Sql) -> Sql:
     if not compiler.dialect.scaled_decimals:
-        return compose("round(AVG({0}), 12)", value)
+        return compose("AVG({0})", value)
     scale = operand.type.scale
-    # The sum of scaled integers is exact; only its quotient is not.
-    return compose(f"(CAST(SUM({{0}}) AS REAL) / COUNT({{1}}) / 1e{scale or 0})", value, value)
+    # The sum of scaled integers is exact, and there is but one division to round.
+    return compose(f"(CAST(SUM({{0}}) AS REAL) / (COUNT({{1}}) * 1e{scale or 0}))", value, value)
 
 
 def _child_aggregate(compiler: Compiler, node: ChildAggregate) -> Sql:
@@ -178,9 +178,10 @@ def count_of_rows() -> Aggregate:
     return Aggregate(INTEGER, False, "count", None)
 
 
-def select_columns(compiler: Compiler, values: Sequence[tuple[str, Bound]]) -> Sql:
-    """`a AS c0, b AS c1`."""
-    return join(", ", [compiler.value(bound) + Sql(f" AS {name}") for name, bound in values])
+def select_columns(compiler: Compiler, values: Sequence[tuple[str, Bound]], keys: Container[Bound]) -> Sql:
+    """`a AS c0, b AS c1`; keys are those that are grouped by."""
+    made = ((compiler.key(bound) if bound in keys else compiler.value(bound), name) for name, bound in values)
+    return join(", ", [value + Sql(f" AS {name}") for value, name in made])
 
 
 __all__ = [

@@ -168,7 +168,7 @@ class ApplyPlanner:
         compiler = stage.compiler(self.statement)
         number = compiler.number(value, value.type.scale)
         key = self.planner.dialect.order(
-            number, is_descending=order.is_descending, nullable=value.nullable, sort=Sort.NUMBER
+            compiler.key(value), is_descending=order.is_descending, nullable=value.nullable, sort=Sort.NUMBER
         )
         ties = self.table_order(replace(stage, orders=[]), compiler)
         window = join("", [Sql(" OVER (ORDER BY "), key, Sql(", "), ties, Sql(" ROWS UNBOUNDED PRECEDING)")])
@@ -242,7 +242,7 @@ class ApplyPlanner:
             columns.append(ResultColumn((item.alias,), put(item.value), measure, item.measure_name))
         if not values:
             raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$apply", Phrase("aggregate has nothing to compute"))
-        text = Sql("SELECT ") + select_columns(compiler, values)
+        text = Sql("SELECT ") + select_columns(compiler, values, keys)
         text = join("", [text, Sql(" FROM "), compiler.block.from_sql()])
         if where:
             text = text + Sql(" WHERE ") + join(" AND ", where)
@@ -378,7 +378,7 @@ class ApplyPlanner:
             ", ",
             [
                 dialect.order(
-                    compiler.value(each.expression),
+                    compiler.key(each.expression),
                     is_descending=each.is_descending,
                     nullable=True,
                     sort=each.expression.type.sort,

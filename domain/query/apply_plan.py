@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -82,24 +82,37 @@ def _expression(
     batches: list[Batch],
 ) -> str:
     """The nested object of one row."""
-    tree: dict[str, Any] = {}
+    tree = _Member()
     expansions = _expansions(applied, table, options)
-    for column in _selected(table, options):
+    columns = _selected(table, options)
+    whole = {column.path for column in columns if not column.target and column.measure is None}
+    for column in columns:
+        if any(column.path[:length] in whole for length in range(1, len(column.path))):
+            # A text in one language is in the text in all of them.
+            continue
         at = tree
-        for name in column.path[:-1]:
-            at = at.setdefault(name, {})
-        if isinstance(at, dict):
-            item = expansions.get(column.name.lower())
-            at[column.path[-1]] = _value(column, code, compiler, item, batches)
+        for name in column.path:
+            at = at.inner.setdefault(name, _Member())
+        at.own = _value(column, code, compiler, expansions.get(column.name.lower()), batches)
     prefix = '"@odata.id": None, ' if applied.planner.shape[0] != "none" else ""
-    return "{" + prefix + _written(tree) + "}"
+    return "{" + prefix + tree.members() + "}"
 
 
-def _written(tree: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{name!r}: {{{_written(value)}}}" if isinstance(value, dict) else f"{name!r}: {value}"
-        for name, value in tree.items()
-    )
+@dataclass(slots=True)
+class _Member:
+    """A member of the row's object: the expression of its own value, what is inside of it, or both."""
+
+    own: str = ""
+    inner: dict[str, _Member] = field(default_factory=dict)
+
+    def members(self) -> str:
+        return ", ".join(f"{name!r}: {member}" for name, member in self.inner.items())
+
+    def __str__(self) -> str:
+        if not self.inner:
+            return self.own
+        own = f"**({self.own} or {{}}), " if self.own else ""
+        return f"{{{own}{self.members()}}}"
 
 
 def _value(

@@ -18,10 +18,13 @@ from django.db import connections
 from domain.query import patterns, time_limit
 from domain.query.bound import STRING, Sort, ValueType
 from domain.query.fragments import Param, Sql, Static, compose
+from domain.query.reals import LIMIT, PLACES, real_text, rounded
 
 #: What Unicode counts as white space (trim).
 _WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 
+#: Characters that no text has.
+_LONGEST = 1 << 30
 _NUMBER_PATTERN = "^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"
 #: A real date: a cast of one that is none would be an error, not null.
 _DATE_PATTERN = (
@@ -159,8 +162,9 @@ class Sqlite(Dialect):
         "endswith": "(substr({0}, length({0}) - length({1}) + 1) = {1})",
         "matchesPattern": "pattern_matches({0}, {1})",
         "indexof": "(instr({0}, {1}) - 1)",
-        "substring": "substr({0}, max({1}, 0) + 1)",
-        "substring_of": "substr({0}, max({1}, 0) + 1, max({2}, 0))",
+        # Beyond 31 bits, substr would count from the end.
+        "substring": f"substr({{0}}, min(max({{1}}, 0), {_LONGEST}) + 1)",
+        "substring_of": f"substr({{0}}, min(max({{1}}, 0), {_LONGEST}) + 1, min(max({{2}}, 0), {_LONGEST}))",
         "tolower": "unicode_lower({0})",
         "toupper": "unicode_upper({0})",
         "trim": "trim({0}, {9})",
@@ -179,7 +183,8 @@ class Sqlite(Dialect):
         "date": "substr({0}, 1, 10)",
         "time": "substr({0}, 12)",
         "date_to_datetime": "({0} || ' 00:00:00')",
-        "datetime_difference": "((CAST(strftime('%%s', {0}) AS INTEGER) - CAST(strftime('%%s', {1}) AS INTEGER))"
+        "datetime_difference": "((CAST(strftime('%%s', substr({0}, 1, 19)) AS INTEGER)"
+        " - CAST(strftime('%%s', substr({1}, 1, 19)) AS INTEGER))"
         " * 1000000 + CAST(substr({0}, 21, 6) AS INTEGER) - CAST(substr({1}, 21, 6) AS INTEGER))",
         "datetime_add": "datetime_moved({0}, {1})",
         "datetime_sub": "datetime_moved({0}, - {1})",
@@ -198,6 +203,8 @@ class Sqlite(Dialect):
         "to_text:DATE": "{0}",
         "to_text:DATETIME": "(replace({0}, ' ', 'T') || 'Z')",
         "decimal_text": "decimal_text({0}, {1})",
+        "real": "real_rounded({0})",
+        "real_text": "real_text({0})",
         "format_date": "format_date({0}, {1})",
         "format_number": "format_number({0}, {1}, {2})",
     }
@@ -255,7 +262,7 @@ class Sqlite(Dialect):
 
 def _length(text: str) -> str:
     """A number of characters as PostgreSQL's integer; one that is larger than any text is as good as the largest."""
-    return f"least(greatest({text}, 0), 1073741824)::int"
+    return f"(CASE WHEN {text} < 0 THEN 0 WHEN {text} > {_LONGEST} THEN {_LONGEST} ELSE {text} END)::int"
 
 
 def _moved(sign: str) -> str:
@@ -264,8 +271,15 @@ def _moved(sign: str) -> str:
     return f"CASE WHEN {within} THEN {{0}} {sign} {{1}} * interval '1 microsecond' END"
 
 
+#: As reals has them: a double becomes a decimal of 15 digits, and must not be too small for one.
+_REAL = (
+    f"(CASE WHEN abs(({{0}})::numeric) < {LIMIT}"
+    f" THEN round(round(({{0}})::numeric, 40)::float8::numeric, {PLACES}) END)"
+)
+
+
 class Postgresql(Dialect):
-    """PostgreSQL 13 and later."""
+    """PostgreSQL 13 and later, with ICU."""
 
     vendor = "postgresql"
     _types = {
@@ -291,8 +305,9 @@ class Postgresql(Dialect):
         "indexof": "(strpos({0}, {1}) - 1)",
         "substring": f"substr({{0}}, {_length('{1}')} + 1)",
         "substring_of": f"substr({{0}}, {_length('{1}')} + 1, {_length('{2}')})",
-        "tolower": "lower({0})",
-        "toupper": "upper({0})",
+        # By Unicode's full mapping whatever the database's locale says, and ordered by code point again.
+        "tolower": '(lower(({0}) COLLATE "und-x-icu") COLLATE "C")',
+        "toupper": '(upper(({0}) COLLATE "und-x-icu") COLLATE "C")',
         "trim": "btrim({0}, {9})",
         **{
             name: f"extract({name} FROM {{0}} AT TIME ZONE 'UTC')::int"
@@ -331,6 +346,8 @@ class Postgresql(Dialect):
         "format_date": "to_char({0} AT TIME ZONE 'UTC', {1})",
         "format_date:DATE": "to_char({0}, {1})",
         "format_number": "round({0}, {1}::int)::text",
+        "real": _REAL,
+        "real_text": f"trim_scale({_REAL})::text",
     }
 
     def __init__(self) -> None:
@@ -363,14 +380,16 @@ class Postgresql(Dialect):
         if value_type.sort in (Sort.GUID, Sort.REFERENCE):
             return compose("({0})::text", value)
         if value_type.sort is Sort.NUMBER and not value_type.integer:
-            # Quotients and averages to as many places as SQLite's doubles give (shape.real_number).
-            exact = "trim_scale(({0})::numeric)" if value_type.scale is not None else "trim_scale(round({0}, 12))"
+            exact = "trim_scale(({0})::numeric)" if value_type.scale is not None else _REAL
             return compose(f"{exact}::text", value)
         if value_type.sort is Sort.NUMBER:
             return compose("({0})::bigint", value)
         return value
 
     def order(self, value: Sql, *, is_descending: bool, nullable: bool, sort: Sort) -> Sql:
+        if value.text == "%s":
+            # A number alone would be the position of a column.
+            value = Sql("%s::numeric", value.params)
         collated = self.collated(value, sort)
         nulls = (" NULLS LAST" if is_descending else " NULLS FIRST") if nullable else ""
         return collated + Sql((" DESC" if is_descending else "") + nulls)
@@ -451,6 +470,8 @@ _SQLITE_FUNCTIONS: tuple[tuple[str, int, Callable[..., Any]], ...] = (
     ("unicode_upper", 1, _udf_upper),
     ("datetime_moved", 2, _udf_datetime_moved),
     ("decimal_text", 2, _udf_decimal_text),
+    ("real_rounded", 1, rounded),
+    ("real_text", 1, real_text),
     ("format_date", 2, _udf_format_date),
     ("format_number", 3, _udf_format_number),
     ("pattern_matches", 2, patterns.matches),

@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foundation import errors
+from foundation.phrases import Phrase
 from identity.context import CallContext
 
 _ARGUMENT = re.compile(r"\{(\d)\}")
+#: Of one statement. Some templates name an argument twice, so that the text doubles with each level of nesting.
+MAX_CHARACTERS = 2_000_000
 
 
 @dataclass(slots=True)
@@ -89,13 +93,20 @@ def compose(template: str, *arguments: Sql) -> Sql:
             params.extend(argument.params)
         else:
             text.append(part)
-    return Sql("".join(text), tuple(params))
+    return _bounded("".join(text), params)
 
 
 def join(separator: str, parts: Iterable[Sql]) -> Sql:
     """The parts with a separator between them."""
     known = list(parts)
-    return Sql(separator.join(part.text for part in known), tuple(p for part in known for p in part.params))
+    return _bounded(separator.join(part.text for part in known), [p for part in known for p in part.params])
+
+
+def _bounded(text: str, params: list[Param]) -> Sql:
+    if len(text) > MAX_CHARACTERS:
+        reason = Phrase("it is nested too deeply for the database")
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", reason)
+    return Sql(text, tuple(params))
 
 
 def quote(name: str) -> str:

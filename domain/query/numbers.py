@@ -11,11 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from domain.query.bound import Call
+from domain.query.bound import Call, Sort
 from domain.query.fragments import Sql, compose
 
 if TYPE_CHECKING:
     from domain.query.sql import Compiler
+
+
+def shown(compiler: Compiler, value: Sql) -> Sql:
+    """A number without a fixed scale as both databases have it alike (reals)."""
+    return compiler.dialect.function("real", Sort.NUMBER, value)
+
 
 _SIGNS = {"add": "+", "sub": "-"}
 
@@ -41,23 +47,30 @@ def _quotient(compiler: Compiler, node: Call) -> Sql:
     if node.type.integer:
         whole = "({0} / NULLIF({1}, 0))" if compiler.dialect.scaled_decimals else "div({0}::numeric, NULLIF({1}, 0))"
         return compose(whole, *(compiler.value(each) for each in node.arguments))
-    left, right = (compiler.number(argument, None) for argument in node.arguments)
+    scales = [argument.type.scale for argument in node.arguments]
+    # At one scale there is but one division to round.
+    scale = None if None in scales else max(each or 0 for each in scales)
+    left, right = (compiler.number(argument, scale) for argument in node.arguments)
     if compiler.dialect.scaled_decimals:
-        return compose("({0} / NULLIF({1}, 0))", left, right)
+        return compose("(CAST({0} AS REAL) / NULLIF({1}, 0))", left, right)
     return compose("({0}::numeric / NULLIF({1}, 0))", left, right)
 
 
 def _remainder(compiler: Compiler, node: Call) -> Sql:
     left, right = (compiler.number(argument, node.type.scale) for argument in node.arguments)
-    if node.type.scale is None and compiler.dialect.scaled_decimals:
-        # SQLite's own operator cuts doubles to integers.
-        return compose("({0} - {1} * CAST({0} / NULLIF({1}, 0) AS INTEGER))", left, right)
+    if node.type.scale is None:
+        left, right = shown(compiler, left), shown(compiler, right)
+        if compiler.dialect.scaled_decimals:
+            # SQLite's own operator cuts doubles to integers.
+            quotient = shown(compiler, compose("({0} / NULLIF({1}, 0))", left, right))
+            return compose("({0} - {1} * CAST({2} AS INTEGER))", left, right, quotient)
     return compose("({0} %% NULLIF({1}, 0))", _wide(compiler, left), right)
 
 
 def _rounded(compiler: Compiler, node: Call) -> Sql:
     (argument,) = node.arguments
     scale, value = argument.type.scale, compiler.value(argument)
+    value = value if scale is not None else shown(compiler, value)
     if not compiler.dialect.scaled_decimals:
         return compose({"round": "round({0})", "floor": "floor({0})", "ceiling": "ceiling({0})"}[node.name], value)
     if scale is None:
@@ -82,9 +95,9 @@ def _rounded(compiler: Compiler, node: Call) -> Sql:
 
 def _truncated(compiler: Compiler, node: Call) -> Sql:
     (argument,) = node.arguments
-    if not compiler.dialect.scaled_decimals:
-        return compose("trunc({0}::numeric)", compiler.value(argument))
-    return compose("CAST({0} AS INTEGER)", compiler.number(argument, 0 if argument.type.scale is not None else None))
+    value = compiler.number(argument, 0 if argument.type.scale is not None else None)
+    value = value if argument.type.scale is not None else shown(compiler, value)
+    return compose("CAST({0} AS INTEGER)" if compiler.dialect.scaled_decimals else "trunc({0}::numeric)", value)
 
 
 NUMERIC_CALLS: Mapping[str, Callable[[Compiler, Call], Sql]] = {

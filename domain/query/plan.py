@@ -376,7 +376,7 @@ class Planner:
             from domain.query.bind import by_number
 
             bound = by_number(bound)
-        value = compiler.value(bound)
+        value = compiler.key(bound)
         return OrderKey(
             value, bound.type.sort, order.is_descending, bound.nullable, self.dialect.seek_placeholder(bound.type)
         )

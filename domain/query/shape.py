@@ -21,6 +21,7 @@ import orjson
 from domain.query.bound import Bound, Sort, ValueType
 from domain.query.dialects import Dialect
 from domain.query.fragments import Sql
+from domain.query.reals import DIGITS, real_text, rounded
 from foundation.enums import DOCUMENT_STATE
 
 #: tuple rows, one dict per batch (key → what hangs on it) → JSON-ready values
@@ -29,8 +30,6 @@ Shaper = Callable[[Sequence[tuple[Any, ...]], Sequence[Mapping[str, Any]]], list
 DUMP_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_SUBCLASS
 #: A double has 15 decimal digits that survive being written and read.
 _EXACT_IN_DOUBLE = 10**15
-#: Decimal places kept of quotients and averages.
-_QUOTIENT_PLACES = 12
 
 
 @lru_cache(maxsize=64)
@@ -46,6 +45,9 @@ def scaled_number(scale: int) -> Callable[[Any], Any]:
             return int(whole)
         if -_EXACT_IN_DOUBLE < value < _EXACT_IN_DOUBLE:
             return value / unit
+        if isinstance(value, float):
+            # What no 64-bit integer holds has become a double.
+            return float(f"{value / unit:.{DIGITS}g}")
         return orjson.Fragment(decimal_text(value, scale) or "null")
 
     return convert
@@ -66,19 +68,9 @@ def scaled_text(scale: int) -> Callable[[Any], str | None]:
 
 
 def real_number(value: Any) -> Any:
-    """SQLite's result of a division: 15 digits are what it really has."""
-    if value is None or isinstance(value, int):
-        return value
-    rounded = round(value, _QUOTIENT_PLACES)
-    return int(rounded) if rounded.is_integer() and abs(rounded) < _EXACT_IN_DOUBLE else float(f"{rounded:.15g}")
-
-
-def real_text(value: Any) -> str | None:
-    """As `real_number`, as text."""
-    if value is None:
-        return None
-    text = f"{Decimal(f'{value:.15g}'):f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    """A number without a fixed scale."""
+    number = rounded(value)
+    return int(number) if number is not None and number.is_integer() and abs(number) < _EXACT_IN_DOUBLE else number
 
 
 def base64url(value: Any) -> str | None:
@@ -201,10 +193,10 @@ class RowCode:
     def _number(self, cell: str, value_type: ValueType) -> str:
         if value_type.integer:
             return cell
-        if not self._dialect.scaled_decimals:
-            return cell if self._ieee754 else f"(None if {cell} is None else F({cell}))"
         if value_type.scale is None:
             return f"RT({cell})" if self._ieee754 else f"R({cell})"
+        if not self._dialect.scaled_decimals:
+            return cell if self._ieee754 else f"(None if {cell} is None else F({cell}))"
         if value_type.scale == 0 and not self._ieee754:
             return cell
         make = scaled_text if self._ieee754 else scaled_number
@@ -246,7 +238,9 @@ def canonical_decoder(bound: Bound, dialect: Dialect) -> Callable[[Any], Any]:
     """From an output column to the canonical Python value (foundation.kinds); not called for null."""
     sort = bound.type.sort
     if sort is Sort.NUMBER and not bound.type.integer:
-        if not dialect.scaled_decimals or bound.type.scale is None:
+        if bound.type.scale is None:
+            return lambda value: None if (text := real_text(value)) is None else Decimal(text)
+        if not dialect.scaled_decimals:
             return lambda value: Decimal(str(value))
         scale = bound.type.scale
         return lambda value: Decimal(value).scaleb(-scale)

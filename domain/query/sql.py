@@ -42,7 +42,7 @@ from domain.query.bound import (
     ValueType,
 )
 from domain.query.fragments import Param, Run, Sql, Static, compose, join, quote
-from domain.query.numbers import NUMERIC_CALLS
+from domain.query.numbers import NUMERIC_CALLS, shown
 from foundation.models import PolymorphicRoot
 
 _numbers = itertools.count(1_000_000)
@@ -114,6 +114,16 @@ class Compiler:
         if own < scale:
             return compose(f"({{0}} * {10 ** (scale - own)})", text)
         return compose(f"({{0}} / {10 ** (own - scale)})", text)
+
+    def comparable(self, node: Bound, scale: int | None) -> Sql:
+        """A number as it is compared at the scale; without one as it is shown."""
+        value = self.number(node, scale)
+        return value if scale is not None else shown(self, value)
+
+    def key(self, node: Bound) -> Sql:
+        """A value by which rows are ordered, grouped or told apart."""
+        is_real = node.type.sort is Sort.NUMBER and node.type.scale is None
+        return shown(self, self.value(node)) if is_real else self.value(node)
 
     def column(self, node: Column) -> Sql:
         if node.type.sort is Sort.REFERENCE and node.attribute.name == "Id":
@@ -234,7 +244,7 @@ class Compiler:
     def _pair(self, left: Bound, right: Bound, *, ordered: bool) -> tuple[Sql, Sql]:
         if left.type.sort is Sort.NUMBER:
             scale = common_scale(left, right)
-            return self.number(left, scale), self.number(right, scale)
+            return self.comparable(left, scale), self.comparable(right, scale)
         one, other = self.value(left), self.value(right)
         return (self.dialect.collated(one, left.type.sort), other) if ordered else (one, other)
 
@@ -244,8 +254,8 @@ class Compiler:
         if items:
             scale = common_scale(node.operand, *items)
             is_number = node.operand.type.sort is Sort.NUMBER
-            subject = self.number(node.operand, scale) if is_number else self.value(node.operand)
-            listed = join(", ", [self.number(item, scale) if is_number else self.value(item) for item in items])
+            subject = self.comparable(node.operand, scale) if is_number else self.value(node.operand)
+            listed = join(", ", [self.comparable(item, scale) if is_number else self.value(item) for item in items])
             found = compose("({0} IN ({1}))", subject, listed)
             if exact and (node.operand.nullable or any(item.nullable for item in items)):
                 found = compose("coalesce({0}, {1})", found, self._false())
@@ -391,6 +401,8 @@ def _to_text(compiler: Compiler, node: Call) -> Sql:
     if argument.type.sort is Sort.NUMBER and argument.type.scale and compiler.dialect.scaled_decimals:
         scale = Sql(str(argument.type.scale))
         return compiler.dialect.function("decimal_text", Sort.NUMBER, subject, scale)
+    if argument.type.sort is Sort.NUMBER and argument.type.scale is None:
+        return compiler.dialect.function("real_text", Sort.NUMBER, subject)
     return compiler.dialect.function("to_text", argument.type.sort, subject)
 
 

@@ -46,6 +46,9 @@ TEXTS = (
     " pad ",
     "🙂",
     "zz",
+    "Straße",
+    "İI",
+    "ΑΣ",
 )
 PRODUCTS = 40
 

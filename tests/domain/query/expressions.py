@@ -21,7 +21,10 @@ from tests.domain.query.reference import (
     Quantified,
 )
 
-TEXTS = ("", "a", "A", "b", "ab", "Стол", "стол", "x%y", "_", "%", "it's", 'quo"te', "\\", " pad ", "🙂", "1", "z")
+TEXTS = (
+    *("", "a", "A", "b", "ab", "Стол", "стол", "x%y", "_", "%", "it's", 'quo"te', "\\", " pad ", "🙂", "1", "z"),
+    *("ß", "SS", "İ", "i", "ΑΣ", "ας", "ﬁ", "ŉ"),
+)
 MOMENTS = tuple(
     datetime.datetime(2024, 2, 28, 23, 59, 58, tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)
     for seconds in (0, 0.5, 1, 2, 3600, 86_400, 40_000_000)
@@ -37,7 +40,7 @@ def paths(*known: tuple[str, ...], variable: str = "") -> st.SearchStrategy[Node
 
 def _texts(leaves: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     literal = st.sampled_from(TEXTS).map(Literal)
-    small = st.sampled_from((0, 1, 2)).map(Literal)
+    small = st.sampled_from((0, 1, 2, None)).map(Literal)
     return st.recursive(
         leaves | literal,
         lambda inner: st.one_of(

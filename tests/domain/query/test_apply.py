@@ -79,6 +79,23 @@ def test_grouping_by_paths_and_references_nests(products: list[Row], ask: Ask) -
     assert found == {key: len(rows) for key, rows in expected.items()}
 
 
+@pytest.mark.parametrize(
+    "written", ["CostingCurrency,CostingCurrency/CurrencySign", "CostingCurrency/CurrencySign,CostingCurrency"]
+)
+def test_a_reference_and_what_is_behind_it_are_one_object(products: list[Row], ask: Ask, written: str) -> None:
+    rows = ask(SET, f"$apply=groupby(({written}),aggregate($count as N))")["value"]
+    expected = {
+        (row["CostingCurrency"] or {}).get("Id"): (row["CostingCurrency"] or {}).get("CurrencySign") for row in products
+    }
+    found = [row["CostingCurrency"] for row in rows]
+    assert {each.get("Id"): each["CurrencySign"] for each in found} == expected
+    links = {each["@odata.id"] for each in found if "@odata.id" in each}
+    assert links == {f"General_Currencies_Currencies({key})" for key in expected if key is not None}
+    texts = ask(SET, "$apply=groupby((Name/EN,Name),aggregate($count as N))")["value"]
+    assert sum(row["N"] for row in texts) == len(products)
+    assert all("EN" in row["Name"] or len(row["Name"]) for row in texts)
+
+
 def test_amounts_are_kept_apart_by_their_currency(products: list[Row], ask: Ask) -> None:
     body = ask(PRICES, "$apply=groupby((IsActive),aggregate(Price with sum as Total))")
     expected = grouped(prices_of(products), lambda row: (row["IsActive"], row["Currency"]["CurrencySign"]))
