@@ -50,12 +50,13 @@ class Node:
         return status, json.loads(content) if content else None
 
     def is_refused(self) -> bool:
-        """Whether the rule acts here.."""
+        """Whether the rule acts here."""
         sign = f"Z{next(_numbers) % 256:02X}"
         status, answer = self.call("POST", SET, {"CurrencySign": sign, "Name": "live"})
         if status == 201:
-            deleted, refusal = self.call("DELETE", answer["@odata.id"])
-            assert deleted == 204, refusal
+            # The rule may arrive between the two; then it refuses the second.
+            status, answer = self.call("DELETE", answer["@odata.id"])
+        if status == 204:
             return False
         assert answer["error"]["message"] == "Refused on every node.", answer
         return True
