@@ -2,7 +2,8 @@
 
 Django's cursor for SQLite goes over each text by a regular expression to translate its placeholders, and through four
 layers of Python: for a statement that finds one row this takes longer than the database does. Where nobody listens to
-statements, they go to the driver's connection; errors are Django's all the same.
+statements, they go to the driver's connection; errors are Django's all the same. Reads do so on PostgreSQL, too
+(domain.postgresql).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PERCENT = re.compile("%[s%]")
 def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
     """Every row of a statement with %s placeholders, as the driver gives it. Raises Django's database errors."""
     connection = connections["default"]
-    if goes_past(connection):
+    if connection.vendor == "sqlite" and goes_past(connection):
         return fetch_natively(connection, native(text), parameters)
     with connection.cursor() as cursor:
         cursor.execute(text, parameters)
@@ -34,7 +35,7 @@ def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
 def execute(text: str, parameters: Sequence[Any]) -> None:
     """As `fetch`, for a statement that gives no rows."""
     connection = connections["default"]
-    if goes_past(connection):
+    if connection.vendor == "sqlite" and goes_past(connection):
         fetch_natively(connection, native(text), parameters)
         return
     with connection.cursor() as cursor:
@@ -48,7 +49,7 @@ def execute_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDa
     """
     if connection is None:
         connection = connections["default"]
-    if not goes_past(connection):
+    if connection.vendor != "sqlite" or not goes_past(connection):
         with connection.cursor() as cursor:
             cursor.executemany(text, rows)
         return
@@ -62,12 +63,12 @@ def execute_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDa
 
 
 def goes_past(connection: BaseDatabaseWrapper) -> bool:
-    """Whether a statement may go past Django's cursor: on SQLite, with no execute wrapper that does more than count.
+    """Whether a statement may go past Django's cursor: where no execute wrapper does more than count.
 
     Wrappers that only count statements (`only_counts`) are told of this one. A connection that is not open yet is
     opened, by Django.
     """
-    if connection.vendor != "sqlite" or connection.queries_logged:
+    if connection.queries_logged:
         return False
     wrappers: list[Any] = connection.execute_wrappers
     for wrapper in wrappers:

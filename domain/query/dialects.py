@@ -8,13 +8,14 @@ nulls sort first.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Any
 
 from django.db import connections
 
+from domain.cursor import Row, fetch_natively, native
 from domain.query import patterns, time_limit
 from domain.query.bound import STRING, Sort, ValueType
 from domain.query.fragments import Param, Sql, Static, compose
@@ -118,6 +119,14 @@ class Dialect:
 
     def prepare(self, connection: Any) -> None:
         """Make the connection ready: functions that SQL needs and the database lacks."""
+
+    def native(self, text: str) -> str:
+        """The statement as the driver itself takes it."""
+        return text
+
+    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
+        """Every row of such a statement, past Django's cursor. by_key: one plan is good for all parameters."""
+        raise NotImplementedError
 
 
 def _seconds(value: datetime.timedelta) -> int:
@@ -258,6 +267,12 @@ class Sqlite(Dialect):
                 raw.create_function(name, count, function, deterministic=True)
             time_limit.watch(raw)
             connection._query_functions_on = raw
+
+    def native(self, text: str) -> str:
+        return native(text)
+
+    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
+        return fetch_natively(connection, native, parameters)
 
 
 def _length(text: str) -> str:
@@ -423,6 +438,12 @@ class Postgresql(Dialect):
 
     def texts_of(self, texts: Sql, alias: str) -> Sql:
         return compose(f"json_each_text({{0}}::json) {alias}(key, value)", texts)
+
+    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
+        # The driver is installed everywhere, and loaded where it is used.
+        from domain import postgresql
+
+        return postgresql.fetch(connection, native, parameters, prepared=by_key)
 
 
 # --- functions of ours on SQLite ----------------------------------------------------------------------------------

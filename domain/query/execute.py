@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import DataError, IntegrityError, OperationalError, connections
 
-from domain.cursor import Row, fetch_natively, goes_past, native
+from domain.cursor import Row, goes_past
 from domain.query import time_limit
 from domain.query.dialects import Dialect
-from domain.query.fragments import Param, Run, Sql
+from domain.query.fragments import Param, Run, Sql, run_key, run_keys
 from foundation import errors
 from foundation.phrases import Phrase
 
@@ -20,19 +20,24 @@ MAX_PARAMETERS = 32_000
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Final SQL text and what gives its parameters. The text is constant, so that databases can keep it prepared."""
+    """Final SQL text and what gives its parameters. The text is constant, so that databases can keep it prepared.
+
+    by_key: it asks for what hangs on a key or on those of a batch, so that one plan is good for all of them
+    """
 
     text: str
     params: tuple[Param, ...]
     dialect: Dialect
     native: str
+    by_key: bool
 
     @classmethod
     def of(cls, sql: Sql, dialect: Dialect) -> Statement:
         """The statement of a finished text."""
         if len(sql.params) > MAX_PARAMETERS:
             raise errors.NotSupported(Phrase("more than {0} values in one query", MAX_PARAMETERS))
-        return cls(sql.text, sql.params, dialect, native(sql.text))
+        by_key = any(param in (run_key, run_keys) for param in sql.params)
+        return cls(sql.text, sql.params, dialect, dialect.native(sql.text), by_key)
 
     def fetch(self, run: Run) -> list[Row]:
         """Every row, as the driver gives it. Raises BadRequest where the query asks too much of the database."""
@@ -42,7 +47,7 @@ class Statement:
         time_limit.begin()
         try:
             if goes_past(connection):
-                return fetch_natively(connection, self.native, parameters)
+                return self.dialect.fetch(connection, self.native, parameters, by_key=self.by_key)
             with connection.cursor() as cursor:
                 cursor.execute(self.text, parameters)
                 rows: list[Row] = cursor.fetchall()

@@ -1,0 +1,94 @@
+"""What reading from PostgreSQL past Django's cursor keeps of it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from django.db import ProgrammingError, connection, transaction
+from django.db.utils import NotSupportedError
+
+from domain.entities.general_currencies import Currency
+from domain.query.dialects import current
+from domain.query.execute import Statement
+from domain.query.fragments import Run, Sql, run_key
+from identity.context import CallContext
+from tests.domain.query.conftest import english
+
+pytestmark = pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no statements of a connection")
+KEY = "00000000-0000-7000-8000-000000000077"
+
+
+def fetch(text: str, *, by_key: bool = False) -> list[tuple[object, ...]]:
+    params = (run_key,) if by_key else ()
+    return Statement.of(Sql(text, params), current()).fetch(Run((), CallContext(user=None), key=KEY))
+
+
+def sign() -> str:
+    ((found,),) = fetch('SELECT "currency_sign" FROM "domain_currency" WHERE "id" = %s::uuid', by_key=True)
+    return str(found)
+
+
+def widen(characters: int) -> None:
+    """As another node's migration does: on a connection of its own."""
+    parameters = connection.get_connection_params()
+    names = {name: parameters[name] for name in ("host", "port", "user", "password", "dbname") if name in parameters}
+    with psycopg.connect(**names) as other:
+        other.execute(f"ALTER TABLE domain_currency ALTER COLUMN currency_sign TYPE varchar({characters})")
+
+
+@pytest.fixture
+def currency(transactional_db: None) -> Iterator[None]:
+    Currency.objects.create(id=KEY, currency_sign="EUR", name=english("Euro"))
+    width = Currency._meta.get_field("currency_sign").max_length
+    assert isinstance(width, int)
+    yield
+    widen(width)
+
+
+def prepared() -> list[str]:
+    return [str(row[0]) for row in fetch("SELECT statement FROM pg_prepared_statements")]
+
+
+def test_what_is_asked_by_key_is_prepared_and_nothing_else(currency: None) -> None:
+    assert sign() == sign() == "EUR"
+    assert fetch("SELECT 1") == [(1,)]
+    assert ['WHERE "id" = $1::uuid' in text for text in prepared()] == [True]
+
+
+def test_a_migration_under_a_prepared_statement_is_not_noticed(currency: None) -> None:
+    assert sign() == "EUR"
+    widen(99)
+    assert sign() == "EUR"
+    assert sign() == "EUR"
+
+
+def test_within_a_transaction_it_is_forgotten_with_the_rollback(currency: None) -> None:
+    assert sign() == "EUR"
+    widen(99)
+    with pytest.raises(NotSupportedError), transaction.atomic():
+        sign()
+    with transaction.atomic():
+        assert sign() == "EUR"
+
+
+def test_errors_are_djangos_and_a_broken_transaction_is_told(currency: None) -> None:
+    with pytest.raises(ProgrammingError):
+        fetch("SELECT nothing")
+    with transaction.atomic():
+        with pytest.raises(ProgrammingError), transaction.atomic():
+            fetch("SELECT nothing")
+        assert sign() == "EUR"
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(transaction.TransactionManagementError):
+            sign()
+
+
+def test_moments_are_in_utc(currency: None) -> None:
+    ((moment,),) = fetch("SELECT '2024-02-29 12:00:00.5+02'::timestamptz")
+    assert moment == datetime.datetime(2024, 2, 29, 10, 0, 0, 500_000, tzinfo=datetime.UTC)
+    assert isinstance(moment, datetime.datetime)
+    assert moment.utcoffset() == datetime.timedelta()
