@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 from django.conf import settings
 from django.core.cache import caches
+from django.utils import translation
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser
 from pytest_django import DjangoDbBlocker
@@ -116,6 +117,12 @@ def fresh_cache() -> None:
 def signing_keys_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Making the key that signs a test's tokens took longer than most of these tests."""
     monkeypatch.setattr(keys, "generate_private_key", SigningKeys())
+
+
+@pytest.fixture(autouse=True)
+def language_of_nobody() -> None:
+    """Django leaves a thread with the language of its last request, which a test without requests would speak."""
+    translation.deactivate()
 
 
 @pytest.fixture(autouse=True)

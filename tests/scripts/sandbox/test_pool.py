@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +242,8 @@ def test_workers_shot_at_random_moments_cost_only_their_own_runs() -> None:
             while not stop.is_set():
                 time.sleep(generator.uniform(0, 0.03))
                 for pid in pool_pids(pool)[:2]:
-                    os.kill(pid, signal.SIGKILL)
+                    with suppress(ProcessLookupError):  # it was shot already, and is gone by now
+                        os.kill(pid, signal.SIGKILL)
 
         shooter = threading.Thread(target=shoot)
         shooter.start()
