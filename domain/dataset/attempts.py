@@ -24,10 +24,12 @@ T = TypeVar("T")
 
 #: Each attempt after the first knows, and locks, one more entity that others are writing.
 ATTEMPTS = 10
+#: Of these, attempts that met what a unique index or a reference forbids.
+VIOLATIONS = 4
 #: SQLSTATE of a deadlock, and of what a stricter isolation than ours could not serialize.
 _BROKEN_OFF = frozenset({"40P01", "40001"})
 #: Of a unique index and a reference. Mostly the caller's own doing: a second attempt tells it in the words of a check
-#: that looks before it writes, or finds a way around (the next free number).
+#: that looks before it writes, or finds a way around (the next free number), where others may be quicker again.
 _VIOLATED = frozenset({"23505", "23503"})
 
 
@@ -54,7 +56,7 @@ class Attempt:
         #: (name of the base-most repository, guid) of the roots that the request was about to write when others were
         self._rows: set[tuple[str, str]] = set()
         self._number = 0
-        self._was_violated = False
+        self._violations = 0
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -89,9 +91,9 @@ class Attempt:
             self._rows |= error.rows
             return True
         state = _sqlstate(error)
-        if state in _VIOLATED and not self._was_violated:
-            self._was_violated = True
-            return True
+        if state in _VIOLATED:
+            self._violations += 1
+            return self._violations < VIOLATIONS
         return state in _BROKEN_OFF
 
 
