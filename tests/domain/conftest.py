@@ -7,21 +7,17 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 
-from foundation import stamps
-from identity.demo import seed_identity
 from tests.identity.conftest import forget_everything
-from tests.rules.cast import World, make_world
+from tests.rules.cast import World, prepared_world
 from tests.rules.conftest import _forget as forget_rules
-from tests.support.api import Api, service_api
+from tests.support.api import Api, prepared_token
+from tests.support.stamps import seen_at_once
 
 
 @pytest.fixture
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As a process just started: earlier tests' rows are gone, and what the process remembers of them must be too.
-
-    Stamps are read every time: inside a test's transaction nothing is committed, so nothing would tell of a change.
-    """
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0.0)
+    """As a process just started: earlier tests' rows are gone, and what the process remembers of them must be too."""
+    seen_at_once(monkeypatch)
     forget_everything()
     forget_rules()
     yield
@@ -32,11 +28,10 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def world(db: None, fresh_process: None) -> World:
     """A company, a customer, a product."""
-    return make_world()
+    return prepared_world()
 
 
 @pytest.fixture
 def api(world: World, client: Client) -> Api:
     """A service application that may do everything."""
-    seed_identity()
-    return service_api(client)
+    return Api(client, prepared_token())

@@ -14,6 +14,10 @@ from identity import counters, licences, rate_limits, sessions, token_identity
 from identity.demo import seed_identity
 from identity.oauth import keys
 from tests.identity.flows import Browser
+from tests.support.prepared import Prepared
+from tests.support.stamps import seen_at_once
+
+_prepared_demo = Prepared(seed_identity)
 
 
 def forget_everything() -> None:
@@ -30,10 +34,9 @@ def forget_everything() -> None:
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test starts as a process just started, with unused counters.
 
-    Stamps are read every time: inside a test's transaction nothing is committed, so nothing would tell of a change.
     Counters are this process's file, with REDIS_URL too: there all test processes would fail each other's logins.
     """
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0.0)
+    seen_at_once(monkeypatch)
     forget_everything()
     (settings.DATA_DIR / "counters.bin").unlink(missing_ok=True)
     mine = counters.FileCounters(settings.DATA_DIR / "counters.bin")
@@ -45,7 +48,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def demo(db: None) -> None:
     """The demo's users and applications."""
-    seed_identity()
+    _prepared_demo()
     stamps.expire()
 
 

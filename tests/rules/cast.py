@@ -13,6 +13,7 @@ from domain.model.values import parse_input
 from foundation import stamps
 from identity.context import AllPermissions, CallContext, Caller
 from identity.models import User
+from tests.support.prepared import Prepared
 
 PRODUCTS = "General.Products.Products"
 ORDERS = "Crm.Sales.SalesOrders"
@@ -89,6 +90,10 @@ def make_world() -> World:
         product.id,
         document_type.id,
     )
+
+
+#: The world by a shorter way, for tests that are not about making it.
+prepared_world = Prepared(make_world)
 
 
 def new_order(ds: Dataset, world: World, **values: Any) -> Record:

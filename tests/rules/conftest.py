@@ -9,11 +9,10 @@ from django.test import Client
 
 from domain.model import custom_properties
 from foundation import stamps
-from identity.demo import seed_identity
 from rules import index, statistics, switches, trace_log
 from tests.identity.conftest import forget_everything
-from tests.rules.cast import World, make_world
-from tests.support.api import Api, service_api
+from tests.rules.cast import World, prepared_world
+from tests.support.api import Api, prepared_token
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +35,11 @@ def _forget() -> None:
 @pytest.fixture
 def world(db: None) -> World:
     """A company, a customer, a product."""
-    return make_world()
+    return prepared_world()
 
 
 @pytest.fixture
 def api(world: World, client: Client) -> Api:
     """A service application that may do everything, over HTTP."""
     forget_everything()
-    seed_identity()
-    return service_api(client)
+    return Api(client, prepared_token())

@@ -8,6 +8,9 @@ from typing import Any, cast
 
 from django.test import Client
 
+from identity.demo import seed_identity
+from tests.support.prepared import Prepared
+
 #: What Django's test client answers; its stubs have no public name for it.
 Answer = Any
 
@@ -94,3 +97,12 @@ def service_api(client: Client, *, application: str = "ServiceDemoClient", scope
     )
     assert response.status_code == 200, response.content
     return Api(client, str(response.json()["access_token"]))
+
+
+def _demo_token() -> str:
+    seed_identity()
+    return service_api(Client()).token
+
+
+#: A token of the demo's service application, which may do everything; the demo's users and applications with it.
+prepared_token = Prepared(_demo_token)

@@ -103,9 +103,10 @@ class _Original:
         _KEPT.mkdir(parents=True, exist_ok=True)
         with (_KEPT / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if self.directory.exists():
+            if self.directory.exists() and self._database_exists():
                 return
             _remove_outdated()
+            shutil.rmtree(self.directory, ignore_errors=True)
             unfinished = self.directory.with_suffix(".unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)
             settings = {"DEMO": "1"} if self.demo else {}
@@ -124,6 +125,15 @@ class _Original:
             )
             assert done.returncode == 0, done.stdout + done.stderr
             unfinished.rename(self.directory)
+
+    def _database_exists(self) -> bool:
+        """On this server: the last run may have been on another one."""
+        given = _postgresql()
+        if not given:
+            return True
+        with psycopg.connect(given, autocommit=True) as connection:
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [self.database])
+            return found.fetchone() is not None
 
 
 def _remove_outdated() -> None:
