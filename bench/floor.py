@@ -195,6 +195,14 @@ _CONTAINS = _sql(
     "SELECT COUNT(*) FROM domain_product WHERE "
     + ("instr(part_number, ?) > 0" if IS_SQLITE else "strpos(part_number, ?) > 0")
 )
+# A name is JSON, a text for each language; the first condition spares most rows the second.
+_NAMED = _sql(
+    "SELECT COUNT(*) FROM domain_product WHERE instr(name, ?) > 0 "
+    "AND EXISTS (SELECT 1 FROM json_each(name) e WHERE instr(e.value, ?) > 0)"
+    if IS_SQLITE
+    else "SELECT COUNT(*) FROM domain_product WHERE strpos(name, ?) > 0 "
+    "AND EXISTS (SELECT 1 FROM jsonb_each_text(name::jsonb) e WHERE strpos(e.value, ?) > 0)"
+)
 _ORDER = (
     f"SELECT {_key('o.document_ptr_id')}, d.object_version, d.document_no, d.document_date, d.state, "
     f"{_decimal('o.total_line_amount')}, c.currency_sign, {_key('o.customer_id')} "
@@ -246,6 +254,10 @@ def _expanded() -> bytes:
 
 def _counted() -> bytes:
     return str(_fetch(_CONTAINS, ("77",))[0][0]).encode()
+
+
+def _named() -> bytes:
+    return str(_fetch(_NAMED, ("77", "77"))[0][0]).encode()
 
 
 def _grouped() -> bytes:
@@ -318,7 +330,7 @@ def _insert_order(body: bytes) -> bytes:
 
 
 def application(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-    """/page/<count>, /one/<key>, /filtered, /expanded, /count, /groups, POST /product, POST /order."""
+    """/page/<count>, /one/<key>, /filtered, /expanded, /count, /named, /groups, POST /product, POST /order."""
     _, kind, *rest = environ["PATH_INFO"].split("/")
     media = "application/json"
     match kind:
@@ -332,6 +344,8 @@ def application(environ: dict[str, Any], start_response: StartResponse) -> Itera
             body = _expanded()
         case "count":
             body, media = _counted(), "text/plain"
+        case "named":
+            body, media = _named(), "text/plain"
         case "groups":
             body = _grouped()
         case _:

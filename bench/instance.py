@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from platform_site.serving.listening import DESCRIPTOR_VARIABLE, ListeningSocket
+
 BASE = Path(__file__).resolve().parent.parent
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -98,12 +100,28 @@ def run_manage(environment: dict[str, str], *arguments: str) -> None:
     subprocess.run([sys.executable, "manage.py", *arguments], cwd=BASE, env=environment, check=True, stdout=sys.stderr)
 
 
+#: Of each server that is measured.
+_PROCESSES = "2"
+
+
+def serve_platform(port: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    """The platform's web server as `manage.py serve` starts it."""
+    listening = ListeningSocket("127.0.0.1", port)
+    descriptor = listening.open()
+    command = [sys.executable, "-m", "platform_site.serving.granian_server", "--workers", _PROCESSES]
+    try:
+        return subprocess.Popen(
+            command, cwd=BASE, env={**environment, DESCRIPTOR_VARIABLE: str(descriptor)}, pass_fds=[descriptor]
+        )
+    finally:
+        listening.close()  # the server has it
+
+
 def serve(application: str, port: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    """An application under the server and with the settings that the platform itself uses."""
-    threads = "16" if application.startswith("platform_site") else "1"
+    """Another application under the same server, one thread a process: what suits work that never waits best."""
     command = [
         sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port),
-        "--workers", "2", "--blocking-threads", threads, "--no-access-log", "--log-level", "error", application,
+        "--workers", _PROCESSES, "--blocking-threads", "1", "--no-access-log", "--log-level", "error", application,
     ]  # fmt: skip
     return subprocess.Popen(command, cwd=BASE, env=environment)
 
@@ -132,7 +150,7 @@ def serving(prepared: Instance) -> Iterator[Servers]:
     root = f"{base}/api/domain/odata/"
     floor = {**os.environ, "FLOOR_DATABASE": prepared.database, "FLOOR_ROOT": root}
     servers = [
-        serve("platform_site.serving.web:application", port, {**prepared.environment, "BASE_URL": base}),
+        serve_platform(port, {**prepared.environment, "BASE_URL": base}),
         serve("bench.floor:application", bare_port, floor),
     ]
     try:

@@ -52,8 +52,8 @@ def main() -> None:
     """Prepare, check that both answer alike, measure, print."""
     parser = argparse.ArgumentParser(description="Measure the platform against a bare floor of SQL and JSON.")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="measurements of each side")
-    parser.add_argument("--connections", type=int, default=4, help="connections that ask at once")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each side")
+    parser.add_argument("--connections", type=int, default=8, help="connections that ask at once")
     parser.add_argument("--only", default="", help="operations whose name contains this")
     parser.add_argument("--postgresql", default="", metavar="URL", help="on this server, in a database of its own")
     arguments = parser.parse_args()

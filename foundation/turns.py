@@ -11,13 +11,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Final
+from typing import Final, Protocol
 
 #: How long `share` stands aside: long enough for another thread to be woken.
 SHARE_SECONDS: Final = 0.0005
 
 #: Key of a request's environment: its body came in chunks, so nobody can tell that it is whole by its length.
 CAME_IN_CHUNKS: Final = "platform.came_in_chunks"
+
+
+class Reserve(Protocol):
+    """Who takes the next request while this thread cannot (platform_site.serving.standby)."""
+
+    def leave(self) -> None:
+        """This thread waits for something outside from now on."""
+
+    def come_back(self) -> None:
+        """It does not any more."""
+
+    def call_another(self) -> None:
+        """Somebody else should be there: this thread works for long."""
 
 
 class Turn:
@@ -27,6 +40,8 @@ class Turn:
         self._lock = threading.Lock()
         self._held = threading.local()
         self._wanted_by: set[int] = set()  # threads
+        #: Of a web process.
+        self.reserve: Reserve | None = None
 
     @property
     def is_mine(self) -> bool:
@@ -55,12 +70,16 @@ class Turn:
 
     def lend(self) -> None:
         """Others may have it."""
+        if self.reserve is not None:
+            self.reserve.leave()
         if self.is_mine:
             self._give_back()
         self._held.lent = True
 
     def take_again(self, patience_seconds: float | None) -> None:
         """After `lend`. With the patience over this thread works on beside whoever has the turn."""
+        if self.reserve is not None:
+            self.reserve.come_back()
         self._held.lent = not self._take(patience_seconds)
 
     def _take(self, patience_seconds: float | None) -> bool:
@@ -102,8 +121,26 @@ def waiting(patience_seconds: float | None = None) -> Iterator[None]:
         turn.take_again(patience_seconds)
 
 
+@contextmanager
+def away() -> Iterator[None]:
+    """Wait for something outside before having the turn: for a body that arrives."""
+    reserve = turn.reserve
+    if reserve is None:
+        yield
+        return
+    reserve.leave()
+    try:
+        yield
+    finally:
+        reserve.come_back()
+
+
 def share(patience_seconds: float | None = None) -> None:
     """Let those who wait for the turn go first, for who works long and can stand aside for a moment."""
-    if turn.is_mine and turn.is_wanted:
+    if not turn.is_mine:
+        return
+    if turn.reserve is not None:
+        turn.reserve.call_another()
+    if turn.is_wanted:
         with waiting(patience_seconds):
             time.sleep(SHARE_SECONDS)

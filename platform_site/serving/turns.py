@@ -21,7 +21,7 @@ import orjson
 from foundation.errors import INVALID_BODY, BadRequest, render
 from foundation.long_polls import LongPoll, chunks
 from foundation.phrases import Phrase
-from foundation.turns import CAME_IN_CHUNKS, turn
+from foundation.turns import CAME_IN_CHUNKS, away, turn
 from platform_site.serving.lent_connections import LentConnections
 
 #: A body up to this size stays in memory; a longer one is kept in a file.
@@ -47,7 +47,8 @@ class BufferedApplication:
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         # A length over the limit is refused by the application, which knows how; nothing of it is read.
         if chunked or (length.isdigit() and 0 < int(length) <= self.max_body_bytes):
-            body, missing = self._read(environ, None if chunked else int(length))
+            with away():
+                body, missing = self._read(environ, None if chunked else int(length))
             if missing:
                 body.close()
                 return _refuse_part(start_response, sent=int(length) - missing, declared=int(length))

@@ -6,7 +6,7 @@ import logging
 
 
 class Intended(logging.Filter):
-    """Keeps back granian's advice on the number of threads: it is meant; most of them only wait (serve.WEB_THREADS)."""
+    """Keeps back granian's advice on the number of threads: it is meant; most only wait (granian_server.THREADS)."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is written."""

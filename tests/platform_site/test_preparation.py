@@ -233,4 +233,4 @@ def test_a_node_may_run_one_of_the_two(only: str | None, names: list[str]) -> No
     children = serve._children("127.0.0.1", 8000, only, web_processes=3)
     assert [child.name for child in children] == names
     if only != "worker":
-        assert f"--workers 3 --blocking-threads {serve.WEB_THREADS} " in " ".join(children[0].command)
+        assert children[0].command[-2:] == ["--workers", "3"]

@@ -10,7 +10,6 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from domain.dataset.change_waits import SLOTS
 from platform_site.environment import BASE_DIR, Environment
 from platform_site.serving import addresses, preparation, service_manager
 from platform_site.serving.children import Child, StartFailed, Supervisor
@@ -101,22 +100,9 @@ class Command(BaseCommand):
             console.say(line)
 
 
-#: Requests of one web process that may arrive, or wait for something outside, at once; beside them all long polls.
-#: A thread that has nothing to do for half a minute ends, so those of the long polls cost nothing until they are used.
-WEB_THREADS = 16 + SLOTS
-#: Connections of one web process that the server reads from: also those whose requests wait, or that are kept open.
-WEB_CONNECTIONS = 1024
-
-
 def _children(host: str, port: int, only: str | None, *, web_processes: int) -> list[Child]:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    # fmt: off
-    web = Child("web", [
-        sys.executable, "-m", "platform_site.serving.granian_server",
-        # One request at a time works in a process, for CPU-bound pages collapse under threads that share an interpreter
-        # lock (measured); the other threads hold requests that still arrive or wait (serving.turns).
-        "--workers", str(web_processes), "--blocking-threads", str(WEB_THREADS), "--backpressure", str(WEB_CONNECTIONS),
-    ], environment, ListeningSocket(host, port))
-    # fmt: on
+    command = [sys.executable, "-m", "platform_site.serving.granian_server", "--workers", str(web_processes)]
+    web = Child("web", command, environment, ListeningSocket(host, port))
     worker = Child("worker", [sys.executable, str(BASE_DIR / "manage.py"), "qcluster"], environment)
     return [child for child in (web, worker) if only in (None, child.name)]

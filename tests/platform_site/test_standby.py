@@ -1,0 +1,207 @@
+"""One of a web process's threads serves as long as it can (platform_site.serving.standby)."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import pytest
+
+from foundation.turns import Turn
+from platform_site.serving.granian_server import _Way
+from platform_site.serving.standby import Standby
+from tests.support.platform import LivePlatform
+
+IDLE_SECONDS = 0.1
+
+
+class Server:
+    """Threads as granian has them: one more whenever a request waits, gone after a time with nothing to do."""
+
+    def __init__(self, standby: Standby, most: int = 8) -> None:
+        self._serve = standby.serving(lambda protocol, work: self._answer(protocol, work["work"]))
+        self._most = most
+        self._requests: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self.threads = 0
+
+    def ask(self, work: Callable[[], Any]) -> Future[Any]:
+        """Who worked, and what it gave."""
+        answer: Future[Any] = Future()
+        self._requests.put((answer, work))
+        with self._lock:
+            if self.threads < self._most and not self._requests.empty():
+                self.threads += 1
+                threading.Thread(target=self._run, daemon=True).start()
+        return answer
+
+    def _run(self) -> None:
+        while True:
+            try:
+                answer, work = self._requests.get(timeout=IDLE_SECONDS)
+            except Empty:
+                with self._lock:
+                    self.threads -= 1
+                return
+            self._serve(answer, {"work": work})
+
+    @staticmethod
+    def _answer(answer: Future[Any], work: Callable[[], Any]) -> None:
+        try:
+            answer.set_result((threading.get_ident(), work()))
+        except BaseException as exc:
+            answer.set_exception(exc)
+
+
+@pytest.fixture
+def standby() -> Standby:
+    """Nobody comes back by itself while a test goes on."""
+    return Standby(rest_seconds=60)
+
+
+@pytest.fixture
+def turn(standby: Standby) -> Turn:
+    """The turn of the process whose threads these are."""
+    turn = Turn()
+    turn.reserve = standby
+    return turn
+
+
+def test_one_thread_serves_whoever_asks(standby: Standby, turn: Turn) -> None:
+    server = Server(standby)
+
+    def work() -> None:
+        with turn:
+            time.sleep(0.001)
+
+    burst = [server.ask(work) for _ in range(50)]
+    for answer in burst:
+        answer.result(5)
+    at_rest = [server.ask(work).result(5)[0] for _ in range(20)]
+    assert len(set(at_rest)) == 1
+    busy = [server.ask(work) for _ in range(50)]
+    assert {answer.result(5)[0] for answer in busy[10:]} == set(at_rest)
+
+
+def test_who_waits_outside_is_stood_in_for(standby: Standby, turn: Turn) -> None:
+    server = Server(standby)
+    outside, enough = threading.Event(), threading.Event()
+
+    def wait() -> str:
+        with turn:
+            turn.lend()
+            outside.set()
+            enough.wait(5)
+            turn.take_again(None)
+        return "waited"
+
+    def work() -> None:
+        with turn:
+            pass
+
+    for answer in [server.ask(work) for _ in range(20)]:
+        answer.result(5)
+    waiting = [server.ask(wait) for _ in range(5)]
+    outside.wait(5)
+    for _ in range(20):
+        server.ask(work).result(1)
+    enough.set()
+    assert [answer.result(5)[1] for answer in waiting] == ["waited"] * 5
+    server.ask(work).result(1)
+
+
+def test_a_failing_request_leaves_the_others_served(standby: Standby, turn: Turn) -> None:
+    server = Server(standby, most=3)
+
+    def fail() -> None:
+        with turn:
+            raise ValueError("broken")
+
+    for _ in range(10):
+        with pytest.raises(ValueError, match="broken"):
+            server.ask(fail).result(1)
+
+
+def test_threads_that_ended_are_not_counted_on(standby: Standby, turn: Turn) -> None:
+    """A server lets threads end that have nothing to do; who comes then must not stand by for one of those."""
+    server = Server(standby, most=2)
+    for _ in range(4):
+        for answer in [server.ask(lambda: None) for _ in range(10)]:
+            answer.result(1)
+        deadline = time.monotonic() + 5
+        while server.threads > 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(IDLE_SECONDS * 1.5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nobody_is_left_waiting(standby: Standby, turn: Turn, seed: int) -> None:
+    """Requests that work, wait outside, wait before their turn or share it, at random: all are answered."""
+    server = Server(standby, most=6)
+    chance = random.Random(seed)
+
+    def request(kind: int, seconds: float) -> Callable[[], int]:
+        def work() -> int:
+            if kind == 1:
+                standby.leave()
+                time.sleep(seconds)
+                standby.come_back()
+            with turn:
+                if kind == 2:
+                    turn.lend()
+                    time.sleep(seconds)
+                    turn.take_again(seconds)
+                if kind == 3:
+                    standby.call_another()
+            return kind
+
+        return work
+
+    kinds = [chance.randrange(4) for _ in range(300)]
+    answers = []
+    for kind in kinds:
+        answers.append(server.ask(request(kind, chance.random() / 500)))
+        if chance.random() < 0.1:
+            answers[-1].result(5)
+    assert [answer.result(5)[1] for answer in answers] == kinds
+
+
+def test_who_was_not_called_looks_for_itself() -> None:
+    standby = Standby(rest_seconds=0.05)
+    standby.come_back()  # somebody who seems to be there, and is not
+    server = Server(standby, most=1)
+    for _ in range(3):
+        server.ask(lambda: None).result(2)
+
+
+def test_a_long_poll_has_a_thread_of_its_own() -> None:
+    served: SimpleQueue[tuple[int, list[bytes]]] = SimpleQueue()
+
+    class Protocol:
+        def response_bytes(self, *answer: Any) -> None:
+            """Not asked for."""
+
+        def response_iter(self, status: int, headers: Any, body: Iterator[bytes]) -> None:
+            """As granian does: takes the parts in the calling thread."""
+            served.put((threading.get_ident(), list(body)))
+
+    _Way(Protocol()).response_iter(200, [], iter([b" ", b"{}"]))
+    thread, parts = served.get(timeout=5)
+    assert thread != threading.get_ident()
+    assert parts == [b" ", b"{}"]
+
+
+@pytest.mark.process
+@pytest.mark.once
+def test_an_instance_answers_many_who_ask_at_once(live_platform: LivePlatform) -> None:
+    def ask(number: int) -> set[int]:
+        return {urllib.request.urlopen(f"{live_platform.base_url}/healthz", timeout=20).status for _ in range(10)}
+
+    with ThreadPoolExecutor(32) as clients:
+        assert set().union(*clients.map(ask, range(32))) == {200}
