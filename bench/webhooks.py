@@ -23,6 +23,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.rules.cast import World
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -66,7 +70,10 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-webhooks-") as directory:
         os.environ.update(
-            DATA_DIR=directory, DJANGO_SETTINGS_MODULE="platform_site.settings", EGRESS_ALLOW="127.0.0.0/8"
+            DATA_DIR=directory,
+            DJANGO_SETTINGS_MODULE="platform_site.settings",
+            EGRESS_ALLOW="127.0.0.0/8",
+            LOG_LEVEL="ERROR",
         )
         for database in ("default", *(() if os.environ.get("REDIS_URL") else ("broker",))):
             manage("migrate", "--database", database, "-v0")
@@ -118,7 +125,7 @@ def measure_cost() -> None:
     from domain.entities.systems_bpm import UserBusinessRule
     from foundation import stamps
 
-    post = posting(world.group, numbers)
+    post = posting(world, numbers)
     body = '{"no": "{DocumentNo}", "on": "{DocumentDate}", "customer": "{Customer.Number}", "total": {ObjectVersion}}'
     new_web_hook("http://127.0.0.1:9/{DocumentNo}", code="O", RepositoryName=ORDERS, Body=body)
     new_web_hook("http://127.0.0.1:9/{PartNumber}", code="P", RepositoryName=PRODUCTS, Body='{"name": "{Name:EN}"}')
@@ -158,15 +165,28 @@ def measure_cost() -> None:
         )
 
 
-def posting(group: str, numbers: Iterator[int]) -> Callable[[], None]:
+def posting(world: World, numbers: Iterator[int]) -> Callable[[], None]:
     """A request that creates a product, given to the application as the web server does."""
     from django.test import Client
 
+    from domain.dataset.dataset import Dataset
     from identity.demo import seed_identity
     from platform_site.wsgi import application
+    from tests.rules.cast import PRODUCTS
     from tests.support.api import ROOT as ODATA
     from tests.support.api import service_api
 
+    like = Dataset(world.context).load(PRODUCTS, world.product)
+    assert like is not None
+    sets = {
+        "ProductGroup": "ProductGroups",
+        "ProductType": "ProductTypes",
+        "MeasurementUnit": "MeasurementUnits",
+        "BaseMeasurementCategory": "MeasurementCategories",
+    }
+    references = {
+        name: {"@odata.id": f"General_Products_{entity_set}({like.values[name]})"} for name, entity_set in sets.items()
+    }
     seed_identity()
     authorization = f"Bearer {service_api(Client(headers={'Host': 'localhost'})).token}"
     fixed = {
@@ -187,11 +207,7 @@ def posting(group: str, numbers: Iterator[int]) -> Callable[[], None]:
     statuses: list[str] = []
 
     def post() -> None:
-        product = {
-            "PartNumber": f"H{next(numbers)}",
-            "Name": {"EN": "Posted"},
-            "ProductGroup": {"@odata.id": f"General_Products_ProductGroups({group})"},
-        }
+        product = {"PartNumber": f"H{next(numbers)}", "Name": {"EN": "Posted"}, **references}
         body = json.dumps(product).encode()
         environ = {**fixed, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
         answer = application(environ, lambda status, headers, *rest: statuses.append(status))
