@@ -43,10 +43,10 @@ class Standby:
         def served(protocol: Any, scope: dict[str, Any]) -> Any:
             if getattr(self._mine, "known", None) is None:
                 self._mine.known = _Known(self)  # until the server lets the thread end
-            try:
-                return serve(protocol, scope)
-            finally:
-                self._rest()
+            # With an exception it returns at once: the server answers for it, and not before.
+            answered = serve(protocol, scope)
+            self._rest()
+            return answered
 
         return served
 

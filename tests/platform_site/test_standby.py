@@ -17,19 +17,20 @@ from foundation.turns import Turn
 from platform_site.serving.granian_server import _Way
 from platform_site.serving.standby import Standby
 from tests.support.platform import LivePlatform
-
-IDLE_SECONDS = 0.1
+from tests.support.waiting import eventually
 
 
 class Server:
     """Threads as granian has them: one more whenever a request waits, gone after a time with nothing to do."""
 
-    def __init__(self, standby: Standby, most: int = 8) -> None:
+    def __init__(self, standby: Standby, most: int = 8, idle_seconds: float = 30) -> None:
         self._serve = standby.serving(lambda protocol, work: self._answer(protocol, work["work"]))
         self._most = most
+        self._idle_seconds = idle_seconds
         self._requests: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
         self._lock = threading.Lock()
         self.threads = 0
+        self.free = 0
 
     def ask(self, work: Callable[[], Any]) -> Future[Any]:
         """Who worked, and what it gave."""
@@ -43,20 +44,26 @@ class Server:
 
     def _run(self) -> None:
         while True:
+            with self._lock:
+                self.free += 1
             try:
-                answer, work = self._requests.get(timeout=IDLE_SECONDS)
+                answer, work = self._requests.get(timeout=self._idle_seconds)
             except Empty:
                 with self._lock:
                     self.threads -= 1
                 return
-            self._serve(answer, {"work": work})
+            finally:
+                with self._lock:
+                    self.free -= 1
+            try:
+                self._serve(answer, {"work": work})
+            except Exception as exc:
+                # A server answers for the application when that has ended.
+                answer.set_exception(exc)
 
     @staticmethod
     def _answer(answer: Future[Any], work: Callable[[], Any]) -> None:
-        try:
-            answer.set_result((threading.get_ident(), work()))
-        except BaseException as exc:
-            answer.set_exception(exc)
+        answer.set_result((threading.get_ident(), work()))
 
 
 @pytest.fixture
@@ -116,28 +123,38 @@ def test_who_waits_outside_is_stood_in_for(standby: Standby, turn: Turn) -> None
     server.ask(work).result(1)
 
 
-def test_a_failing_request_leaves_the_others_served(standby: Standby, turn: Turn) -> None:
+def test_a_failing_request_is_answered_at_once_and_leaves_the_others_served(standby: Standby, turn: Turn) -> None:
+    """The server answers for it when it has ended, so its thread must not stand by before."""
     server = Server(standby, most=3)
+    enough = threading.Event()
 
     def fail() -> None:
         with turn:
+            turn.lend()
+            enough.wait(5)
+            turn.take_again(None)
             raise ValueError("broken")
 
-    for _ in range(10):
+    for answer in [server.ask(lambda: None) for _ in range(10)]:
+        answer.result(1)
+    for _ in range(5):
+        enough.clear()
+        failing = server.ask(fail)
+        server.ask(lambda: None).result(1)  # by who stands in, and is free again
+        assert eventually(lambda: server.free == 1)
+        enough.set()
         with pytest.raises(ValueError, match="broken"):
-            server.ask(fail).result(1)
+            failing.result(2)
+    server.ask(lambda: None).result(1)
 
 
 def test_threads_that_ended_are_not_counted_on(standby: Standby, turn: Turn) -> None:
     """A server lets threads end that have nothing to do; who comes then must not stand by for one of those."""
-    server = Server(standby, most=2)
-    for _ in range(4):
+    server = Server(standby, most=2, idle_seconds=0.1)
+    for _ in range(3):
         for answer in [server.ask(lambda: None) for _ in range(10)]:
             answer.result(1)
-        deadline = time.monotonic() + 5
-        while server.threads > 1 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(IDLE_SECONDS * 1.5)
+        assert eventually(lambda: server.free == 0)
 
 
 @pytest.mark.parametrize("seed", range(4))
