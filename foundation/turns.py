@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Final, Protocol
 
@@ -21,16 +21,13 @@ CAME_IN_CHUNKS: Final = "platform.came_in_chunks"
 
 
 class Reserve(Protocol):
-    """Who takes the next request while this thread cannot (platform_site.serving.standby)."""
+    """Who takes the next request when this thread cannot (platform_site.serving.standby)."""
 
-    def leave(self) -> None:
-        """This thread waits for something outside from now on."""
+    def step_aside(self) -> None:
+        """This thread waits for something outside, or lets others go first: its request may take long."""
 
-    def come_back(self) -> None:
-        """It does not any more."""
-
-    def call_another(self) -> None:
-        """Somebody else should be there: this thread works for long."""
+    def arriving(self) -> AbstractContextManager[None]:
+        """`with` it, this thread waits for the body of its request."""
 
 
 class Turn:
@@ -68,18 +65,20 @@ class Turn:
         if self.is_mine:
             self._give_back()
 
+    def arriving(self) -> AbstractContextManager[None]:
+        """`with` it, a thread that has not had the turn yet waits for the body of its request."""
+        return nullcontext() if self.reserve is None else self.reserve.arriving()
+
     def lend(self) -> None:
         """Others may have it."""
         if self.reserve is not None:
-            self.reserve.leave()
+            self.reserve.step_aside()
         if self.is_mine:
             self._give_back()
         self._held.lent = True
 
     def take_again(self, patience_seconds: float | None) -> None:
         """After `lend`. With the patience over this thread works on beside whoever has the turn."""
-        if self.reserve is not None:
-            self.reserve.come_back()
         self._held.lent = not self._take(patience_seconds)
 
     def _take(self, patience_seconds: float | None) -> bool:
@@ -121,26 +120,12 @@ def waiting(patience_seconds: float | None = None) -> Iterator[None]:
         turn.take_again(patience_seconds)
 
 
-@contextmanager
-def away() -> Iterator[None]:
-    """Wait for something outside before having the turn: for a body that arrives."""
-    reserve = turn.reserve
-    if reserve is None:
-        yield
-        return
-    reserve.leave()
-    try:
-        yield
-    finally:
-        reserve.come_back()
-
-
 def share(patience_seconds: float | None = None) -> None:
     """Let those who wait for the turn go first, for who works long and can stand aside for a moment."""
     if not turn.is_mine:
         return
     if turn.reserve is not None:
-        turn.reserve.call_another()
+        turn.reserve.step_aside()
     if turn.is_wanted:
         with waiting(patience_seconds):
             time.sleep(SHARE_SECONDS)

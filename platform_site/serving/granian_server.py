@@ -25,7 +25,7 @@ from platform_site.serving.standby import Standby
 
 #: Requests of one process that may arrive, or wait for something outside, at once. One at a time is worked on: pages
 #: that need the processor collapse under threads that share an interpreter lock (measured: docs/decisions.md).
-THREADS = 64
+THREADS = 128
 #: Connections of one process that the server reads from: also those whose requests wait, or that are kept open.
 CONNECTIONS = 1024
 # A process that does not end when it is told to is killed before the supervisor gives up (children).

@@ -11,8 +11,10 @@ turn altogether and takes one for the moment of answering.
 from __future__ import annotations
 
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import IO, Any
 
@@ -21,7 +23,7 @@ import orjson
 from foundation.errors import INVALID_BODY, BadRequest, render
 from foundation.long_polls import LongPoll, chunks
 from foundation.phrases import Phrase
-from foundation.turns import CAME_IN_CHUNKS, away, turn
+from foundation.turns import CAME_IN_CHUNKS, turn
 from platform_site.serving.lent_connections import LentConnections
 
 #: A body up to this size stays in memory; a longer one is kept in a file.
@@ -39,6 +41,7 @@ class BufferedApplication:
         self.application = application
         self.max_body_bytes = max_body_bytes
         self._working = _Working(LentConnections())
+        self._polls = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Read the body, then let the application answer in its turn."""
@@ -47,7 +50,7 @@ class BufferedApplication:
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         # A length over the limit is refused by the application, which knows how; nothing of it is read.
         if chunked or (length.isdigit() and 0 < int(length) <= self.max_body_bytes):
-            with away():
+            with turn.arriving():
                 body, missing = self._read(environ, None if chunked else int(length))
             if missing:
                 body.close()
@@ -64,7 +67,7 @@ class BufferedApplication:
                 return answer
             poll: LongPoll | None = getattr(answer, "long_poll", None)
             if poll is not None:
-                return _Later(chunks(poll, lambda: self._working), poll)
+                return _Later(chunks(poll, self._answering_a_poll), poll)
             # A streamed answer is made in this turn too: its iterator would run outside of it.
             try:
                 return list(answer)
@@ -75,6 +78,12 @@ class BufferedApplication:
         finally:
             if body is not None:
                 body.close()
+
+    @contextmanager
+    def _answering_a_poll(self) -> Iterator[None]:
+        """One of them at a time asks for the turn: two hundred woken by one change would leave none to requests."""
+        with self._polls, self._working:
+            yield
 
     def _read(self, environ: dict[str, Any], length: int | None) -> tuple[IO[bytes], int]:
         """The body, and how many bytes of the declared length never came.

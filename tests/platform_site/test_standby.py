@@ -166,16 +166,15 @@ def test_nobody_is_left_waiting(standby: Standby, turn: Turn, seed: int) -> None
     def request(kind: int, seconds: float) -> Callable[[], int]:
         def work() -> int:
             if kind == 1:
-                standby.leave()
-                time.sleep(seconds)
-                standby.come_back()
+                with turn.arriving():
+                    time.sleep(seconds * 5)
             with turn:
                 if kind == 2:
                     turn.lend()
                     time.sleep(seconds)
                     turn.take_again(seconds)
                 if kind == 3:
-                    standby.call_another()
+                    standby.step_aside()
             return kind
 
         return work
@@ -189,9 +188,62 @@ def test_nobody_is_left_waiting(standby: Standby, turn: Turn, seed: int) -> None
     assert [answer.result(5)[1] for answer in answers] == kinds
 
 
+@pytest.mark.parametrize("long_ones", [2, 5])
+def test_requests_that_wait_by_turns_do_not_seem_to_be_there(standby: Standby, turn: Turn, long_ones: int) -> None:
+    """Each is about to work again nearly all the time; none of them will take a request before it is done."""
+    server = Server(standby, most=8)
+    done = threading.Event()
+
+    def long_one() -> None:
+        with turn:
+            while not done.is_set():
+                time.sleep(0.002)
+                turn.lend()
+                time.sleep(0.0005)
+                turn.take_again(None)
+
+    def short_one() -> None:
+        with turn:
+            pass
+
+    for answer in [server.ask(short_one) for _ in range(20)]:
+        answer.result(5)
+    running = [server.ask(long_one) for _ in range(long_ones)]
+    try:
+        for _ in range(30):
+            server.ask(short_one).result(5)
+    finally:
+        done.set()
+    for answer in running:
+        answer.result(5)
+
+
+def test_a_late_body_is_stood_in_for_and_one_that_is_there_wakes_nobody(standby: Standby, turn: Turn) -> None:
+    server = Server(standby, most=4)
+    arrived = threading.Event()
+
+    def late() -> None:
+        with turn.arriving():
+            arrived.wait(10)
+
+    def there() -> None:
+        with turn.arriving():
+            pass
+
+    for answer in [server.ask(there) for _ in range(20)]:
+        answer.result(5)
+    assert len({server.ask(there).result(5)[0] for _ in range(20)}) == 1
+    waiting = [server.ask(late) for _ in range(3)]
+    for _ in range(5):
+        server.ask(there).result(5)
+    arrived.set()
+    for answer in waiting:
+        answer.result(5)
+
+
 def test_who_was_not_called_looks_for_itself() -> None:
     standby = Standby(rest_seconds=0.05)
-    standby.come_back()  # somebody who seems to be there, and is not
+    standby._ready += 1  # somebody who seems to be there, and is not
     server = Server(standby, most=1)
     for _ in range(3):
         server.ask(lambda: None).result(2)
