@@ -38,8 +38,9 @@ class Standby:
             answered
     """
 
-    def __init__(self, rest_seconds: float = REST_SECONDS) -> None:
+    def __init__(self, rest_seconds: float = REST_SECONDS, late_seconds: float = LATE_SECONDS) -> None:
         self._rest_seconds = rest_seconds
+        self._late_seconds = late_seconds
         self._lock = threading.RLock()  # a thread may end, and be told of, in the middle
         self._ready = 0
         self._resting: list[threading.Lock] = []
@@ -89,12 +90,12 @@ class Standby:
         """Waiting for each body by a clock of its own would take longer than most bodies do."""
         last = time.monotonic()
         while True:
-            time.sleep(LATE_SECONDS)
+            time.sleep(self._late_seconds)
             with self._lock:
                 now = time.monotonic()
                 if self._arriving:
                     last = now
-                late = [known for known, since in self._arriving.items() if now - since >= LATE_SECONDS]
+                late = [known for known, since in self._arriving.items() if now - since >= self._late_seconds]
                 for known in late:
                     del self._arriving[known]
                     self._put_aside(known)
