@@ -24,7 +24,7 @@ _PERCENT = re.compile("%[s%]")
 def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
     """Every row of a statement with %s placeholders, as the driver gives it. Raises Django's database errors."""
     connection = connections["default"]
-    if connection.vendor == "sqlite" and goes_past(connection):
+    if _goes_natively(connection):
         return fetch_natively(connection, native(text), parameters)
     with connection.cursor() as cursor:
         cursor.execute(text, parameters)
@@ -35,7 +35,7 @@ def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
 def execute(text: str, parameters: Sequence[Any]) -> None:
     """As `fetch`, for a statement that gives no rows."""
     connection = connections["default"]
-    if connection.vendor == "sqlite" and goes_past(connection):
+    if _goes_natively(connection):
         fetch_natively(connection, native(text), parameters)
         return
     with connection.cursor() as cursor:
@@ -49,7 +49,7 @@ def execute_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDa
     """
     if connection is None:
         connection = connections["default"]
-    if connection.vendor != "sqlite" or not goes_past(connection):
+    if not _goes_natively(connection):
         with connection.cursor() as cursor:
             cursor.executemany(text, rows)
         return
@@ -60,6 +60,10 @@ def execute_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDa
     except sqlite3.Error:
         with connection.wrap_database_errors:
             raise
+
+
+def _goes_natively(connection: BaseDatabaseWrapper) -> bool:
+    return connection.vendor == "sqlite" and goes_past(connection)
 
 
 def goes_past(connection: BaseDatabaseWrapper) -> bool:

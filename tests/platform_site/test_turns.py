@@ -9,6 +9,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from django.db import connections
 from foundation.turns import share, turn, waiting
 from platform_site.serving.turns import BufferedApplication
 from tests.support.platform import LivePlatform
+from tests.support.waiting import eventually
 
 
 def echo(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -219,3 +221,44 @@ def test_connections_go_with_the_turn_and_stay_with_who_waits() -> None:
     assert seen["first"] is seen["waits"] is seen["last"]
     assert seen["meanwhile"] is not seen["first"]
     assert seen["first"] is not connections["default"], "what is not served has connections of its own"
+
+
+class _Poll:
+    """A long poll that has its answer; counts those that ask for it."""
+
+    def __init__(self) -> None:
+        self.waited = threading.Event()
+
+    def wait(self) -> bool:
+        self.waited.set()
+        return True
+
+    def answer(self) -> bytes:
+        assert turn.is_mine
+        return b"{}"
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def test_of_polls_that_are_woken_together_one_asks_for_the_turn() -> None:
+    """Or requests, of which one thread asks at a time, would come after all of them."""
+    polls = [_Poll() for _ in range(6)]
+    waiting_for_answers = iter(polls)
+
+    def application(environ: dict[str, Any], start_response: Any) -> Any:
+        return SimpleNamespace(long_poll=next(waiting_for_answers))
+
+    buffered = BufferedApplication(application, max_body_bytes=100)
+    answers = [buffered({"wsgi.input": io.BytesIO()}, lambda *args: None) for _ in polls]
+    got: list[bytes] = []
+    threads = [threading.Thread(target=lambda answer=answer: got.append(b"".join(answer))) for answer in answers]
+    with turn:
+        for thread in threads:
+            thread.start()
+        assert all(poll.waited.wait(5) for poll in polls)
+        assert eventually(lambda: turn.is_wanted)
+        assert not eventually(lambda: len(turn._wanted_by) > 1, 0.2)
+    for thread in threads:
+        thread.join(5)
+    assert got == [b"{}"] * len(polls)

@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar, cast
 from django.db import connection, transaction
 
 from domain import cursor
+from domain.cursor import Row
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 #: Sessions and tokens among the rows grow old; long before that they are made anew.
 MAX_AGE_SECONDS = 240.0
@@ -66,7 +66,7 @@ class Prepared(Generic[T]):
             return cast(T, self._value)
         before = _contents()
         value = self._value = self._make()
-        self._tables = list(_difference(before, _contents()))
+        self._tables = _difference(before, _contents())
         self._rows_before = [len(before[table.name]) for table in self._tables]
         self._made_at = time.monotonic()
         return value

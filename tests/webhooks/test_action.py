@@ -19,10 +19,10 @@ from tests.rules.cast import (
     World,
     fail,
     make_property,
-    make_world,
     new_line,
     new_order,
     new_product,
+    prepared_world,
     remove_property,
     write_rule,
 )
@@ -42,7 +42,7 @@ HOOK = ("WEBHOOK", ("Constant", "HOOK"))
 @pytest.fixture
 def world(db: None) -> World:
     """A company, a customer, a product."""
-    return make_world()
+    return prepared_world()
 
 
 def order_hook(**values: Any) -> None:

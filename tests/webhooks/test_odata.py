@@ -6,9 +6,8 @@ import pytest
 from django.test import Client
 
 from foundation import errors
-from identity.demo import seed_identity
 from tests.domain.security.conftest import caller, give_role, person
-from tests.support.api import Api, error_of, service_api
+from tests.support.api import Api, error_of, prepared_token
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from webhooks.models import WebHookAttempt, WebHookDelivery
@@ -22,8 +21,7 @@ SET = "Systems_Config_WebHookDeliveries"
 
 @pytest.fixture
 def api(client: Client) -> Api:
-    seed_identity()
-    return service_api(client)
+    return Api(client, prepared_token())
 
 
 @pytest.fixture
