@@ -21,17 +21,17 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
 
-# Test processes: one for each core. ARGS goes to pytest, story, bench or fuzz: `make test ARGS="-k licence"`.
+# Test processes: one for each core. ARGS goes to pytest (test, acceptance, fuzz), story or bench: `make test ARGS="-k licence"`.
 TEST_PROCESSES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 ARGS ?=
 
 # Client libraries in other languages that tests drive; without npm those tests skip (with CI=true they fail).
 CLIENTS := $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard tests/clients/*/package-lock.json))
 
-.PHONY: help setup run test story lint types bench fuzz docs pictures clients
+.PHONY: help setup run test acceptance story lint types bench fuzz docs pictures clients requirements audit
 
 help: ## What there is to do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Settings by variable: make run PORT=9000 LICENSE_SESSIONS=5   (docs/reference/settings.md lists all)"
 
@@ -43,6 +43,9 @@ run: $(INSTALLED) ## The whole instance with demo data: web server and worker; C
 
 test: setup $(INSTALLED_DEV) clients ## The whole test suite
 	@$(PYTHON) -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS)
+
+acceptance: setup $(INSTALLED_DEV) ## Every statement of the specification and whether it holds
+	@$(PYTHON) -m pytest tests/acceptance --checklist --quiet $(ARGS)
 
 clients: $(CLIENTS) ## Client libraries of other languages for the tests, where npm is installed
 
@@ -74,6 +77,18 @@ docs: setup $(INSTALLED_DEV) ## The documentation as a site in ./site; warnings 
 pictures: setup $(INSTALLED_DEV) ## The pictures of the documentation anew; ARGS=DIRECTORY leaves every page there
 	@$(PYTHON) -m tests.pages.pictures $(ARGS)
 
+# Pins that still fit stay as they are: `make requirements ARGS=--upgrade`, or ARGS="--upgrade-package NAME", moves them.
+# One resolution for every system and Python from the lowest on; neither addresses nor paths of this machine.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-config --no-emit-index-url --no-emit-find-links --no-header
+
+requirements: $(INSTALLED_DEV) ## requirements*.txt anew from requirements*.in: every pin, with hashes
+	@$(COMPILE) $(ARGS) requirements.in --output-file requirements.txt
+	@$(COMPILE) $(ARGS) requirements-dev.in --output-file requirements-dev.txt
+
+audit: $(INSTALLED_DEV) ## Known vulnerabilities of the pinned packages, where PyPI's advisories can be reached
+	@$(PYTHON) .ci/audit.py
+
 $(PYTHON):
 	@test -n "$(BASE_PYTHON)" || { echo "Python 3.11 or newer is needed and none is on the PATH." >&2; exit 1; }
 	@$(BASE_PYTHON) -m venv $(VENV) || { \
@@ -81,10 +96,10 @@ $(PYTHON):
 
 $(INSTALLED): requirements.txt | $(PYTHON)
 	@echo "Installing what the platform needs into $(VENV) ..."
-	@$(PIP) install -r requirements.txt
+	@$(PIP) install --require-hashes -r requirements.txt
 	@touch $@
 
 $(INSTALLED_DEV): requirements-dev.txt $(INSTALLED)
 	@echo "Installing what tests, lint, types and docs need into $(VENV) ..."
-	@$(PIP) install -r requirements-dev.txt
+	@$(PIP) install --require-hashes -r requirements-dev.txt
 	@touch $@

@@ -224,6 +224,10 @@ _GROUPS = (
     f"SELECT {_key('o.customer_id')}, {_decimal('SUM(l.line_amount)')}, COUNT(*) FROM domain_salesorderline l "
     "JOIN domain_salesorder o ON o.document_ptr_id = l.sales_order_id GROUP BY o.customer_id ORDER BY o.customer_id"
 )
+_TOTALS = (
+    f"SELECT {_key('l.product_id')}, {_decimal('SUM(l.line_amount)')} FROM domain_salesorderline l "
+    "GROUP BY l.product_id ORDER BY SUM(l.line_amount) DESC, l.product_id LIMIT 50"
+)
 
 
 # --- answers ------------------------------------------------------------------------------------------------------
@@ -271,6 +275,18 @@ def _grouped() -> bytes:
         for customer, total, number in _fetch(_GROUPS)
     ]
     return _dump(f"{LINES}(SalesOrder(Customer),Total,Number)", value)
+
+
+def _totals() -> bytes:
+    value = [
+        {
+            "@odata.id": None,
+            "Product": {"@odata.id": f"{SET}({product})", "Id": product},
+            "Total": _number(total, _AMOUNT),
+        }
+        for product, total in _fetch(_TOTALS)
+    ]
+    return _dump(f"{LINES}(Product,Total)", value)
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -330,7 +346,7 @@ def _insert_order(body: bytes) -> bytes:
 
 
 def application(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-    """/page/<count>, /one/<key>, /filtered, /expanded, /count, /named, /groups, POST /product, POST /order."""
+    """/page/<count>, /one/<key>, /filtered, /expanded, /count, /named, /groups, /totals, POST /product, POST /order."""
     _, kind, *rest = environ["PATH_INFO"].split("/")
     media = "application/json"
     match kind:
@@ -348,6 +364,8 @@ def application(environ: dict[str, Any], start_response: StartResponse) -> Itera
             body, media = _named(), "text/plain"
         case "groups":
             body = _grouped()
+        case "totals":
+            body = _totals()
         case _:
             given = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             body = _insert_product(given) if kind == "product" else _insert_order(given)

@@ -59,6 +59,13 @@ def reading(servers: Servers) -> list[Measured]:
             f"{lines}?$apply=groupby((SalesOrder/Customer),{totals})",
             "/groups",
         ),
+        (
+            "top 50 of products",
+            0.93,
+            f"{lines}?$apply=groupby((Product),aggregate(LineAmountValue with sum as Total))"
+            "&$orderby=Total desc&$top=50",
+            "/totals",
+        ),
     ]
     found: list[Measured] = []
     for name, goal, ours, theirs in asked:

@@ -107,7 +107,7 @@ trap stop EXIT
 trap 'exit 0' INT TERM
 
 for node_port in "${web_ports[@]}"; do
-    node "web-$node_port" HOST=127.0.0.1 "PORT=$node_port" -- "$python" manage.py serve --only web &
+    node "web-$node_port" HOST=127.0.0.1 TRUSTED_PROXIES=127.0.0.1 "PORT=$node_port" -- "$python" manage.py serve --only web &
     children+=($!)
 done
 for number in 1 2; do
@@ -124,7 +124,7 @@ pid $run/nginx.pid;
 error_log $logs/nginx-error.log warn;
 events { worker_connections 1024; }
 http {
-    log_format nodes '\$time_iso8601 \$status \$request_time \$upstream_addr \$upstream_status "\$request"';
+    log_format nodes '\$time_iso8601 \$status \$request_time \$upstream_addr \$upstream_status "\$request_method \$logged_uri"';
     access_log $logs/access.log nodes;
     client_body_temp_path $run/nginx/body;
     proxy_temp_path $run/nginx/proxy;
@@ -132,8 +132,8 @@ http {
     uwsgi_temp_path $run/nginx/uwsgi;
     scgi_temp_path $run/nginx/scgi;
 NGINX
-    # The upstream as it is shipped, with the ports of these nodes.
-    sed -n '/^upstream /,/^}/p' deploy/nginx/business-platform.conf |
+    # The log's addresses and the upstream as they are shipped, with the ports of these nodes.
+    sed -n -e '/^map /,/^}/p' -e '/^upstream /,/^}/p' deploy/nginx/business-platform.conf |
         sed -e "s/:8001/:${web_ports[0]}/" -e "s/:8002/:${web_ports[1]}/"
     echo "server { listen 127.0.0.1:$port; include $PWD/deploy/nginx/proxy.conf; }"
     echo "}"

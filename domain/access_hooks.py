@@ -15,7 +15,7 @@ from domain.odata.syntax.errors import ODataUrlError
 from domain.query import compile_filter
 from domain.query.access import CALL_VARIABLE, KNOWN_VARIABLES, VARIABLE_PREFIX
 from foundation import errors
-from foundation.phrases import said
+from foundation.phrases import quoted, said
 from identity import row_policies, session_hooks
 
 
@@ -73,7 +73,7 @@ def _at(message: str, expression: str, position: int) -> str:
         return f"{message}."
     place = _("position %(position)s, at %(text)s") % {
         "position": position,
-        "text": repr(expression[position : position + 20]),
+        "text": quoted(expression[position : position + 20]),
     }
     return f"{message} ({place})."
 

@@ -6,9 +6,12 @@ back to the form it was made in: the page is rendered again with the message at 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django import forms
@@ -16,12 +19,27 @@ from django.contrib import admin, messages
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import FieldDoesNotExist, ObjectDoesNotExist
 from django.db import models
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Q
+from django.forms.formsets import DELETION_FIELD_NAME
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.text import smart_split, unescape_string_literal
 from django.utils.translation import gettext, gettext_lazy
 
 from domain import admin_custom, admin_hints
+from domain.admin_deletion import deletion_shown
 from domain.admin_errors import show_error, show_row_errors
+from domain.admin_rights import (
+    admin_context,
+    edit_refusal,
+    is_administrator,
+    permitted,
+    restricts,
+    rows_of,
+    text_paths,
+    with_visible_references,
+)
+from domain.dataset.beginning import check_stamps
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.model.attributes import Attribute, Child
@@ -35,9 +53,8 @@ from foundation.errors import PlatformError
 from foundation.fields import MultilanguageField
 from foundation.guids import new_guid
 from foundation.kinds import Kind
-from foundation.languages import active_language
 from identity.admin import NameInput
-from identity.context import AllPermissions, CallContext, Caller
+from identity.context import Operation
 
 #: Columns of a list page besides the display text.
 _LIST_COLUMNS = 5
@@ -63,23 +80,10 @@ _INTERNAL = frozenset(
 )
 
 
-def admin_context(request: HttpRequest) -> CallContext:
-    """The administrator behind a page as a caller: all rights, no licensed session."""
-    user: Any = request.user
-    return CallContext(
-        user=Caller(
-            id=str(user.pk),
-            login=user.get_username(),
-            email=getattr(user, "email", "") or "",
-            user_type=user.user_type,
-            is_admin=True,
-        ),
-        permissions=AllPermissions(),
-        language=active_language(),
-        client_address=request.META.get("REMOTE_ADDR", ""),
-        request_id=getattr(request, "request_id", ""),
-        traceparent=getattr(request, "traceparent", ""),
-    )
+def admin_dataset(request: HttpRequest) -> Dataset:
+    """A dataset for what a page changes, in the database transaction that Django's admin has begun."""
+    check_stamps()
+    return Dataset(admin_context(request))
 
 
 class EntityForm(forms.ModelForm[Any]):
@@ -145,7 +149,38 @@ class _EntityPage:
         field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
         if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
             field.widget.can_delete_related = field.widget.can_view_related = False
+            field.label_from_instance = lambda chosen: str(with_visible_references(request, [chosen], ())[0])
         return field
+
+    def get_field_queryset(self, db: Any, db_field: Any, request: HttpRequest) -> Any:
+        """What may be referred to: what the person may read."""
+        found = super().get_field_queryset(db, db_field, request)  # type: ignore[misc]
+        return rows_of(request, db_field.remote_field.model._default_manager.all() if found is None else found)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """The rows that the person may read."""
+        return rows_of(request, super().get_queryset(request))  # type: ignore[misc]
+
+    def offered(self, request: HttpRequest) -> list[str]:
+        """As `editable`, without references to repositories that the person may not read at all."""
+        own = self.repository.by_python_name
+        return [
+            name
+            for name in self.editable()
+            if not own[name].is_reference or permitted(request, "read", repositories[own[name].target])
+        ]
+
+    def left_to_administrators(self, request: HttpRequest) -> list[str]:
+        """Python names of what a role is not enough to change."""
+        if is_administrator(request):
+            return []
+        own = self.repository.by_python_name
+        return [each for each in self.editable() if self.repository.needs_administrator("update", own[each].name)]
+
+    def may(self, request: HttpRequest, operation: Operation, obj: Any = None) -> bool:
+        """Whether the person's roles and row policies allow it; the platform alone writes what is read-only."""
+        written = operation == "read" or self.repository.access != "ReadOnly"
+        return written and permitted(request, operation, self.repository, obj)
 
     def editable(self) -> list[str]:
         """Python names of what a form offers, in declared order."""
@@ -179,6 +214,26 @@ class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
 
     collection = "children"
     entity_error: PlatformError | None = None
+    request: HttpRequest
+    #: Keys of rows that the person may read, but not change or delete.
+    fixed: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+    def get_queryset(self) -> Any:
+        """The rows; their references to what the person may not see are null."""
+        if not hasattr(self, "_queryset"):
+            with_visible_references(self.request, list(super().get_queryset()))
+        return super().get_queryset()
+
+    def add_fields(self, form: Any, index: int | None) -> None:
+        """A row that may not be changed is shown, and what is sent for it ignored."""
+        super().add_fields(form, index)
+        key = str(form.instance.pk)
+        for name, field in form.fields.items():
+            if name == DELETION_FIELD_NAME:
+                field.disabled = key in self.kept
+            elif key in self.fixed and name != "id":
+                field.disabled = True
 
     def full_clean(self) -> None:
         """Carries the dataset's refusal of these rows into them."""
@@ -200,7 +255,7 @@ class ChildInline(_EntityPage, admin.StackedInline[Any, Any]):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """All editable members but the way back to the parent."""
         owner = self.repository.owner
-        return [name for name in self.editable() if owner is None or name != owner.python_name]
+        return [name for name in self.offered(request) if owner is None or name != owner.python_name]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """What every row needs, side by side; what few do is folded away."""
@@ -218,19 +273,52 @@ class ChildInline(_EntityPage, admin.StackedInline[Any, Any]):
         """The rows' class, with the refusal of the first attempt if this is the second."""
         formset: Any = super().get_formset(request, obj, **kwargs)
         formset.entity_error = getattr(request, "entity_error", None)
+        formset.request = request
+        if obj is not None:
+            formset.fixed = self._not_covered(request, obj, "update")
+            formset.kept = self._not_covered(request, obj, "delete")
         return formset
+
+    def _not_covered(self, request: HttpRequest, parent: Any, operation: Operation) -> frozenset[str]:
+        """Keys of the parent's rows that the row policies for the operation leave out; asked where there are any."""
+        rows = self.model._default_manager.filter(**{f"{self.fk_name}_id": parent.pk})
+        covered = rows_of(request, rows, operation)
+        if covered is rows:
+            return frozenset()
+        return frozenset(map(str, rows.exclude(pk__in=covered.values("pk")).values_list("pk", flat=True)))
 
     @property
     def is_history(self) -> bool:
         """Read-only repositories are written by the platform alone."""
         return self.repository.access == "ReadOnly"
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not where the platform alone writes."""
-        return not self.is_history and super().has_add_permission(request, obj)
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """By the permissions on the rows' repository; obj is the parent, here and below."""
+        return self.may(request, "read")
 
-    has_change_permission = has_add_permission
-    has_delete_permission = has_add_permission
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise; not where the platform alone writes, nor while the parent may not be edited."""
+        return self._may_write(request, "create", obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return self._may_write(request, "update", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return self._may_write(request, "delete", obj)
+
+    def _may_write(self, request: HttpRequest, operation: Operation, parent: Any) -> bool:
+        if not self.may(request, operation):
+            return False
+        if parent is None:
+            return True
+        return permitted(request, "update", self.parent_repository, parent) and not edit_refusal(request, parent)
+
+    @property
+    def parent_repository(self) -> Repository[Any]:
+        """Whose page it stands on."""
+        return repositories.for_model(self.parent_model)
 
 
 def _place(repository: Repository[Any], name: str) -> int:
@@ -255,7 +343,7 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Editable members first, then what the platform fills in."""
-        return [*self.editable(), *self.shown_read_only()]
+        return [*self.offered(request), *self.shown_read_only()]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """What every entity needs first; what few do, and what the platform keeps, folded away below."""
@@ -286,19 +374,90 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Everything on pages of read-only repositories."""
+        """Everything on pages of read-only repositories; what decides access, for those who are no administrators."""
         if self.repository.access == "ReadOnly":
             return [*self.editable(), *self.shown_read_only()]
-        return self.shown_read_only()
+        return [*self.shown_read_only(), *self.left_to_administrators(request)]
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Whether the page is offered."""
+        return self.may(request, "read")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """By the permissions on the repository and, for an entity, row policies; the same below."""
+        return self.may(request, "read", obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Abstract and read-only repositories have no entities of their own to add."""
-        repository = self.repository
-        return repository.access != "ReadOnly" and not repository.abstract and super().has_add_permission(request)
+        """Abstract repositories have no entities of their own to add."""
+        return not self.repository.abstract and self.may(request, "create")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Not while nobody may edit the entity."""
+        return self.may(request, "update", obj) and not (obj is not None and edit_refusal(request, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """As for adding."""
-        return self.repository.access != "ReadOnly" and super().has_delete_permission(request, obj)
+        """Likewise."""
+        return self.may(request, "delete", obj) and not (obj is not None and edit_refusal(request, obj))
+
+    # --- what is shown --------------------------------------------------------------------------------------------
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """The entity; None where there is none, or the person may not read it."""
+        found = super().get_object(request, object_id, from_field)
+        return None if found is None else with_visible_references(request, [found])[0]
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        """Raises Http404, for what does not exist as for what the person may not read."""
+        raise Http404
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """The list; references of its rows to what the person may not see are null."""
+        changelist = super().get_changelist_instance(request)
+        columns = [name for name in self.get_list_display(request) if isinstance(name, str)]
+        with_visible_references(request, list(changelist.result_list), columns)
+        return changelist
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """As Django's; behind a reference only in what the person may read."""
+        fields = {name: self._guards(request, name) for name in self.get_search_fields(request)}
+        if not any(fields.values()):
+            return super().get_search_results(request, queryset, search_term)
+        for word in smart_split(search_term):
+            text = unescape_string_literal(word) if word[:1] in "\"'" and word[:1] == word[-1:] else word
+            queryset = queryset.filter(
+                reduce(or_, [Q(**{f"{name}__icontains": text}) & guards for name, guards in fields.items()])
+            )
+        return queryset, False
+
+    def _guards(self, request: HttpRequest, lookup: str) -> Q:
+        """The condition that the person may read what lies on the way of a lookup."""
+        found, model, path = Q(), self.model, ""
+        for name in lookup.split("__")[:-1]:
+            path = f"{path}__{name}" if path else name
+            related: Any = model._meta.get_field(name).related_model
+            model = related
+            if restricts(request, repositories.for_model(model)):
+                found &= Q(**{f"{path}__in": rows_of(request, model._default_manager.all()).values("pk")})
+        return found
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What the dataset will delete and what will make it refuse, as far as the person may read it."""
+        return deletion_shown(request, objs)
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        """As Django's; only administrators see which rows others touched."""
+        response = super().history_view(request, object_id, extra_context)
+        if not is_administrator(request):
+            for entry in getattr(response, "context_data", {}).get("action_list", ()):
+                if entry.user_id != request.user.pk:
+                    entry.change_message = without_names(entry.change_message)
+        return response
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        """With the reason why a stored entity may not be edited."""
+        obj = kwargs.get("obj")
+        context["edit_refusal"] = "" if obj is None else edit_refusal(request, obj)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """Lists are newest first unless a page says otherwise; choosers by code, so that their pages do not overlap."""
@@ -342,7 +501,7 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Change the dataset as the form says; `save_related` commits it."""
-        dataset = Dataset(admin_context(request))
+        dataset = admin_dataset(request)
         request.entity_dataset = dataset  # type: ignore[attr-defined]
         repository = self.repository
         if change:
@@ -387,6 +546,7 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         for entity in (form.instance, *(row for formset in formsets for row in getattr(formset, "new_objects", ()))):
             with suppress(ObjectDoesNotExist):
                 entity.refresh_from_db()
+                with_visible_references(request, [entity], ())
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete through a dataset."""
@@ -397,7 +557,7 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         self._delete(request, list(queryset))
 
     def _delete(self, request: HttpRequest, objects: list[Any]) -> None:
-        dataset = Dataset(admin_context(request))
+        dataset = admin_dataset(request)
         for obj in objects:
             dataset.delete(dataset.open(self.repository, str(obj.pk), "delete"), by_client=True)
         commit(request, dataset)
@@ -419,6 +579,18 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         except PlatformError as error:
             messages.error(request, error.message)
             return None
+
+
+def without_names(message: str) -> str:
+    """A LogEntry's change message without the texts of the objects that it names."""
+    if not message.startswith("["):
+        return ""
+    steps = json.loads(message)
+    for step in steps:
+        for changed in step.values():
+            if isinstance(changed, dict) and "object" in changed:
+                changed["object"] = "…"
+    return json.dumps(steps)
 
 
 def fill_record(dataset: Dataset, record: Record, cleaned: dict[str, Any], names: list[str]) -> None:
@@ -470,18 +642,6 @@ def _tells_apart(repository: Repository[Any], attribute: Attribute) -> bool:
     return not long and (attribute.kind is not Kind.BOOL or attribute.python_name in _SHOWN_FIRST)
 
 
-def list_joins(repository: Repository[Any], columns: list[str]) -> list[str]:
-    """What the columns' texts are read from besides the row itself, as lookups: no question for each row."""
-    paths = [repository.name_member]
-    for name in columns:
-        attribute = repository.by_python_name.get(name)
-        if attribute is not None and attribute.is_reference:
-            model: Any = repository.model._meta.get_field(name).related_model
-            paths.append(f"{name}.{repositories.for_model(model).name_member}")
-    joins = ["__".join(path.split(".")[:-1]) for path in paths]
-    return list(dict.fromkeys(join for join in joins if join))
-
-
 def list_filters(repository: Repository[Any]) -> list[str]:
     """The state, enums and switches that always have a value; whether something is in use before other switches."""
     found = [
@@ -528,7 +688,7 @@ def admin_class(repository: Repository[Any]) -> type[EntityAdmin]:
     columns = list_columns(repository)
     attributes: dict[str, Any] = {
         "list_display": columns,
-        "list_select_related": list_joins(repository, columns) or False,
+        "list_select_related": text_paths(repository, columns) or False,
         "list_filter": list_filters(repository),
         "search_fields": search_fields(repository),
         "autocomplete_fields": references,

@@ -22,7 +22,10 @@ HINTS: Mapping[tuple[str, str], Any] = {
     (_DOCUMENTS, "DocumentNo"): _("Empty: the next number of the document type."),
     (_DOCUMENTS, "DocumentType"): _("Empty: the only type of such documents, where there is one only."),
     (_PRODUCTS, "PartNumber"): _("Empty: the next number of the product group, where the group has one."),
-    (_PRODUCTS, "ProductGroup"): _("Gives number, unit and type, where they are left empty and the group has them."),
+    (_PRODUCTS, "ProductGroup"): _(
+        "Empty: the default group. It gives number, unit and type, where they are left empty."
+    ),
+    ("General.Products.ProductGroups", "IsDefault"): _("Products that were given no group are of this one."),
     (_CUSTOMERS, "Party"): _("A company or a person, which you add first under Contacts and companies."),
     (_CUSTOMERS, "Number"): _("Empty: the next number."),
     (_APPLICATIONS, "ApplicationUri"): _("The client id by which the application introduces itself."),

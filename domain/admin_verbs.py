@@ -16,7 +16,7 @@ from foundation.guids import is_guid
 
 
 class VerbPages(admin.ModelAdmin[Any]):
-    """Each of `verbs` answers POST alone, for those who may change the object, by the method `do_<verb>`.
+    """Each of `verbs` answers POST alone, for those who may use verbs on the object, by the method `do_<verb>`.
 
     The method takes the request and the object. It answers what to show instead of the object's page, to which people
     return otherwise; what it refuses (PlatformError) is told there. The URL's name is `<app>_<model>_<verb>`, with `_`
@@ -42,6 +42,10 @@ class VerbPages(admin.ModelAdmin[Any]):
         """The page of an object, or the address of a verb."""
         return reverse(f"admin:{self._url_name(verb)}", args=[obj.pk])
 
+    def has_verb_permission(self, request: HttpRequest, obj: Any) -> bool:
+        """Whether the person may use the verbs on the object: who may change it."""
+        return self.has_change_permission(request, obj)
+
     def _url_name(self, verb: str) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}_{verb.replace('-', '_')}"
 
@@ -50,7 +54,7 @@ class VerbPages(admin.ModelAdmin[Any]):
         found = self.get_object(request, key) if is_guid(key) else None
         if found is None:
             raise Http404
-        if not self.has_change_permission(request, found):
+        if not self.has_verb_permission(request, found):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})

@@ -10,15 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 from django.apps import apps
-from django.contrib import messages
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.widgets import AutocompleteSelect
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
-from domain.admin import EntityAdmin, admin_context, commit
+from domain.admin import EntityAdmin, admin_dataset, commit
+from domain.admin_rights import edit_refusal, own_repository
 from domain.admin_verbs import VerbPages
-from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.documents import (
     FORWARD,
@@ -32,11 +34,13 @@ from domain.entities.systems_documents import DocumentType, DocumentTypeUserStat
 from domain.model.registry import repositories
 from domain.model.values import in_language
 from foundation import errors
+from foundation.enums import DOCUMENT_STATE
 from foundation.languages import active_language
 
 _STATUSES = "Systems.Documents.DocumentTypeUserStatuses"
 #: In the values of the chooser, between a state and a user status.
 _SEPARATOR = "/"
+_VOID = "Void"
 
 
 class TypeChooser(AutocompleteSelect):
@@ -58,6 +62,23 @@ class DocumentAdmin(VerbPages, EntityAdmin):
 
     verbs = ("change-state", "make-void", "recalculate")
 
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """A document that is void is shown as void, whatever its state was."""
+        return ["shown_state" if name == "state" else name for name in super().get_list_display(request)]
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        """Likewise."""
+        return [StateFilter if name == "state" else name for name in super().get_list_filter(request)]
+
+    @admin.display(description=_("State"), ordering="state")
+    def shown_state(self, document: Document) -> str:
+        """The state, or that it is void."""
+        return gettext("Void") if document.void else document.state
+
+    def has_verb_permission(self, request: HttpRequest, obj: Any) -> bool:
+        """Steps are for who may change documents, also where a state lets nobody edit the form."""
+        return self.may(request, "update", obj)
+
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """The document type is one of such documents."""
         if db_field.name == "document_type":
@@ -77,8 +98,9 @@ class DocumentAdmin(VerbPages, EntityAdmin):
         self._step(request, found, _recalculate)
 
     def _step(self, request: HttpRequest, found: Document, step: Callable[[HttpRequest, Record], str]) -> None:
-        dataset = Dataset(admin_context(request))
-        done = step(request, dataset.open(self.repository, str(found.pk), "update"))
+        dataset = admin_dataset(request)
+        with dataset.operating():
+            done = step(request, dataset.open(own_repository(found), str(found.pk), "update"))
         commit(request, dataset)
         self.log_change(request, found, done)
         messages.success(request, done)
@@ -86,10 +108,32 @@ class DocumentAdmin(VerbPages, EntityAdmin):
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         """With the steps that the stored document can take; a new one can take none yet."""
         document: Document | None = kwargs.get("obj")
-        if document is not None and self.has_change_permission(request, document):
+        if document is not None:
             context["document"] = document
+            context["may_step"] = not document.void and self.has_verb_permission(request, document)
+            context["may_recalculate"] = not edit_refusal(request, document)
             context["next_states"] = [] if document.void else next_states(document)
         return super().render_change_form(request, context, *args, **kwargs)
+
+
+class StateFilter(admin.SimpleListFilter):
+    """By state; what is void is none of the others."""
+
+    title = _("State")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [*((state, state) for state in DOCUMENT_STATE.members), (_VOID, _("Void"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        state = self.value()
+        if state is None:
+            return queryset
+        if state == _VOID:
+            return queryset.filter(void=True)
+        if state not in DOCUMENT_STATE.members:
+            raise IncorrectLookupParameters(state)
+        return queryset.filter(void=False, state=state)
 
 
 class DocumentTypeAdmin(EntityAdmin):
@@ -100,21 +144,19 @@ class DocumentTypeAdmin(EntityAdmin):
         found, duplicates = super().get_search_results(request, queryset, search_term)
         asked = (request.GET.get("app_label", ""), request.GET.get("model_name", ""))
         if request.GET.get("field_name") == "document_type" and all(asked):
-            names = _entity_names(*asked)
-            found = found.filter(entity_name__in=names) if names else found
+            name = _entity_name(*asked)
+            found = found.filter(entity_name=name) if name else found
         return found, duplicates
 
 
-def _entity_names(app_label: str, model_name: str) -> list[str]:
-    """How types may name the repository of a model's documents; none for what is no document of its own."""
+def _entity_name(app_label: str, model_name: str) -> str:
+    """The EntityName of a model's documents; "" for what is no document of its own."""
     try:
         model = apps.get_model(app_label, model_name)
         repository = repositories.for_model(model)
     except LookupError:
-        return []
-    if repository.abstract or not issubclass(model, Document):
-        return []
-    return [repository.name, repository.set_name, *repository.old_names]
+        return ""
+    return "" if repository.abstract or not issubclass(model, Document) else repository.name
 
 
 def next_states(document: Document) -> list[tuple[str, str]]:

@@ -28,7 +28,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-from domain.egress_policy import Destination, EgressPolicy, destination_of, egress_policy
+from domain.egress_headers import InvalidHeader, check_headers
+from domain.egress_policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
 from foundation import errors
 from foundation.phrases import Phrase, reason_of
 
@@ -54,6 +55,7 @@ class EgressRequest:
     """One request. Host and Content-Length are added; everything else goes out as given, in order.
 
     total_timeout_seconds  from the look-up of the name to the last byte of the answer
+    listed_hosts_only      refuse hosts that the policy does not list, public ones too
     """
 
     method: str
@@ -63,6 +65,7 @@ class EgressRequest:
     connect_timeout_seconds: float = 5.0
     total_timeout_seconds: float = 10.0
     max_response_bytes: int = MAX_RESPONSE_BYTES
+    listed_hosts_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,20 @@ def send(
         destination = destination_of(request.url)
     except ValueError as exc:
         raise errors.Refused(errors.EGRESS_REFUSED, _shown(request.url), reason_of(exc)) from exc
+    policy = policy or egress_policy()
+    if request.listed_hosts_only and not policy.lists(destination.host):
+        raise errors.Refused(
+            errors.EGRESS_REFUSED,
+            destination.name,
+            Phrase("a host that comes from a placeholder must be listed in the setting {0}", POLICY_SETTING),
+        )
+    try:
+        check_headers(request.headers)
+    except InvalidHeader as exc:
+        raise errors.Refused(errors.EGRESS_REFUSED, destination.name, reason_of(exc)) from exc
     deadline = _Deadline(time.monotonic() + request.total_timeout_seconds)
     try:
-        addresses = _allowed_addresses(destination, policy or egress_policy(), resolver, deadline)
+        addresses = _allowed_addresses(destination, policy, resolver, deadline)
         connection = _PinnedConnection(destination, addresses, deadline, request.connect_timeout_seconds)
         try:
             return _exchange(connection, request, destination.target)
@@ -160,6 +174,43 @@ def _allowed_addresses(
     if not allowed:
         raise errors.Refused(errors.EGRESS_REFUSED, destination.name, problem)
     return allowed
+
+
+def certain_refusal(destination: Destination, *, policy: EgressPolicy | None = None) -> str | None:
+    """Why no request to the destination is ever sent, told without a look-up; None where nothing is certain.
+
+    Certain are hosts written as an address, in any spelling, and names that mean this machine (RFC 6761, 6.3).
+    """
+    host = destination.host.rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        addresses = ["127.0.0.1"]
+    else:
+        try:
+            found = socket.getaddrinfo(host, destination.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except OSError:
+            return None
+        addresses = [str(entry[4][0]) for entry in found]
+    return _refusal(destination, addresses, policy or egress_policy())
+
+
+def present_refusal(
+    destination: Destination,
+    *,
+    timeout_seconds: float,
+    policy: EgressPolicy | None = None,
+    resolver: Resolver = resolve_by_system,
+) -> str | None:
+    """Why a request to the destination would be refused now, by one look-up; None also when no answer comes in time."""
+    try:
+        addresses = _resolve(destination, resolver, _Deadline(time.monotonic() + timeout_seconds))
+    except (TimeoutError, EgressFailed):
+        return None
+    return _refusal(destination, addresses, policy or egress_policy())
+
+
+def _refusal(destination: Destination, addresses: Sequence[str], policy: EgressPolicy) -> str | None:
+    problems = [policy.problem(destination.host, address) for address in addresses]
+    return problems[0] if problems and all(problems) else None
 
 
 def _resolve(destination: Destination, resolver: Resolver, deadline: _Deadline) -> Sequence[str]:

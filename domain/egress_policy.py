@@ -1,6 +1,12 @@
-"""Where the instance may send requests to: reading a URL, and which addresses lead inside (spec 06, 6.2).
+"""Destinations of the instance's requests: reading a URL, and the addresses that are not public (spec 06, 6.2).
 
-Addresses are judged as the resolver gives them, never by how a URL spells them; `domain.egress` uses no others.
+`domain.egress` checks the addresses that the resolver returns, and connects only to these.
+
+Which addresses are public is decided by the lists below and not by `ipaddress.is_global`, whose lists change with the
+version of the interpreter. Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), the multicast
+ranges (RFC 5771, RFC 4291) and, of IPv6, everything outside of global unicast (2000::/3, RFC 4291). Special-purpose
+ranges that the registries call globally reachable (anycast of protocols, AS112) are refused, too: no webhook receiver
+uses them.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Never
 from urllib.parse import quote, urlsplit
 
 from django.conf import settings
@@ -19,6 +26,8 @@ from foundation.phrases import Phrase
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+#: The setting that lists what may be reached besides public addresses.
+POLICY_SETTING = "EGRESS_ALLOW"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Everything a request target may hold literally (RFC 3986, 3.3 and 3.4), and % of what is encoded already.
 _TARGET_SAFE = "/:@!$&'()*+,;=-._~?%[]"
@@ -27,12 +36,32 @@ _PLAIN_TARGET = re.compile(r"[A-Za-z0-9/:@!$&'()*+,;=\-._~?%\[\]]+")
 # Services of the machine itself that cloud providers put on public addresses.
 _METADATA = frozenset({ipaddress.ip_address("168.63.129.16")})
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_RELAY = ipaddress.ip_network("192.88.99.0/24")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+#: Purpose of a range, as messages name it → the ranges. IPv4 inside IPv6 is unwrapped before (real_address).
+_SPECIAL_PURPOSE: tuple[tuple[str, tuple[IPNetwork, ...]], ...] = tuple(
+    (name, tuple(ipaddress.ip_network(network) for network in networks.split()))
+    for name, networks in (
+        ("loopback", "127.0.0.0/8 ::1/128"),
+        ("link-local", "169.254.0.0/16 fe80::/10"),
+        ("multicast", "224.0.0.0/4 ff00::/8"),
+        ("unspecified", "0.0.0.0/8 ::/128"),
+        ("private", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7 fec0::/10"),
+        (
+            "reserved",
+            "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.175.48.0/24 198.18.0.0/15 "
+            "198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 "
+            "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20",
+        ),
+    )
+)
+#: One name of a host: letters, digits, inner hyphens. Underscores occur in the names of private networks.
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,254}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a URL leads. `host` is lower-case ASCII without brackets, `target` the request target."""
+    """The destination of a URL. `host` is lower-case ASCII without brackets, `target` the request target."""
 
     scheme: str
     host: str
@@ -41,7 +70,7 @@ class Destination:
 
     @property
     def name(self) -> str:
-        """host:port, as breakers and queues know it."""
+        """host:port, the key of circuit breakers and queues."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
@@ -59,19 +88,34 @@ def destination_of(url: str) -> Destination:
         raise ValueError(Phrase("it must begin with http:// or https://"))
     if "@" in parts.netloc:
         raise ValueError(Phrase("it must not hold a user name or password before the host"))
-    host, port = parts.hostname, parts.port  # the port raises ValueError by itself
-    if not host or "%" in host:
+    if not parts.hostname:
         raise ValueError(Phrase("it names no host"))
-    if port == 0:
-        raise ValueError(Phrase("port 0 cannot be connected to"))
+    host = _host_of(parts.hostname)
     try:
-        ascii_host = host.encode("ascii").decode() if host.isascii() else host.encode("idna").decode()
-    except UnicodeError as exc:
-        raise ValueError(Phrase("its host is not a valid name")) from exc
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0 or parts.netloc.endswith(":"):
+        raise ValueError(Phrase("its port must be a number from 1 to 65535"))
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if _PLAIN_TARGET.fullmatch(target) is None:
         target = quote(target, safe=_TARGET_SAFE)
-    return Destination(parts.scheme, ascii_host.lower(), port or DEFAULT_PORTS[parts.scheme], target)
+    return Destination(parts.scheme, host, port or DEFAULT_PORTS[parts.scheme], target)
+
+
+def _host_of(given: str) -> str:
+    """A host as it is looked up: an IPv6 address, or a name in lower-case ASCII (IDNA). Raises ValueError."""
+    try:
+        if ":" in given:
+            return str(ipaddress.IPv6Address(given)) if "%" not in given else _no_host()
+        host = (given if given.isascii() else given.encode("idna").decode()).lower()
+    except ValueError as exc:  # UnicodeError is one
+        raise ValueError(Phrase("its host is not a valid name")) from exc
+    return host if _HOST_NAME.fullmatch(host) else _no_host()
+
+
+def _no_host() -> Never:
+    raise ValueError(Phrase("its host is not a valid name"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +148,23 @@ class EgressPolicy:
             f"*.{'.'.join(labels[index:])}" in self.hosts for index in range(1, len(labels))
         )
 
+    def lists(self, host: str) -> bool:
+        """Whether the list contains the host: by name, by a `*.` entry above it, or as a single address."""
+        return self.allows_host(host) or host in self._single_addresses()
+
+    def may_list(self, pattern: re.Pattern[str], tail: str) -> bool:
+        """Whether a listed host can match the pattern; `tail` is the literal end of every match."""
+        suffixes = [host[1:] for host in self.hosts if host.startswith("*.")]
+        # No placeholder can become an IPv6 address: its value may hold no colon.
+        addresses = [address for address in self._single_addresses() if ":" not in address]
+        exact = [*(host for host in self.hosts if not host.startswith("*.")), *addresses]
+        return any(pattern.fullmatch(host) for host in exact) or any(
+            tail.endswith(suffix) or suffix.endswith(tail) for suffix in suffixes
+        )
+
+    def _single_addresses(self) -> list[str]:
+        return [str(network.network_address) for network in self.networks if network.num_addresses == 1]
+
     def problem(self, host: str, address: str) -> str | None:
         """Why this address must not be connected to for this host; None when it may."""
         ip = real_address(address)
@@ -128,10 +189,10 @@ def real_address(address: str) -> IPAddress:
 def _inside(ip: IPAddress) -> str | None:
     if ip in _METADATA:
         return Phrase("it is a metadata address")
-    for name in ("loopback", "link_local", "multicast", "unspecified", "private", "reserved"):
-        if getattr(ip, f"is_{name}"):
-            return Phrase("it is a {0} address", name.replace("_", "-"))
-    if not ip.is_global or (ip.version == 4 and ip in _RELAY) or getattr(ip, "is_site_local", False):
+    for name, networks in _SPECIAL_PURPOSE:
+        if any(ip.version == network.version and ip in network for network in networks):
+            return Phrase("it is a {0} address", name)
+    if ip.version == 6 and ip not in _GLOBAL_UNICAST:
         return Phrase("it is not a public address")
     return None
 

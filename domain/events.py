@@ -6,16 +6,17 @@ An event type is one class here: GetRepositoryEvents, validation of rules, admin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from django.utils.translation import gettext_noop as _
 
+from domain.model import custom_properties
 from domain.model.repository import Repository
 from foundation.enums import DOCUMENT_STATE
 from foundation.kinds import Kind
-from foundation.phrases import Phrase
+from foundation.phrases import Phrase, quoted
 
 if TYPE_CHECKING:
     from domain.dataset.dataset import Dataset
@@ -49,15 +50,22 @@ class EventParameter:
 
 
 class AttributeParameter(EventParameter):
-    """An attribute or reference of the repository."""
+    """An attribute or reference of the repository, or a custom property of it."""
 
-    description = _("The name of the attribute.")
+    description = _("The name of the attribute, or @ and the code of a custom property.")
 
     def normalise(self, repository: Repository[Any], text: str) -> str:
-        """The attribute's API name."""
-        attribute = repository.attribute(text.strip())
+        """The attribute's API name, or `@code`."""
+        written = text.strip()
+        if written.startswith("@"):
+            if custom_properties.by_code(repository, written[1:]) is None:
+                raise ValueError(Phrase("{0} has no custom property {1}", repository.name, quoted(written)))
+            return written
+        attribute = repository.attribute(written)
         if attribute is None:
-            raise ValueError(Phrase("{0} has no attribute {1}", repository.name, repr(text)))
+            raise ValueError(Phrase("{0} has no attribute {1}", repository.name, quoted(text)))
+        if attribute.field is None or attribute.name == "Id" or (attribute.system and attribute.read_only):
+            raise ValueError(Phrase("nobody sets {0}", attribute.name))
         return attribute.name
 
 
@@ -81,7 +89,7 @@ class StateParameter(EventParameter):
         if member is None:
             member = DOCUMENT_STATE.member(squeezed)
         if DOCUMENT_STATE.members[member] < DOCUMENT_STATE.members["Planned"]:
-            raise ValueError(Phrase("{0} is not a state that documents move to", repr(text)))
+            raise ValueError(Phrase("{0} is not a state that documents move to", quoted(text)))
         return member
 
 
@@ -110,9 +118,22 @@ class EventType:
     #: Fires only for changes made by a caller, not by server-side rules and jobs.
     client_only: ClassVar[bool] = False
 
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers that a rule on this event may have.
+
+        An event of the BackEnd layer allows only that layer. Datasets of both models raise the others, for rules of
+        every layer (spec 05, 5.2).
+        """
+        return ("BackEnd",) if self.layer == "BackEnd" else ("FrontEnd", "BackEnd", "Common")
+
     def exists_for(self, repository: Repository[Any]) -> bool:
-        """Whether entities of the repository raise it."""
+        """Whether entities of the repository raise the event; called for repositories that callers may write."""
         return True
+
+    def offered_by(self, repository: Repository[Any]) -> bool:
+        """Whether rules of the repository may use the event. Every event is about a write: read-only ones have none."""
+        return repository.access != "ReadOnly" and self.exists_for(repository)
 
 
 class EventTypes:
@@ -138,7 +159,7 @@ class EventTypes:
 
     def of(self, repository: Repository[Any]) -> list[EventType]:
         """The types that exist for the repository, in declared order."""
-        return [event for event in self._by_name.values() if event.exists_for(repository)]
+        return [event for event in self._by_name.values() if event.offered_by(repository)]
 
 
 event_types = EventTypes()
@@ -149,7 +170,7 @@ class CreateNew(EventType):
     """An entity was created in a dataset; its defaults are set, nothing else is."""
 
     name = "CREATENEW"
-    description = _("A new object has been created and has its default values.")
+    description = _("A new object has been created with its default values; what the caller gives is set after this.")
     layer = "Common"
 
 
@@ -164,19 +185,22 @@ class _AttributeEvent(EventType):
 
 @event_types.register
 class AttributeChanging(_AttributeEvent):
-    """An attribute is about to change in a frontend dataset; a failing rule keeps the old value."""
+    """A caller is about to change an attribute; a failing rule keeps the old value.
+
+    Frontend datasets also raise it for changes by calculations and other rules.
+    """
 
     name = "ATTRIBUTECHANGING"
-    description = _("An attribute is about to change; the change can still be refused.")
+    description = _("A caller is about to change the attribute, in whatever way; the change can still be refused.")
     attributes = (NEW_VALUE, OLD_VALUE)
 
 
 @event_types.register
 class AttributeChanged(_AttributeEvent):
-    """An attribute has changed in a frontend dataset."""
+    """A caller has changed an attribute; a failing rule undoes the change."""
 
     name = "ATTRIBUTECHANGED"
-    description = _("An attribute has changed.")
+    description = _("A caller has changed the attribute, in whatever way; other attributes can follow it.")
     attributes = (OLD_VALUE, NEW_VALUE)
 
 
@@ -205,10 +229,13 @@ class _RootEvent(EventType):
 
 @event_types.register
 class AggregateClientCommit(_RootEvent):
-    """The caller changed something in the aggregate, which is about to be written."""
+    """The caller changed something in the aggregate, by an edit or an operation, and it is about to be written."""
 
     name = "AGGREGATECLIENTCOMMIT"
-    description = _("The object or something it owns, changed by the caller, is about to be saved.")
+    description = _(
+        "The object or something it owns, changed by the caller or an operation that the caller called, "
+        "is about to be saved."
+    )
     client_only = True
 
 
@@ -306,10 +333,13 @@ class Occurrence:
 
 
 class Subscriber(Protocol):
-    """Who wants to know of events."""
+    """A receiver of events."""
 
-    def wants(self, repository: str, event: str, model: str) -> bool:
-        """Whether any event of the type on the repository matters to it now. Asked before anything is prepared."""
+    def watches(self, repository: str, event: str) -> Collection[str]:
+        """The parameters of the event type that it watches on the repository now; "" for a type without parameters.
+
+        Called before an occurrence is prepared; without a match no occurrence is prepared.
+        """
         ...
 
     def handle(self, occurrence: Occurrence) -> None:
@@ -326,9 +356,10 @@ def subscribe(subscriber: Subscriber) -> None:
         _subscribers.append(subscriber)
 
 
-def wanted(repository: str, event: str, model: str) -> bool:
-    """Whether anybody wants the event; the dataset asks before it prepares an occurrence."""
-    return any(subscriber.wants(repository, event, model) for subscriber in _subscribers)
+def watched(repository: str, event: str) -> Collection[str]:
+    """The parameters that any subscriber watches; the dataset calls this before it prepares an occurrence."""
+    found = [subscriber.watches(repository, event) for subscriber in _subscribers]
+    return found[0] if len(found) == 1 else frozenset[str]().union(*found)
 
 
 def dispatch(occurrence: Occurrence) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.adapt import Transformer
+from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.types.datetime import TimestamptzLoader
 
 from domain.cursor import Row
@@ -34,6 +36,24 @@ def fetch(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any],
     connection.close()
     connection.ensure_connection()
     return fetch(connection, text, parameters, prepared=False)
+
+
+def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
+    """Every row of a text without parameters, which where it can be goes to the server together with BEGIN.
+
+    The driver would wait for the answer to one and then to the other. Raises Django's database errors.
+    """
+    raw: psycopg.Connection[Row] = connection.connection
+    plain = raw.isolation_level is None and raw.read_only is None and raw.deferrable is None
+    if raw.autocommit or not plain or raw.pgconn.transaction_status != TransactionStatus.IDLE:
+        return fetch(connection, text, (), prepared=True)
+    with connection.wrap_database_errors, raw.lock:
+        result = raw.pgconn.exec_(f"BEGIN; {text}".encode())
+        if result.status != ExecStatus.TUPLES_OK:
+            raise psycopg.errors.error_from_result(result, raw.info.encoding)
+        transformer = Transformer(raw)
+        transformer.set_pgresult(result)
+        return transformer.load_rows(0, result.ntuples, tuple)
 
 
 def _read(connection: Any, text: str, parameters: Sequence[Any], prepared: bool) -> list[Row]:

@@ -23,12 +23,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from domain.admin import admin_class, commit
+from domain.admin_rights import is_administrator
 from domain.dataset.dataset import Dataset
 from domain.model.registry import repositories
 from foundation.fields import utc_now
 from identity.admin import RolePermissionInline, RowPolicyInline
 from identity.applications import secret_generate, secret_rotate
-from identity.instance import base_url
+from identity.instance import link_base_url
+from identity.logins import former_logins
 from identity.models import Role, TrustedApplication, User
 from identity.password_reset import link_make
 
@@ -61,7 +63,8 @@ class TrustedApplicationAdmin(_Generated):  # type: ignore[misc]
                 "impersonate_login_url", "impersonate_logout_url",
                 "front_channel_logout_url", "back_channel_logout_url",
             )),
-            (gettext_lazy("It acts by itself"), ("system_user_allowed", "system_user", "rate_limit_per_minute")),
+            (gettext_lazy("It acts by itself"), ("system_user_allowed", "system_user")),
+            (gettext_lazy("Limits"), ("rate_limit_per_minute", "max_sessions")),
         )  # fmt: skip
         named = {name for _title, names in groups for name in names}
         rest = [name for name in [*self.editable(), *self.shown_read_only()] if name not in named]
@@ -143,18 +146,23 @@ _GeneratedUser: Any = admin_class(repositories["Systems.Security.Users"])
 class UserAdmin(_GeneratedUser):  # type: ignore[misc]
     """Users, with a link for those who have no password yet or have lost it."""
 
-    def shown_read_only(self) -> list[str]:
-        """As generated, with the way to a password."""
-        return ["password_link", *super().shown_read_only()]
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """As generated, with the way to a password, and the logins that stay the user's."""
+        return ["password_link", "former_logins", *super().get_readonly_fields(request, obj)]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """As generated; the password stands with the login, not with what the platform keeps."""
+        """As generated; for administrators the password stands with the login."""
         sections = super().get_fieldsets(request, obj)
-        for _title, section in sections:
-            section["fields"] = [name for name in section["fields"] if name != "password_link"]
-        first: list[str] = sections[0][1]["fields"]
-        first.insert(first.index("login") + 1, "password_link")
+        if is_administrator(request):
+            first: list[str] = sections[0][1]["fields"]
+            at = first.index("login") + 1
+            first[at:at] = ["password_link"] if obj is None else ["former_logins", "password_link"]
         return sections
+
+    @admin.display(description=gettext_lazy("Former logins"))
+    def former_logins(self, user: User) -> str:
+        """Nobody else is ever given them."""
+        return ", ".join(former_logins(user)) or "–"
 
     @admin.display(description=gettext_lazy("Password"))
     def password_link(self, user: User) -> str | SafeString:
@@ -182,7 +190,7 @@ class UserAdmin(_GeneratedUser):  # type: ignore[misc]
             raise PermissionDenied  # whoever has the link is the user
         link = ""
         if request.method == "POST":
-            link = link_make(user, base_url(request))
+            link = link_make(user, link_base_url(request))
             self.log_change(request, user, _("New link to choose a password"))
         context = {
             **self.admin_site.each_context(request),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from foundation.phrases import Phrase
+from foundation.phrases import Phrase, quoted
 
 
 class EnumType:
@@ -39,7 +39,7 @@ class EnumType:
         if found is None and text.strip().lstrip("-").isdigit():
             found = self.by_number.get(int(text))
         if found is None:
-            raise ValueError(Phrase("{0} is not one of {1}", repr(text), ", ".join(self.members)))
+            raise ValueError(Phrase("{0} is not one of {1}", quoted(text), ", ".join(self.members)))
         return found
 
     def choices(self) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext, gettext_noop
 
-from foundation.phrases import filled, reason_of, said
+from foundation.phrases import filled, reason_of, said, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,17 @@ FEATURE_NOT_LICENSED = _add(112, "FeatureNotLicensed", _("The licence of this in
 USER_NOT_INTERNAL = _add(113, "UserNotInternal", _("Only internal users may call this service."), 403)
 USER_REQUIRED = _add(114, "UserRequired", _("This address serves people; the token belongs to a service."), 403)
 APPLICATION_DISABLED = _add(115, "ApplicationDisabled", _("An administrator has disabled the application {0}."), 403)
+ADMINISTRATORS_ONLY = _add(
+    116,
+    "AdministratorsOnly",
+    _("You may not {0} {1}: it decides who may do what, which administrators alone change."),
+    403,
+)
 RATE_LIMITED = _add(120, "RateLimited", _("More than {0} requests a minute. Try again in {1} seconds."), 429)
 
 # 200–299: the request's form.
 BAD_URL = _add(200, "BadUrl", _("The address cannot be read at position {0}: {1}"), 400)
 BAD_QUERY_OPTION = _add(201, "BadQueryOption", _("The query option {0} cannot be read: {1}"), 400)
-UNKNOWN_QUERY_OPTION = _add(202, "UnknownQueryOption", _("There is no query option '{0}'."), 400)
 UNKNOWN_PROPERTY = _add(203, "UnknownProperty", _("{1} has no property '{0}'.{2}"), 400)
 UNKNOWN_SET = _add(204, "UnknownEntitySet", _("There is no entity set '{0}'.{1}"), 400)
 UNKNOWN_REPOSITORY = _add(205, "UnknownRepository", _("There is no repository '{0}'.{1}"), 400)
@@ -128,6 +133,12 @@ URL_TOO_LONG = _add(
     "UrlTooLong",
     _("The URL is longer than {0} bytes. Send what stands behind its question mark as text/plain to POST {1}/$query."),
     414,
+)
+BODY_TOO_SLOW = _add(
+    227, "RequestTimeout", _("The body of the request came too slowly: fewer than {0} bytes a second."), 408
+)
+BATCH_TOO_LARGE = _add(
+    228, "BatchTooLarge", _("The batch has used up its {0}. Send this request in another batch."), 413
 )
 RESOURCE_NOT_FOUND = _add(230, "ResourceNotFound", _("There is nothing at {0}."), 404)
 ENTITY_NOT_FOUND = _add(231, "EntityNotFound", _("There is no {0} with the key {1}."), 404)
@@ -174,7 +185,6 @@ CURRENCY_MISMATCH = _add(2038, "CurrencyMismatch", _("{0} is in {1}; the value g
 UNIT_MISMATCH = _add(2039, "UnitMismatch", _("{0} is in {1}; the value given is in {2}."), 500)
 REFERENCE_NOT_FOUND = _add(2040, "ReferencedEntityNotFound", _("{0} refers to {1}({2}), which does not exist."), 500)
 FIND_FAILED = _add(2041, "FindFailed", _("{0}: {1} entities of {2} match; expected {3}."), 500)
-NO_CURRENT_VALUE = _add(2042, "NoEffectiveUnit", _("{0} has no {1} yet; set it before the value."), 500)
 DOCUMENT_LOCKED = _add(2050, "DocumentLocked", _("{0} is {1} and cannot be changed."), 500)
 STATE_TRANSITION = _add(2051, "StateTransitionNotAllowed", _("{0} cannot go from {1} to {2}."), 500)
 DOCUMENT_VOID = _add(2052, "DocumentVoid", _("{0} is void and cannot be changed."), 500)
@@ -184,6 +194,24 @@ USER_STATUS_EXIT = _add(
     2055, "ExitUserStatusRequired", _("{0} must reach the user status {1} before it leaves the state {2}."), 500
 )
 HIERARCHY_LOOP = _add(2056, "HierarchyLoop", _("{0} cannot be its own ancestor."), 500)
+NO_PRODUCT_GROUP = _add(
+    2057,
+    "NoProductGroup",
+    _("{0} needs a ProductGroup, and there is no active product group to take as the default. Create one first."),
+    500,
+)
+DOCUMENT_TYPE_MISMATCH = _add(
+    2058,
+    "DocumentTypeMismatch",
+    _("The document type {0} is for {1}; a document of {2} needs one whose EntityName is {2}."),
+    500,
+)
+LOGIN_USED = _add(
+    2059,
+    "LoginUsed",
+    _("The login {0} belongs or belonged to another user. A login is never given to a second one; choose another."),
+    500,
+)
 
 # 3000–3999: rules, scripts, webhooks.
 RULE_FAILED = _add(3000, "RuleFailed", _("{0}"), 500)
@@ -191,6 +219,15 @@ RULE_BROKEN = _add(3001, "RuleBroken", _("The rule {0} can no longer be evaluate
 RULE_LOOP = _add(3002, "RuleLoop", _("Rules keep triggering each other: {0}"), 500)
 RULE_INVALID = _add(3003, "RuleInvalid", _("The rule cannot be saved: {0}"), 500)
 INTERPOLATION_FAILED = _add(3004, "InterpolationFailed", _("The template '{0}' cannot be filled in: {1}"), 500)
+RULE_LACKS_AUTHORITY = _add(
+    3005,
+    "RuleLacksAuthority",
+    _(
+        "The rule {0} may not {1} {2}: it decides who may do what, which a rule changes only if an administrator has"
+        " saved the rule last."
+    ),
+    500,
+)
 SCRIPT_EMPTY = _add(3100, "ScriptEmpty", _("The request has no script."), 400)
 SCRIPT_ENCODING = _add(3101, "ScriptEncoding", _("The script is not valid UTF-8."), 400)
 SCRIPT_SYNTAX = _add(3102, "ScriptSyntaxError", _("The script cannot be read: {0} (line {1}, column {2})."), 500)
@@ -198,6 +235,9 @@ SCRIPT_THREW = _add(3103, "ScriptThrew", _("The script failed: {0} (line {1}, co
 SCRIPT_LIMIT = _add(3104, "ScriptLimitExceeded", _("The script exceeded its limit: {0}."), 500)
 SCRIPT_CANCELLED = _add(3105, "ScriptCancelled", _("{0}"), 500)
 SANDBOX_BUSY = _add(3106, "SandboxBusy", _("Every script worker is busy. Try again in {0} seconds."), 503)
+TOO_MANY_SCRIPTS = _add(
+    3107, "TooManyScripts", _("{0} of your scripts run or wait at the moment. Try again in {1} seconds."), 429
+)
 SCRIPT_INACTIVE = _add(3110, "ScriptInactive", _("The script {0} is not active."), 500)
 SCRIPT_LANGUAGE = _add(
     3111, "ScriptLanguageNotSupported", _("The script {0} is written in {1}, which this instance cannot run."), 500
@@ -209,7 +249,6 @@ SCRIPT_INVALID = _add(3115, "ScriptInvalid", _("The script cannot be saved: {0}"
 WEBHOOK_INVALID = _add(3200, "WebhookInvalid", _("The webhook cannot be saved: {0}"), 500)
 EGRESS_REFUSED = _add(3201, "EgressRefused", _("Requests to {0} are not allowed from this instance: {1}"), 500)
 APPLICATION_INVALID = _add(3300, "TrustedApplicationInvalid", _("The trusted application cannot be saved: {0}"), 500)
-IMPORT_FAILED = _add(3400, "ImportFailed", _("The import failed at object {0}: {1}"), 500)
 
 del _, _add
 
@@ -248,7 +287,7 @@ class PlatformError(Exception):
         info: str | None = None,
     ) -> None:
         self.code = code
-        self.parameters = tuple(parameter if isinstance(parameter, str) else str(parameter) for parameter in parameters)
+        self.parameters = tuple(map(written, parameters))
         self.target = target
         self.details = tuple(details)
         self.info = info
@@ -288,7 +327,12 @@ class Unauthorized(PlatformError):
 
 
 class Forbidden(PlatformError):
-    """403: known, and not allowed."""
+    """403: known, and not allowed. A missing scope is told as OAuth has it (RFC 6750, 3.1)."""
+
+    def headers(self) -> Mapping[str, str]:
+        if self.code is not SCOPE_MISSING:
+            return {}
+        return {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{self.parameters[0]}"'}
 
 
 class NotFound(PlatformError):
@@ -304,6 +348,10 @@ class MethodNotAllowed(PlatformError):
 
     def headers(self) -> Mapping[str, str]:
         return {"Allow": ", ".join(self.allowed)}
+
+
+class RequestTimeout(PlatformError):
+    """408: the request did not arrive in time."""
 
 
 class Gone(PlatformError):
@@ -346,12 +394,16 @@ class _Retryable(PlatformError):
 
 
 class TooManyRequests(_Retryable):
-    """429: over the rate limit."""
+    """429: over the rate limit, or another limit of one caller."""
 
     def __init__(
-        self, *parameters: object, retry_after_seconds: int, limit_headers: Mapping[str, str] | None = None
+        self,
+        *parameters: object,
+        retry_after_seconds: int,
+        limit_headers: Mapping[str, str] | None = None,
+        code: ErrorCode = RATE_LIMITED,
     ) -> None:
-        super().__init__(RATE_LIMITED, *parameters, retry_after_seconds=retry_after_seconds)
+        super().__init__(code, *parameters, retry_after_seconds=retry_after_seconds)
         self.limit_headers = dict(limit_headers or {})
 
     def headers(self) -> Mapping[str, str]:
@@ -417,14 +469,14 @@ def render(error: BaseException, *, correlation_id: str, debug: bool) -> Rendere
 
 def _render_details(details: Sequence[Detail]) -> Iterator[dict[str, Any]]:
     for detail in details:
-        rendered: dict[str, Any] = {"code": str(detail.code.number), "message": detail.message}
+        rendered: dict[str, Any] = {"code": detail.code.number, "message": detail.message}
         if detail.target is not None:
             rendered["target"] = detail.target
         yield rendered
 
 
 def _info(error: BaseException, known: PlatformError, *, correlation_id: str, debug: bool) -> str:
-    if known.info is not None:
+    if known.info:
         return known.info
     if debug and known is not error:
         return "".join(traceback.format_exception(error))

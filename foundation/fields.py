@@ -10,6 +10,7 @@ MultilanguageField  text, compact JSON {"EN":"…"}            text, the same
 EnumField           varchar, the member's name               varchar
 StateField          smallint, the member's number            smallint
 JsonTextField       text, compact JSON                       text
+SecretTextField     text, sealed (foundation.vault)          text
 DateTimeField       Django's own ("YYYY-MM-DD HH:MM:SS[.ffffff]", UTC) · timestamptz
 
 Decimals are scaled integers on SQLite because its NUMERIC columns are binary floating point: equality, order and sums
@@ -24,14 +25,17 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from django import forms
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.translation import gettext
 
 from foundation.enums import DOCUMENT_STATE, EnumType
-from foundation.guids import new_guid, parse_guid
+from foundation.guids import is_guid, new_guid, parse_guid
 from foundation.kinds import Kind
+from foundation.phrases import quoted
+from foundation.vault import seal, unseal
 
 if TYPE_CHECKING:
     _TextField = models.TextField[Any, Any]
@@ -73,7 +77,7 @@ class GuidField(models.Field[Any, Any]):
         try:
             return parse_guid(str(value))
         except ValueError as exc:
-            raise ValidationError(gettext("{0} is not a guid.").format(repr(value)), code="invalid") from exc
+            raise ValidationError(gettext("{0} is not a guid.").format(quoted(value)), code="invalid") from exc
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> str | None:
         return None if value is None else str(value)
@@ -147,6 +151,29 @@ class JsonTextField(_TextField):
         return None if value is None else orjson.dumps(value).decode()
 
 
+class SealedJsonField(JsonTextField):
+    """JSON whose writers seal the secrets inside it (foundation.vault); a rotation of keys seals them anew."""
+
+    is_sealed = True
+
+
+class SecretTextField(_TextField):
+    """A text that is encrypted in the database. It can be read, and compared with null; nothing else can be asked."""
+
+    kind = Kind.STRING
+    is_sealed = True
+    description = "Encrypted text"
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> str | None:
+        return None if value is None else unseal(value)
+
+    def get_prep_value(self, value: Any) -> str | None:
+        return None if value is None else seal(value if isinstance(value, str) else str(value))
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        return super().get_lookup(lookup_name) if lookup_name == "isnull" else None
+
+
 class ExactDecimalField(_DecimalField):
     """A decimal that stays exact on SQLite too; see the module's table."""
 
@@ -177,7 +204,7 @@ class ExactDecimalField(_DecimalField):
         try:
             return Decimal(str(value)) if not isinstance(value, Decimal) else value
         except InvalidOperation as exc:
-            raise ValidationError(gettext("{0} is not a number.").format(repr(value)), code="invalid") from exc
+            raise ValidationError(gettext("{0} is not a number.").format(quoted(value)), code="invalid") from exc
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Decimal | None:
         if value is None:
@@ -280,13 +307,17 @@ class ReferenceField(_ForeignKey):
     """A reference to another entity. Deleting a target in use is refused by the dataset and by the database.
 
     `owner=True` marks the reference of a child to its aggregate parent: it is required and follows the parent's end.
-    The index is the entity's (foundation.models): it ends in the key.
+    The index is the entity's (foundation.models): the reference, the key, then the fields that `covers` names.
+    `covers` makes it a covering index: a total by this reference reads those fields from the index alone.
     """
 
     kind = Kind.REFERENCE
 
-    def __init__(self, to: Any, on_delete: Any = None, *, owner: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, to: Any, on_delete: Any = None, *, owner: bool = False, covers: tuple[str, ...] = (), **kwargs: Any
+    ) -> None:
         self.owner = owner
+        self.covers = covers
         kwargs["db_index"] = False
         kwargs.setdefault("related_name", "+")
         if on_delete is None:
@@ -297,6 +328,17 @@ class ReferenceField(_ForeignKey):
         name, path, args, kwargs = super().deconstruct()
         kwargs.pop("db_index", None)
         return name, path, args, kwargs
+
+    def formfield(self, **kwargs: Any) -> Any:
+        return super().formfield(**{"form_class": _ReferenceChoice, **kwargs})
+
+
+class _ReferenceChoice(forms.ModelChoiceField[Any]):
+    """A choice whose value is a guid: any other text that was sent is refused, and the chooser is shown empty."""
+
+    def prepare_value(self, value: Any) -> Any:
+        # "" stays: it is how `has_changed` compares a reference to nothing.
+        return None if isinstance(value, str) and value and not is_guid(value) else super().prepare_value(value)
 
 
 def utc_now() -> datetime.datetime:

@@ -59,4 +59,4 @@ def parse_guid(text: str) -> str:
         return text
     if _ANY.fullmatch(text):
         return text.lower()
-    raise ValueError(f"not a guid: {text!r}")
+    raise ValueError(f"not a guid: '{text}'")

@@ -27,6 +27,8 @@ def _end_indexes_in_key(sender: type[models.Model], **_: object) -> None:
     Sets are read in the order of their keys, a page at a time. By an index of the column alone the database would have
     to fetch all rows with the value, and sort them, to find the first fifty; the larger the set, the more.
 
+    Fields that a reference covers (ReferenceField) follow the key: there they order nothing and cost no index more.
+
     Models of migrations have other bases, and say the same by the indexes that are written down there.
     """
     if not issubclass(sender, Entity):
@@ -36,7 +38,7 @@ def _end_indexes_in_key(sender: type[models.Model], **_: object) -> None:
     for field in meta.local_fields:
         if (field.db_index or isinstance(field, ReferenceField)) and not field.unique:
             field.db_index = False
-            index = models.Index(fields=[field.name, meta.pk.name])
+            index = models.Index(fields=[field.name, meta.pk.name, *getattr(field, "covers", ())])
             index.set_name_with_model(sender)
             meta.indexes.append(index)
     meta.original_attrs["indexes"] = meta.indexes

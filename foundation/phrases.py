@@ -7,12 +7,16 @@ This module knows no framework; whoever answers a person hands in gettext.
 
 from __future__ import annotations
 
+import base64
+import datetime
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import reduce
 
 _PLACEHOLDER = re.compile(r"\{(\d)\}")
+#: Characters of a list, an object or bytes that a message shows.
+MAX_WRITTEN = 300
 
 
 class Phrase(str):
@@ -27,7 +31,7 @@ class Phrase(str):
     arguments: tuple[str, ...]
 
     def __new__(cls, template: str, *arguments: object) -> Phrase:
-        texts = tuple(argument if isinstance(argument, str) else str(argument) for argument in arguments)
+        texts = tuple(map(written, arguments))
         phrase = super().__new__(cls, filled(template, texts))
         phrase.template = template
         phrase.arguments = texts
@@ -39,6 +43,66 @@ class Phrase(str):
     def said(self, translate: Callable[[str], str]) -> str:
         """The phrase as translate (template → template) has it."""
         return filled(translate(self.template), [said(argument, translate) for argument in self.arguments])
+
+
+def written(value: object) -> str:
+    """A value as messages have it: text as it is, anything else as JSON writes it, cut after MAX_WRITTEN characters.
+
+    People who read messages know JSON and not Python: `null`, `true` and `{"a": 1.5}`, never None and True.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping | list | tuple | Set | bytes | bytearray):
+        return json_text(value)
+    return next(_pieces(value))
+
+
+def json_text(value: object) -> str:
+    """A value as JSON, texts in quotes, cut after MAX_WRITTEN characters; decimals keep the digits they came with.
+
+    The work is bounded too: what is not shown is not written.
+    """
+    text = ""
+    for piece in _pieces(value):
+        text += piece
+        if len(text) > MAX_WRITTEN:
+            return f"{text[:MAX_WRITTEN]}…"
+    return text
+
+
+def quoted(value: object) -> str:
+    """A text in single quotes, anything else as JSON: what somebody gave, in the middle of a sentence."""
+    return f"'{value}'" if isinstance(value, str) else written(value)
+
+
+def _pieces(value: object) -> Iterator[str]:
+    match value:
+        case None:
+            yield "null"
+        case bool():
+            yield "true" if value else "false"
+        case str():
+            # A text's beginning is enough, and a lone surrogate stays readable.
+            yield json.dumps(value[: MAX_WRITTEN + 1], ensure_ascii=False)
+        case Mapping():
+            yield "{"
+            for place, (name, member) in enumerate(value.items()):
+                yield ", " if place else ""
+                yield json.dumps(written(name), ensure_ascii=False) + ": "
+                yield from _pieces(member)
+            yield "}"
+        case list() | tuple() | Set():
+            yield "["
+            for place, member in enumerate(value):
+                yield ", " if place else ""
+                yield from _pieces(member)
+            yield "]"
+        case bytes() | bytearray():
+            yield json.dumps(base64.b64encode(value[:MAX_WRITTEN]).decode())
+        case datetime.datetime() | datetime.date() | datetime.time():
+            yield value.isoformat()
+        case _:
+            yield str(value)
 
 
 def said(text: str, translate: Callable[[str], str]) -> str:

@@ -1,7 +1,7 @@
 """Version stamps pushed through Redis, where there is one (ARCHITECTURE: "Several nodes").
 
 Whoever bumps a stamp tells the other processes of all nodes, which then ask the database at the next use instead of
-up to CHECK_SECONDS later. A signal that gets lost costs those seconds and nothing else, so nobody waits for one.
+up to CHECK_SECONDS later. A signal that gets lost costs that time and nothing else, so nobody waits for one.
 """
 
 from __future__ import annotations

@@ -1,29 +1,45 @@
-"""Change signals between processes (ARCHITECTURE: "Several nodes").
+"""Version stamps: they tell a cache in a process that its source data has changed.
 
-A cache that lives in a process keeps the stamp it was built from and asks `current(name)` before use. The answer comes
-from this process's memory, refreshed from the database at most every `CHECK_SECONDS` for all names in one query. Who
-changes the source calls `bump(name)` in the same database transaction; the own process sees it at once after the
-commit, every other one within CHECK_SECONDS, with Redis at once (stamp_signals).
+A cache stores the stamp of its source and compares it with `current(name)` before each use. Code that changes the
+source calls `bump(name)` in the same database transaction. A committed change then takes effect
 
-Values say "the same" or "changed", nothing more. They are moments, not counts: what one transaction bumped and rolled
-back would be counted a second time, and a cache built in between would take the second change for the first.
+- for the next request on every process of the machine: after the commit and before the response, the process changes
+  a word in a file that all processes map (foundation.stamp_board). `current` reads the stamps again when the word
+  differs. Otherwise it runs no query, so the call takes well under a microsecond;
+- for every write on every node whose database transaction begins later: `check` reads the stamps at its start;
+- for reads on other nodes within CHECK_SECONDS, with Redis at once (foundation.stamp_signals). The same holds on the
+  same machine if a process died between commit and announcement, or if the file cannot be written.
+
+A transaction that has bumped a stamp sees its own values; other threads see them after its commit. The transaction's
+caches are stored under these values, which no other transaction has.
+
+Stamps can only be compared for equality. They are timestamps, not counters: after a rollback, a counter would give the
+same value to the next change, and a cache built before the rollback would miss that change.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from foundation.stamp_board import StampBoard
+
 if TYPE_CHECKING:
     from foundation.stamp_signals import StampSignals
 
-CHECK_SECONDS = 2.0
+#: How long a change on another node, or one that was not announced, may go unnoticed by reads.
+CHECK_SECONDS = 0.5
+#: In DATA_DIR.
+BOARD_NAME = "change_signals.bin"
 
 # foundation.models.VersionStamp
 _READ = "SELECT name, value FROM foundation_versionstamp"
@@ -32,43 +48,112 @@ _BUMP = (
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
 
+#: A statement without parameters → its rows.
+Fetch = Callable[[str], list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Stamps as one query read them.
+
+    order        number of the query in this process; a later query's values are at least as new
+    word         word of the board before the query
+    expirations  value of `_expirations` before the query
+    """
+
+    order: int
+    word: int
+    expirations: int
+    values: Mapping[str, int] = field(default_factory=dict)
+
+
+class _Bump:
+    """A bump, and the hook that announces it after its commit."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self) -> None:
+        expire()
+        board().announce(random.getrandbits(64))
+        if (pushed := signals()) is not None:
+            pushed.announce()
+
+
+class _Own(threading.local):
+    """Bumps of this thread in its open database transaction, and the stamps as that transaction sees them."""
+
+    bumps: tuple[_Bump, ...] = ()
+    view: tuple[tuple[_Bump, ...], int, Mapping[str, int]] | None = None
+
+
 _lock = threading.Lock()
 _signals_lock = threading.Lock()
-_values: dict[str, int] = {}
+_order = itertools.count(1)
+_expirations = 0
 _checked_at = float("-inf")
-#: (process, its signals): a process that was forked has none of its parent's threads.
+_known = _Known(0, 0, -1)
+_own = _Own()
+_board: StampBoard | None = None
+#: (process id, signals): a forked process does not inherit its parent's threads.
 _signals: tuple[int, StampSignals | None] | None = None
 
 
 def current(name: str) -> int:
-    """The newest known value of the stamp; 0 for one that was never bumped. At most one query per CHECK_SECONDS."""
+    """The current value of the stamp (see the module for how new it is); 0 if it was never bumped."""
     global _checked_at
-    now = time.monotonic()
-    if now - _checked_at >= CHECK_SECONDS:
-        with _lock:
-            if now - _checked_at >= CHECK_SECONDS:
-                # Set first: if the query fails, the next caller must not stampede on it.
-                _checked_at = now
-                _refresh()
-    return _values.get(name, 0)
+    if _own.bumps and (bumps := _unfinished()):
+        return _own_view(bumps).get(name, 0)
+    known = _known
+    if _board is None or _board.word[0] != known.word or _expirations != known.expirations:
+        known = _read()
+    elif (now := time.monotonic()) - _checked_at >= CHECK_SECONDS:
+        # Set before the query: if it fails, the next callers must not all repeat it.
+        _checked_at = now
+        _board.follow()
+        known = _read()
+    return known.values.get(name, 0)
 
 
 def bump(name: str) -> None:
-    """Say that what `name` stands for has changed. Takes effect with the current database transaction."""
-    # Raw, like the reading: every save of something that access depends on comes through here, every request there.
+    """Mark the source `name` as changed. Takes effect when the current database transaction commits."""
+    # Raw SQL, as in `_read`: saves of access data and requests run these statements often.
     with connection.cursor() as cursor:
         cursor.execute(_BUMP, (name, _unused()))
-    transaction.on_commit(_announce)
+    made = _Bump(name)
+    if connection.in_atomic_block:
+        _own.bumps = (*_unfinished(), made)
+    transaction.on_commit(made)
 
 
-def _announce() -> None:
-    expire()
-    if (pushed := signals()) is not None:
-        pushed.announce()
+def check(fetch: Fetch | None = None) -> None:
+    """Read the stamps now. A write calls this when its transaction begins, so that it sees every earlier commit.
+
+    fetch: runs the query, for callers with a faster way than Django's cursor.
+    """
+    if not (_own.bumps and _unfinished()):
+        _read(fetch)
+
+
+def expire() -> None:
+    """Make the next `current` query the database."""
+    global _expirations
+    with _lock:
+        _expirations += 1
+
+
+def board() -> StampBoard:
+    """The board with the word that this machine's processes share."""
+    global _board
+    if _board is None:
+        _board = StampBoard(settings.DATA_DIR / BOARD_NAME)
+    return _board
 
 
 def signals() -> StampSignals | None:
-    """What pushes stamps between processes, listening from the first call on; None without Redis."""
+    """Announces changes between nodes; the first call starts listening. None without Redis."""
     global _signals
     process = os.getpid()
     if _signals is None or _signals[0] != process:
@@ -81,7 +166,7 @@ def signals() -> StampSignals | None:
 def _listening() -> StampSignals | None:
     if not settings.REDIS_URL:
         return None
-    from foundation.stamp_signals import StampSignals  # Redis' client takes its time to import
+    from foundation.stamp_signals import StampSignals  # the Redis client is slow to import
 
     # Instances may share a Redis; each has its own database.
     channel = f"stamps:{connection.settings_dict.get('HOST')}:{connection.settings_dict['NAME']}"
@@ -89,20 +174,43 @@ def _listening() -> StampSignals | None:
 
 
 def _unused() -> int:
-    """A value that no stamp ever had. Nanoseconds; the last ten bits by chance, for nodes whose clocks tick alike."""
+    """A new value: the time in nanoseconds. The ten random low bits keep the values of two nodes apart."""
     return time.time_ns() & ~1023 | random.getrandbits(10)
 
 
-def expire() -> None:
-    """Forget when the stamps were last read: the next `current` asks the database."""
-    global _checked_at
-    _checked_at = float("-inf")
+def _read(fetch: Fetch | None = None) -> _Known:
+    """Read the stamps for the whole process. A transaction that has bumped uses `_own_view` instead."""
+    global _known, _checked_at
+    # All read before the query, so that the next caller notices a change made during it.
+    order, word, expirations, now = next(_order), board().word[0], _expirations, time.monotonic()
+    signals()  # must listen before the query
+    values: Mapping[str, int] = dict((fetch or _fetch)(_READ))
+    with _lock:
+        if order > _known.order:
+            _known = _Known(order, word, expirations, values)
+            _checked_at = now
+        return _known
 
 
-def _refresh() -> None:
-    signals()  # listens before the query, so that no change falls between the two
+def _fetch(text: str) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(_READ)
-        values = dict(cursor.fetchall())
-    _values.clear()
-    _values.update(values)
+        cursor.execute(text)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def _unfinished() -> tuple[_Bump, ...]:
+    """Bumps of this thread whose transaction is neither committed nor rolled back: Django still holds their hooks."""
+    waiting = {id(hook) for _, hook, *_ in connection.run_on_commit}
+    bumps = tuple(made for made in _own.bumps if id(made) in waiting)
+    if len(bumps) != len(_own.bumps):
+        _own.bumps, _own.view = bumps, None
+    return _own.bumps
+
+
+def _own_view(bumps: tuple[_Bump, ...]) -> Mapping[str, int]:
+    """The stamps as the transaction that made these bumps sees them; cached until the next bump or expiration."""
+    view = _own.view
+    if view is None or view[0] is not bumps or view[1] != _expirations:
+        view = _own.view = (bumps, _expirations, dict(_fetch(_READ)))
+    return view[2]

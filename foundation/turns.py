@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, Protocol
 
@@ -25,9 +25,6 @@ class Reserve(Protocol):
 
     def step_aside(self) -> None:
         """This thread waits for something outside, or lets others go first: its request may take long."""
-
-    def arriving(self) -> AbstractContextManager[None]:
-        """`with` it, this thread waits for the body of its request."""
 
 
 class Turn:
@@ -64,10 +61,6 @@ class Turn:
         self._held.lent = False
         if self.is_mine:
             self._give_back()
-
-    def arriving(self) -> AbstractContextManager[None]:
-        """`with` it, a thread that has not had the turn yet waits for the body of its request."""
-        return nullcontext() if self.reserve is None else self.reserve.arriving()
 
     def lend(self) -> None:
         """Others may have it."""

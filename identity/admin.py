@@ -10,7 +10,8 @@ import datetime
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, cast
 
-import oauth2_provider.admin  # noqa: F401  (registers the toolkit's pages, so that they can be taken back below)
+import django.contrib.auth.admin  # noqa: F401  (these two register pages, which are taken back below)
+import oauth2_provider.admin  # noqa: F401
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group
@@ -48,7 +49,7 @@ from identity.row_policies import grant_names, repository_names
 from identity.scopes import API_SCOPES
 from identity.session_hooks import transactions_open
 from identity.sessions import session_close_by_id
-from identity.usage import usage_by_day, usage_by_hour, usage_chart, usage_now
+from identity.usage import NEARLY_FULL, usage_by_day, usage_by_hour, usage_chart, usage_now, usage_warnings
 
 for model in (TrustedApplication, AccessToken, Grant, IDToken, RefreshToken, Group):
     if admin.site.is_registered(model):
@@ -76,7 +77,7 @@ class SingleRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """A table of one row, which is changed and never removed."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return not self.model._default_manager.exists()
+        return super().has_add_permission(request) and not self.model._default_manager.exists()
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
@@ -119,7 +120,8 @@ class RowPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts = {
             "filter": _(
                 "OData filter, for example: Responsible/Id eq $user.Id. Of the call it may ask $user.Id, $user.Login, "
-                "$user.Name, $user.Email, $user.UserType, $user.IsAdmin, $company.Id, $location.Id and $application."
+                "$user.Name, $user.Email, $user.UserType, $user.IsAdmin, $company.Id, $location.Id, $role.Id and "
+                "$application."
             )
         }
 
@@ -204,13 +206,22 @@ class LicenceAdmin(SingleRowAdmin):
     class Media:
         css: ClassVar = {"all": ("identity/admin.css",)}
 
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """With what threatens the slots."""
+        if request.method == "GET":
+            for text in usage_warnings():
+                messages.warning(request, text)
+        return super().change_view(request, object_id, form_url, extra_context)
+
     @admin.display(description=_("In use"))
     def used_now(self, licence: Licence) -> str:
         """A gauge."""
         taken, slots = usage_now()
         said = gettext("%(taken)s of %(slots)s") % {"taken": taken, "slots": slots}
         gauge = '<span class="usage-now"><meter min="0" max="{}" high="{}" value="{}"></meter> {}</span>'
-        return format_html(gauge, max(slots, 1), max(slots, 1) * 0.9, taken, said)
+        return format_html(gauge, max(slots, 1), max(slots, 1) * NEARLY_FULL, taken, said)
 
     @admin.display(description=_("Most sessions at once, by hour (UTC)"))
     def used_today(self, licence: Licence) -> str:
@@ -267,7 +278,10 @@ class SessionAdmin(ReadOnlyAdmin):
         css: ClassVar = {"all": ("identity/admin.css",)}
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Nobody changes a session here."""
+        """Nobody changes a session here; what threatens the slots is said above who holds them."""
+        if request.method == "GET":
+            for text in usage_warnings():
+                messages.warning(request, text)
         return super().changelist_view(request, {"title": gettext("Sessions"), **(extra_context or {})})
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -310,7 +324,7 @@ class SessionAdmin(ReadOnlyAdmin):
 
 @admin.register(RateLimits)
 class RateLimitsAdmin(SingleRowAdmin):
-    """Limits act on every node within seconds."""
+    """Limits are in force for the next request."""
 
     list_display = ("__str__", "application_per_minute", "user_per_minute", "token_per_minute")
 
@@ -392,7 +406,7 @@ class ReferenceTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.action(description=_("Revoke the chosen tokens"), permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[ReferenceToken]) -> None:
-        """At once, on every node within seconds."""
+        """At once, on other nodes within a second."""
         rows = list(chosen.filter(revoked=None))
         for row in rows:
             reference_token_revoke(row)

@@ -17,7 +17,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from identity.scopes import ALL_SCOPES, LEGACY_SCOPES
+from identity.scopes import ALL_SCOPES, API_SCOPES, LEGACY_SCOPES
 
 if TYPE_CHECKING:
     from identity.models import TrustedApplication
@@ -76,7 +76,9 @@ def secret_matches(application: TrustedApplication, secret: str) -> bool:
 def check_application(application: TrustedApplication) -> None:
     """Every rule at once. Raises ValidationError with the problems by field."""
     problems: Problems = defaultdict(list)
-    for check in (check_system_user, check_login_url, check_urls, check_scope, check_secret):
+    for check in (
+        check_system_user, check_login_url, check_dual_mode, check_urls, check_scope, check_secret, check_max_sessions,
+    ):  # fmt: skip
         check(application, problems)
     if problems:
         raise ValidationError(dict(problems))
@@ -97,6 +99,80 @@ def check_login_url(application: TrustedApplication, problems: Problems) -> None
     """People who sign in must be sent back somewhere."""
     if application.is_interactive and not application.login_urls and application.application_uri not in OWN_PAGES:
         problems["impersonate_login_url"].append(_("An interactive application needs a login URL."))
+
+
+def check_dual_mode(application: TrustedApplication, problems: Problems) -> None:
+    """Without logout URLs the token endpoint refuses the service half of a dual-mode application (spec 01, 1.4)."""
+    if application.system_user_allowed and application.is_interactive and not application.logout_urls:
+        problems["impersonate_logout_url"].append(
+            _(
+                "An application that signs people in and also runs as a service needs a logout URL: without one its "
+                "client id %(uri)s is refused. Add one, or register the service as an application of its own."
+            )
+            % {"uri": f"{application.application_uri}{SERVICE_SUFFIX}"}
+        )
+
+
+def application_warnings(application: TrustedApplication, *, has_secret: bool) -> list[str]:
+    """What of a valid application can never work as it stands, with the cure; a sentence for each.
+
+    Not refused, because it may be half of a change: a secret is written after the application, a user is enabled later.
+    """
+    found: list[str] = []
+    takes_tokens = application.is_interactive or application.system_user_allowed
+    if takes_tokens and not application.is_public and not has_secret:
+        found.append(
+            _(
+                "The application has no secret, so it cannot get a token. Make one on its page in the admin, or write "
+                "the base64 form of its SHA-256 to ApplicationSecretHash."
+            )
+        )
+    if application.login_urls and not application.is_interactive:
+        found.append(
+            _(
+                "The application has login URLs, but may sign nobody in. Allow internal or community users, or remove "
+                "the URLs."
+            )
+        )
+    if not takes_tokens and application.access_tokens == "None":
+        found.append(
+            _(
+                "Nobody can use the application. Let people sign in, let it run as a service, or allow reference "
+                "tokens."
+            )
+        )
+    if application.system_user_allowed and application.system_user is not None and not application.system_user.active:
+        found.append(_("The system user is not active, so the service is refused. Activate it, or choose another."))
+    found += _scope_warnings(application)
+    return found
+
+
+def _scope_warnings(application: TrustedApplication) -> list[str]:
+    from identity.licences import ADVANCED_BPM, licence_terms
+
+    found: list[str] = []
+    scopes = application.scopes
+    if application.system_user_allowed and not set(scopes) & set(API_SCOPES):
+        found.append(_("A service without a scope of the API gets no token. Add read, update or exec to Scope."))
+    if "offline_access" in scopes and (application.is_public or not application.is_interactive):
+        found.append(
+            _(
+                "The scope offline_access gives nothing here: refresh tokens are for confidential applications that "
+                "sign people in. Remove it from Scope."
+            )
+        )
+    if "exec" in scopes and ADVANCED_BPM not in licence_terms().features:
+        found.append(
+            _("The scope exec gives nothing here: no script runs without the feature %(feature)s of the licence.")
+            % {"feature": ADVANCED_BPM}
+        )
+    only_external = application.is_interactive and not application.impersonate_as_internal_user_allowed
+    serves_nobody_else = not application.system_user_allowed and application.access_tokens == "None"
+    if only_external and serves_nobody_else and set(scopes) & set(API_SCOPES):
+        found.append(
+            _("Community users get an id_token only, so scopes of the API give nothing here. Remove them from Scope.")
+        )
+    return found
 
 
 def check_urls(application: TrustedApplication, problems: Problems) -> None:
@@ -149,6 +225,14 @@ def check_secret(application: TrustedApplication, problems: Problems) -> None:
             problems[field].append(_("Not the base64 form of a SHA-256 hash."))
     if application.is_public and application.system_user_allowed:
         problems["client_type"].append(_("A public application cannot keep the secret that a service needs."))
+
+
+def check_max_sessions(application: TrustedApplication, problems: Problems) -> None:
+    """A limit of no sessions at all would be a disabled application that says something else."""
+    if application.max_sessions == 0:
+        problems["max_sessions"].append(
+            _("At least 1; leave it empty for no limit, or disable the application to keep it out.")
+        )
 
 
 def is_secret_hash(text: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from foundation import errors
-from identity.context import CallContext
-from identity.credentials import read_credential
+from identity.context import CallContext, Quota
+from identity.credentials import REFERENCE_PREFIX, read_credential
 from identity.instance import client_address
 from identity.languages import request_language
-from identity.permissions import permissions_for
-from identity.preferences import COMPANY, LOCATION, context_guid, read_prefer
-from identity.rate_limits import check_api_request
+from identity.permissions import assignments_for, permissions_for
+from identity.preferences import COMPANY, LOCATION, ROLE, context_guid, read_prefer
+from identity.rate_limits import check_api_request, count_guess
 from identity.sessions import session_touch
 from identity.token_identity import TokenIdentity, identify
 
@@ -22,18 +22,27 @@ def authenticate(request: HttpRequest) -> CallContext:
     In order: the token (401, 400; 403 for external users), the licensed session (503), the rate limits (429).
     A warm call makes no query, no write and no RSA.
     """
-    identity = identify(read_credential(request.META))
+    identity = identify_caller(request)
     address = client_address(request)
     session_id = session_touch(identity.session, address)
-    check_api_request(identity.application_id, identity.application_limit, identity.caller.id)
+    check_api_request(_quota(identity))
     context = _context(request, identity, session_id, address)
     request.call_context = context  # type: ignore[attr-defined]
     return context
 
 
-def identify_caller(request: HttpRequest) -> TokenIdentity:
-    """The token's identity alone: no session is opened, no limit counted. For profile and userinfo."""
-    return identify(read_credential(request.META))
+def identify_caller(request: HttpRequest, token: str | None = None) -> TokenIdentity:
+    """The token's identity alone, by default of the one in the headers: no session is opened. For profile and userinfo.
+
+    Raises TooManyRequests for an address that tries reference tokens; those that are good are taken all the same.
+    """
+    token = token or read_credential(request.META)
+    try:
+        return identify(token)
+    except errors.Unauthorized:
+        if token.startswith(REFERENCE_PREFIX):
+            count_guess("reference-token", client_address(request))
+        raise
 
 
 def require_scope(context: CallContext, scope: str) -> None:
@@ -47,9 +56,14 @@ def require_scope_of(scopes: frozenset[str], scope: str) -> None:
         raise errors.Forbidden(errors.SCOPE_MISSING, scope)
 
 
+def _quota(identity: TokenIdentity) -> Quota:
+    return Quota(identity.application_id, identity.application_limit, identity.caller.id)
+
+
 def _context(request: HttpRequest, identity: TokenIdentity, session_id: str, address: str) -> CallContext:
     prefer = read_prefer(request)
     caller = identity.caller
+    assigned = assignments_for(caller.id, is_admin=caller.is_admin)
     return CallContext(
         user=caller,
         application=identity.application_uri,
@@ -60,7 +74,9 @@ def _context(request: HttpRequest, identity: TokenIdentity, session_id: str, add
         client_address=address,
         request_id=getattr(request, "request_id", ""),
         traceparent=getattr(request, "traceparent", ""),
-        company_id=context_guid(request, prefer, COMPANY),
-        location_id=context_guid(request, prefer, LOCATION),
+        company_id=assigned.among(assigned.companies, context_guid(request, prefer, COMPANY)),
+        location_id=assigned.among(assigned.locations, context_guid(request, prefer, LOCATION)),
+        role_id=assigned.among(assigned.roles, context_guid(request, prefer, ROLE)),
         prefer=prefer,
+        quota=_quota(identity),
     )

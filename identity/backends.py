@@ -12,7 +12,10 @@ from identity.models import User
 
 
 class RoleBackend(ModelBackend):
-    """Passwords of people; admin-site permissions from the Django groups of their active roles."""
+    """Passwords of people. Django's own permissions are granted to nobody: administrators have all of them.
+
+    What others may do in the admin is what their roles grant on repositories (domain.admin_rights).
+    """
 
     def user_can_authenticate(self, user: Any) -> bool:
         """System users never log in (spec 01, 1.6)."""
@@ -22,4 +25,4 @@ class RoleBackend(ModelBackend):
         return Permission.objects.none()
 
     def _get_group_permissions(self, user_obj: User) -> QuerySet[Permission]:
-        return Permission.objects.filter(group__role__users=user_obj, group__role__is_active=True)
+        return Permission.objects.none()

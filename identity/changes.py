@@ -1,4 +1,4 @@
-"""Says to all processes that something about access has changed; it acts everywhere within seconds (spec 01, 1.5).
+"""Tells all processes that something about access has changed; it is in force for the next request (spec 01, 1.5).
 
 Django's own saves and deletes of the tables below call this by signal: forgetting it once would be a security hole, and
 no business rule hides in it. Whoever writes rows without Django's save (the dataset, bulk updates) calls it directly.
@@ -6,6 +6,7 @@ no business rule hides in it. Whoever writes rows without Django's save (the dat
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import Model
@@ -13,6 +14,7 @@ from django.db.models.signals import post_delete, post_save
 
 from foundation import stamps
 from identity import licences, permissions, rate_limits
+from identity.logins import claim_login
 from identity.models import (
     Licence,
     RateLimits,
@@ -64,8 +66,14 @@ def _written(sender: type[Model], **kwargs: Any) -> None:
         access_changed(sender)
 
 
+def _keep_login(instance: User, update_fields: Collection[str] | None = None, **_: Any) -> None:
+    if update_fields is None or "login" in update_fields:
+        claim_login(instance.login, instance.pk)
+
+
 def connect() -> None:
     """Called once at start-up."""
+    post_save.connect(_keep_login, sender=User, dispatch_uid="identity.changes.login")
     for model in _STAMPS:
         post_save.connect(_written, sender=model, dispatch_uid=f"identity.changes.save.{model.__name__}")
         post_delete.connect(_written, sender=model, dispatch_uid=f"identity.changes.delete.{model.__name__}")

@@ -72,6 +72,15 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class Quota:
+    """Whose rate limits a call counts against (identity.rate_limits)."""
+
+    application_id: str
+    application_limit: int | None
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallContext:
     """One call: who, through what, with which rights, in which language, from where.
 
@@ -80,10 +89,12 @@ class CallContext:
     session_id         guid of the licensed session; None where none is held (admin, commands, workers)
     scopes             granted scopes
     language           lower-case language code for messages and display texts
-    company_id         current enterprise company (guid) or None (spec 08, 8.4)
+    company_id         current enterprise company (guid) or None (spec 08, 8.4); as location_id and role_id one that an
+                       administrator has assigned to the user, never merely what the request names
     client_initiated   False for server-side rules and jobs: CLIENT* events do not fire for them (spec 05, 5.1)
     traceparent        the caller's trace (W3C Trace Context), to be passed on; "" where it has none
     prefer             parsed Prefer tokens in lower case → value ("" where bare)
+    quota              what further requests of the same call count against; None for the platform itself
     """
 
     user: Caller | None
@@ -97,8 +108,10 @@ class CallContext:
     traceparent: str = ""
     company_id: str | None = None
     location_id: str | None = None
+    role_id: str | None = None
     client_initiated: bool = True
     prefer: Mapping[str, str] = field(default_factory=dict)
+    quota: Quota | None = None
 
     def with_(self, **changes: object) -> CallContext:
         """A copy with some fields replaced."""

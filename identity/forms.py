@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib.auth.password_validation import validate_password
+from django.contrib.auth.password_validation import password_validators_help_text_html, validate_password
 from django.core.exceptions import ValidationError
+from django.utils.functional import lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -50,7 +51,11 @@ class NewPasswordForm(forms.Form):
     """A new password, twice."""
 
     new_password = forms.CharField(
-        label=_("New password"), strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+        label=_("New password"),
+        strip=False,
+        max_length=1024,
+        help_text=lazy(password_validators_help_text_html, str)(),
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     repeated = forms.CharField(
         label=_("New password again"), strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
@@ -65,7 +70,7 @@ class NewPasswordForm(forms.Form):
         new = data.get("new_password")
         if new and new != data.get("repeated"):
             self.add_error("repeated", _("The two passwords differ."))
-        elif new:
+        if new:
             try:
                 validate_password(new, self.user)
             except ValidationError as exc:
@@ -73,20 +78,51 @@ class NewPasswordForm(forms.Form):
         return data
 
 
-class PasswordForm(NewPasswordForm):
-    """The old password, and the new one twice."""
+class CurrentPasswordForm(forms.Form):
+    """Asks for the password that the user has."""
 
+    user: User
+    refusal: str
     old_password = forms.CharField(
         label=_("Current password"), strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
     )
-    field_order = ("old_password", "new_password", "repeated")
 
     def clean_old_password(self) -> str:
         """Whoever finds an open browser must not take the account over."""
+        if self.refusal:
+            raise ValidationError(self.refusal, code="limited")
         old: str = self.cleaned_data["old_password"]
         if not self.user.check_password(old):
-            raise ValidationError(_("The current password is wrong."))
+            raise ValidationError(_("The current password is wrong."), code="wrong")
         return old
+
+
+class EmailForm(CurrentPasswordForm):
+    """Another e-mail address of one's own."""
+
+    email = forms.EmailField(
+        label=_("New e-mail address"), max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "email"})
+    )
+    field_order = ("email", "old_password")
+
+    def __init__(self, user: User, *args: Any, refusal: str = "", **kwargs: Any) -> None:
+        """`refusal`: as of PasswordForm."""
+        super().__init__(*args, **kwargs)
+        self.user, self.refusal = user, refusal
+
+
+class PasswordForm(CurrentPasswordForm, NewPasswordForm):
+    """The old password, and the new one twice."""
+
+    ends_access = forms.BooleanField(
+        label=_("Sign applications out everywhere and revoke my personal tokens"), required=False, initial=True
+    )
+    field_order = ("old_password", "new_password", "repeated", "ends_access")
+
+    def __init__(self, user: User, *args: Any, refusal: str = "", **kwargs: Any) -> None:
+        """`refusal` says why the current password is not even looked at."""
+        super().__init__(user, *args, **kwargs)
+        self.refusal = refusal
 
 
 class ReferenceTokenForm(forms.Form):

@@ -17,6 +17,19 @@ def base_url(request: HttpRequest) -> str:
     return configured or f"{request.scheme}://{request.get_host()}"
 
 
+def link_base_url(request: HttpRequest) -> str:
+    """The root of a link that is mailed: as `base_url`, but a port in the Host header must be this instance's.
+
+    The hosts that a request may name are checked with any port. On another port of the host somebody else may listen,
+    who would get the link's secret.
+    """
+    name, colon, port = request.get_host().rpartition(":")
+    has_port = colon and port.isdigit()  # what follows the last colon of a bare IPv6 address ends in a bracket
+    if settings.BASE_URL or not has_port or port == str(settings.PORT):
+        return base_url(request)
+    return f"{request.scheme}://{name}:{settings.PORT}"
+
+
 def issuer(request: HttpRequest) -> str:
     """`iss` of what this instance issues (OIDC Discovery, 3)."""
     return base_url(request) + ID_PATH

@@ -54,7 +54,7 @@ def licence_read() -> LicenceTerms:
 
 
 def licence_terms() -> LicenceTerms:
-    """The terms, at most a few seconds old."""
+    """The terms. No query while the stamp "licence" stays the same."""
     global _cached
     stamp = stamps.current(STAMP)
     known = _cached

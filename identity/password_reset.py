@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import send_mail
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -20,17 +22,20 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from foundation import errors
 from foundation.guids import is_guid
 from identity import rate_limits
 from identity.forms import NewPasswordForm, ResetForm
-from identity.instance import base_url, client_address
+from identity.instance import client_address, link_base_url
 from identity.models import User
+from identity.passwords import password_set
 
 logger = logging.getLogger(__name__)
 _REQUESTS_PER_MINUTE = 5
+#: Key of the cookie session: the token of the link by which this browser came.
+_KEPT_IN_SESSION = "password_reset_link"
 
 
 def mail_is_configured() -> bool:
@@ -47,33 +52,71 @@ def request_page(request: HttpRequest) -> HttpResponse:
     form = ResetForm(request.POST or None)
     if request.method == "GET" or not form.is_valid():
         return render(request, "identity/reset.html", {"form": form})
-    try:
-        rate_limits.count(f"reset:{client_address(request)}", _REQUESTS_PER_MINUTE)
-    except errors.TooManyRequests as limited:
-        form.add_error(None, _("Too many failed attempts. Try again in a minute."))
-        response = render(request, "identity/reset.html", {"form": form}, status=429)
-        response.headers["Retry-After"] = str(limited.retry_after_seconds)
-        return response
-    _enqueue(form.cleaned_data["login"], base_url(request))
+    if limited := _one_more(f"reset:{client_address(request)}", _REQUESTS_PER_MINUTE):
+        return _later(request, "identity/reset.html", form, limited)
+    login = form.cleaned_data["login"]
+    # Nobody fills somebody's mailbox from many addresses; who asks sees no difference.
+    if not _one_more(f"reset-login:{rate_limits.login_key(login)}", _REQUESTS_PER_MINUTE):
+        _enqueue(login, link_base_url(request))
     return render(request, "identity/reset_sent.html")
+
+
+def _one_more(name: str, limit: int) -> errors.TooManyRequests | None:
+    """Count; the refusal where there have been too many in this minute."""
+    try:
+        rate_limits.count(name, limit)
+    except errors.TooManyRequests as limited:
+        return limited
+    return None
+
+
+def _later(request: HttpRequest, template: str, form: Form, limited: errors.TooManyRequests) -> HttpResponse:
+    form.add_error(None, _("Too many failed attempts. Try again in a minute."))
+    response = render(request, template, {"form": form}, status=429)
+    response.headers["Retry-After"] = str(limited.retry_after_seconds)
+    return response
+
+
+@never_cache
+@require_safe
+def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    """Keep the link's token in the session and go on to an address without it, as Django's own view does.
+
+    A page at an address that holds a secret needs `Referrer-Policy: no-referrer`, and then browsers post its form with
+    `Origin: null`, which the CSRF check refuses. This answer keeps the policy, since no form is posted from it.
+    """
+    if _user_by_link(uid, token) is None:
+        return _link_refused(request)
+    request.session[_KEPT_IN_SESSION] = token
+    response = redirect("identity:reset_set", uid)
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
 
 
 @sensitive_post_parameters()
 @never_cache
 @csrf_protect
 @require_http_methods(["GET", "POST"])
-def set_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Set the new password by a link that is still good."""
-    user = _user_of(uid)
-    if user is None or not default_token_generator.check_token(user, token):
-        return render(request, "identity/reset_invalid.html", status=400)
+def set_page(request: HttpRequest, uid: str) -> HttpResponse:
+    """Set the new password, in the browser that came by a link which is still good."""
+    user = _user_by_link(uid, request.session.get(_KEPT_IN_SESSION, ""))
+    if user is None:
+        return _link_refused(request)
     form = NewPasswordForm(user, request.POST or None)
+    if request.method == "POST" and (limited := _one_more(f"reset-set:{user.pk}", _REQUESTS_PER_MINUTE * 2)):
+        return _later(request, "identity/password.html", form, limited)
     if request.method == "POST" and form.is_valid():
-        user.set_password(form.cleaned_data["new_password"])
-        user.save(update_fields=["password"])
+        password_set(user, form.cleaned_data["new_password"], ends_access=True)
+        del request.session[_KEPT_IN_SESSION]
+        messages.success(request, _("Your password is set. Sign in with it."))
         return redirect("identity:login")
-    response = render(request, "identity/password.html", {"form": form})
-    # The address of this page is a secret.
+    return render(request, "identity/password.html", {"form": form})
+
+
+def _link_refused(request: HttpRequest) -> HttpResponse:
+    """The page for a link that is used, expired or not of this instance; which of them it is cannot always be told."""
+    context = {"hours": settings.PASSWORD_RESET_TIMEOUT // 3600, "reset_offered": mail_is_configured()}
+    response = render(request, "identity/reset_invalid.html", context, status=400)
     response.headers["Referrer-Policy"] = "no-referrer"
     return response
 
@@ -96,7 +139,7 @@ def send(login: str, base: str) -> int:
 def link_make(user: User, base: str) -> str:
     """The address, below the instance's `base`, at which whoever has it chooses the user's password, once."""
     uid = urlsafe_base64_encode(user.pk.encode())
-    return base + reverse("identity:reset_set", args=[uid, default_token_generator.make_token(user)])
+    return base + reverse("identity:reset_link", args=[uid, default_token_generator.make_token(user)])
 
 
 def _enqueue(login: str, base: str) -> None:
@@ -118,9 +161,11 @@ def _user(login: str) -> User | None:
     return user if user.active and user.email and user.user_type != "SystemUserNoLogin" else None
 
 
-def _user_of(uid: str) -> User | None:
+def _user_by_link(uid: str, token: str) -> User | None:
+    """Whose password a link sets; None when it is used, expired or none of this instance."""
     try:
         user_id = urlsafe_base64_decode(uid).decode()
     except ValueError:
         return None
-    return User.objects.filter(pk=user_id, active=True).first() if is_guid(user_id) else None
+    user = User.objects.filter(pk=user_id, active=True).first() if is_guid(user_id) else None
+    return user if user is not None and default_token_generator.check_token(user, token) else None

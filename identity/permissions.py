@@ -1,4 +1,4 @@
-"""What callers may do with data (spec 01, 1.7): immutable, cached by user, dropped when the stamp "permissions" moves.
+"""Permissions of callers on data (spec 01, 1.7): immutable, cached by user until the stamp "permissions" changes.
 
 The rights of a user are the union of those of their active roles. A role that grants an operation without a row policy
 grants it on every row; else the rows are those of any of its policies. A policy on a repository also narrows, for the
@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from foundation import stamps
 from identity.context import AllPermissions, Lineage, Operation, Permissions
 from identity.lru import GenerationalCache
-from identity.models import RolePermission, RowPolicy
+from identity.models import RolePermission, RoleUser, RowPolicy, User
 
 STAMP = "permissions"
+#: Repositories that `*` does not grant: access rights, and what runs code or sends data. A role must grant them by
+#: name, or by the name of their namespace.
+_GRANTED_BY_NAME = ("Systems.Security.", "Systems.Bpm.", "Systems.Config.", "Systems.Core.Scripts")
 OPERATIONS: tuple[Operation, ...] = ("read", "create", "update", "delete")
 
 
@@ -29,7 +32,7 @@ class RoleGrants:
     rows: Mapping[tuple[str, Operation], tuple[str, ...]]
 
     def allows(self, repository: str, operation: Operation) -> bool:
-        """Whether the role grants it; the most specific entry that names the repository decides."""
+        """Whether the role grants the operation; the most specific entry for the repository decides."""
         return operation in self.granted.get(self._entry(repository), frozenset())
 
     def _entry(self, repository: str) -> str:
@@ -40,7 +43,7 @@ class RoleGrants:
             namespace = namespace.rpartition(".")[0]
             if f"{namespace}.*" in self.granted:
                 return f"{namespace}.*"
-        return "*"
+        return "" if repository.startswith(_GRANTED_BY_NAME) else "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class RolePermissions:
 
     key: str
     roles: tuple[RoleGrants, ...]
-    # (repository, operation) → filters, or None for "not allowed"; filled as questions come.
+    # (repository, operation) → filters, or None for "not allowed"; filled on demand.
     _answers: dict[tuple[str, Operation], tuple[str, ...] | None] = field(
         default_factory=dict, compare=False, hash=False, repr=False
     )
@@ -57,16 +60,21 @@ class RolePermissions:
         default_factory=dict, compare=False, hash=False, repr=False
     )
 
+    @property
+    def grant_anything(self) -> bool:
+        """Whether any role grants any operation on anything."""
+        return any(operations for role in self.roles for operations in role.granted.values())
+
     def allows(self, repository: str, operation: Operation) -> bool:
         """Whether any role grants it."""
         return self._answer(repository, operation) is not None
 
     def policies(self, repository: str, operation: Operation) -> tuple[str, ...]:
-        """Filters of which one must hold; empty when some role grants the operation without a policy."""
+        """Filters, of which a row must match one; empty if some role grants the operation without a policy."""
         return self._answer(repository, operation) or ()
 
     def alternatives(self, lineage: Lineage) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """One for each granting role; empty when one of these has no policy on any member of the lineage."""
+        """The filters of each granting role by member of the lineage; empty if one of these roles has no filter."""
         found = self._alternatives.get(lineage)
         if found is None:
             found = self._alternatives[lineage] = self._find_alternatives(lineage)
@@ -96,31 +104,77 @@ class RolePermissions:
         return tuple(dict.fromkeys(filters))
 
 
-_by_user: GenerationalCache[str, tuple[int, Permissions]] = GenerationalCache(2048)
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """Guids of the companies, locations and roles that a user may select for a request. None: all of them."""
+
+    companies: frozenset[str] | None = None
+    locations: frozenset[str] | None = None
+    roles: frozenset[str] | None = None
+
+    @staticmethod
+    def among(assigned: frozenset[str] | None, asked: str | None) -> str | None:
+        """The requested guid if it is assigned, else None, as without a request (spec 08, 8.4)."""
+        return asked if assigned is None or asked in assigned else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rights:
+    """The cached rights of a user."""
+
+    permissions: Permissions
+    assignments: Assignments
+
+
+_by_user: GenerationalCache[str, tuple[int, _Rights]] = GenerationalCache(2048)
 _ALL = AllPermissions()
+_ANY = Assignments()
+
+
+def may_enter_admin(user: User) -> bool:
+    """Whether the admin site is open to the user: an active internal one whose roles grant anything (spec 01, 1.7)."""
+    if not user.active or user.user_type != "InternalUser":
+        return False
+    permissions = permissions_for(user.pk, is_admin=user.is_admin)
+    return not isinstance(permissions, RolePermissions) or permissions.grant_anything
 
 
 def permissions_for(user_id: str, *, is_admin: bool) -> Permissions:
-    """The rights of a user; equal objects for equal rights. No query while the stamp "permissions" stands still."""
-    if is_admin:
-        return _ALL
+    """The rights of a user; equal objects for equal rights. No query while the stamp "permissions" is unchanged."""
+    return _ALL if is_admin else _rights(user_id).permissions
+
+
+def assignments_for(user_id: str, *, is_admin: bool) -> Assignments:
+    """The companies, locations and roles of a user, by memberships in active roles; cached as permissions_for."""
+    return _ANY if is_admin else _rights(user_id).assignments
+
+
+def _rights(user_id: str) -> _Rights:
     stamp = stamps.current(STAMP)
     cached = _by_user.get(user_id)
     if cached is None or cached[0] != stamp:
-        cached = (stamp, _load(user_id))
+        cached = (stamp, _Rights(_load(user_id), _load_assignments(user_id)))
         _by_user.put(user_id, cached)
     return cached[1]
+
+
+def _load_assignments(user_id: str) -> Assignments:
+    rows = RoleUser.objects.filter(user_id=user_id, role__is_active=True).values_list(
+        "enterprise_company_id", "company_location_id", "role_id"
+    )
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return Assignments(*(frozenset(str(found) for found in column if found) for column in columns))
 
 
 def _load(user_id: str) -> Permissions:
     granted: dict[str, dict[str, frozenset[Operation]]] = defaultdict(dict)
     rows: dict[str, dict[tuple[str, Operation], tuple[str, ...]]] = defaultdict(dict)
     mine = {"role__role_users__user_id": user_id, "role__is_active": True}
-    for permission in RolePermission.objects.filter(**mine):
+    for permission in RolePermission.objects.filter(**mine).distinct():
         flags = (permission.can_read, permission.can_create, permission.can_update, permission.can_delete)
         operations = frozenset(operation for operation, flag in zip(OPERATIONS, flags, strict=True) if flag)
         granted[str(permission.role_id)][permission.repository] = operations
-    for policy in RowPolicy.objects.filter(is_active=True, **mine).order_by("pk"):
+    for policy in RowPolicy.objects.filter(is_active=True, **mine).order_by("pk").distinct():
         flags = (policy.on_read, policy.on_create, policy.on_update, policy.on_delete)
         for operation, flag in zip(OPERATIONS, flags, strict=True):
             if flag:

@@ -12,6 +12,7 @@ from foundation.guids import parse_guid
 
 COMPANY = "CurrentEnterpriseCompanyId"
 LOCATION = "CurrentEnterpriseCompanyLocationId"
+ROLE = "CurrentRoleId"
 CONTEXT_HEADER = "HTTP_ERPCONTEXTPARAMETERS"
 
 _NONE: Mapping[str, str] = MappingProxyType({})

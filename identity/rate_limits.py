@@ -9,18 +9,28 @@ import time
 import unicodedata
 from collections.abc import Mapping
 
+from django.conf import settings
+
 from foundation import errors, stamps
+from identity.applications import SERVICE_SUFFIX
+from identity.context import Quota
 from identity.counters import counters
 from identity.models import RateLimits
 
 STAMP = "limits"
 WINDOW_SECONDS = 60
+#: A login with too many failures may be tried once in this time; divides WINDOW_SECONDS.
+TURN_SECONDS = 5
+# Limits of one login from all addresses, and of one address for all logins: this many times the basic limit.
+_AS_A_WHOLE = 10
+# Longer than every name; requests must not fill the memory of the counters.
+_NAME_LENGTH = 254
 
 _cached: tuple[int, RateLimits] | None = None
 
 
 def limits() -> RateLimits:
-    """The configured limits, at most a few seconds old; treat the row as a value."""
+    """The configured limits; do not change the row."""
     global _cached
     stamp = stamps.current(STAMP)
     known = _cached
@@ -29,14 +39,26 @@ def limits() -> RateLimits:
     return known[1]
 
 
-def check_api_request(application_id: str, application_limit: int | None, user_id: str) -> None:
-    """Count one API request. Raises TooManyRequests. An unlimited instance counts nothing."""
+def check_api_request(quota: Quota, requests: int = 1) -> None:
+    """Count API requests: one, or parts of a batch. Raises TooManyRequests. An unlimited instance counts nothing."""
     configured = limits()
-    limit = configured.application_per_minute if application_limit is None else application_limit
+    application, user = quota.application_id, quota.user_id
+    limit = configured.application_per_minute if quota.application_limit is None else quota.application_limit
     if limit:
-        count(f"app:{application_id}", limit)
+        count(f"app:{application}", limit, amount=requests)
     if configured.user_per_minute:
-        count(f"user:{application_id}:{user_id}", configured.user_per_minute)
+        count(f"user:{application}:{user}", configured.user_per_minute, amount=requests)
+
+
+def check_session_opening(application_id: str, user_id: str) -> None:
+    """Refuse a caller who has opened too many sessions lately. Raises TooManyRequests."""
+    if limit := limits().sessions_per_minute:
+        count(f"sessions:{application_id}:{user_id}", limit, amount=0)
+
+
+def note_session_opened(application_id: str, user_id: str) -> None:
+    """Count an opened session, also one that replaces another."""
+    _add(f"sessions:{application_id}:{user_id}", 1)
 
 
 def check_token_request(application_uri: str) -> None:
@@ -45,37 +67,90 @@ def check_token_request(application_uri: str) -> None:
         count(f"token:{application_uri}", limit)
 
 
-def check_token_failures(address: str) -> None:
-    """Refuse client authentication from an address that guesses. Raises TooManyRequests."""
+def check_client(client_id: str, address: str) -> None:
+    """Refuse a client that has shown wrong secrets from this address. Raises TooManyRequests.
+
+    Other clients at the address are not limited: a whole company may share one address.
+    """
     if limit := limits().token_failures_per_minute:
-        count(f"token-failures:{address}", limit, amount=0)
+        count(_client_failures(client_id, address), limit, amount=0)
 
 
-def note_token_failure(address: str) -> None:
-    """Count a failed client authentication."""
-    _add(f"token-failures:{address}", 1)
+def note_client_failure(client_id: str, address: str) -> None:
+    """Count a wrong client secret, at any endpoint."""
+    _add(_client_failures(client_id, address), 1)
 
 
-def check_login(login: str, address: str) -> None:
-    """Refuse a login that has failed too often lately, or an address that guesses. Raises TooManyRequests."""
-    configured = limits()
-    if configured.login_failures_per_minute:
-        count(f"login:{_login_key(login)}", configured.login_failures_per_minute, amount=0)
-    if configured.login_address_per_minute:
-        count(f"login-address:{address}", configured.login_address_per_minute, amount=0)
+def count_guess(what: str, address: str) -> None:
+    """Count an unknown code or token. Raises TooManyRequests beyond the limit of failures.
+
+    Called after the lookup, so that a valid one is accepted even from an address with many failures.
+    """
+    if limit := limits().token_failures_per_minute:
+        count(f"guess:{what[:_NAME_LENGTH]}:{address}", limit)
 
 
-def note_login_failure(login: str, address: str) -> None:
-    """Count a failed login, whether or not there is such a user."""
-    _add(f"login:{_login_key(login)}", 1)
-    _add(f"login-address:{address}", 1)
+def check_login(login: str, address: str, browser: str = "") -> None:
+    """Limit a login that fails too often to one try in TURN_SECONDS. Raises TooManyRequests.
+
+    Failures are counted per login and address, and per login and known browser (`browser`, from
+    identity.known_browsers). So failures at another address or in another browser do not slow a user down. Higher
+    limits apply to one login from all addresses, and to one address for all logins; known browsers are exempt.
+    """
+    configured, name = limits(), login_key(login)
+    own = _own_failures(name, address, browser)
+    turns: list[str] = []
+    if _reached(own, configured.login_failures_per_minute):
+        turns.append(own)
+    if not browser:
+        if own not in turns and _reached(f"login-address:{address}", configured.login_address_per_minute):
+            turns.append(own)
+        if _reached(f"login-anywhere:{name}", configured.login_failures_per_minute * _AS_A_WHOLE):
+            turns.append(f"login-anywhere:{name}")
+        if _reached(f"login-address:{address}", configured.login_address_per_minute * _AS_A_WHOLE):
+            turns.append(f"login-address:{address}")
+    for subject in turns:
+        _take_turn(subject)
 
 
-def _login_key(login: str) -> str:
+def note_login_failure(login: str, address: str, browser: str = "") -> None:
+    """Count a failed login, also of an unknown user."""
+    name = login_key(login)
+    own = _own_failures(name, address, browser)
+    for counter in (own, _turn(own), f"login-anywhere:{name}", f"login-address:{address}"):
+        _add(counter, 1)
+
+
+def _client_failures(client_id: str, address: str) -> str:
+    # Both halves of a dual-mode application have one secret.
+    return f"client-failures:{client_id.removesuffix(SERVICE_SUFFIX)[:_NAME_LENGTH]}:{address}"
+
+
+def _own_failures(name: str, address: str, browser: str) -> str:
+    # The login stands last: it may contain any character, so another login never spells this counter.
+    return f"login:{f'browser {browser}' if browser else address} {name}"
+
+
+def _reached(name: str, limit: int) -> bool:
+    return bool(limit) and _add(name, 0) >= limit
+
+
+def _take_turn(subject: str) -> None:
+    """Raises TooManyRequests if another try has used this turn, or has failed in it."""
+    if _add(_turn(subject), 1) > 1:
+        seconds = max(1, TURN_SECONDS - int(time.time()) % TURN_SECONDS)
+        raise errors.TooManyRequests(WINDOW_SECONDS // TURN_SECONDS, seconds, retry_after_seconds=seconds)
+
+
+def _turn(subject: str) -> str:
+    return f"turn:{subject}:{int(time.time()) // TURN_SECONDS}"
+
+
+def login_key(login: str) -> str:
     """One counter for all spellings that may be the same login.
 
     PostgreSQL finds `admin` for `ADMİN` (U+0130), which Python's lower() keeps apart. Logins that differ in accents
-    alone share a counter; that costs them nothing as long as nobody guesses.
+    alone share a counter; this has no effect until logins fail.
     """
     letters = unicodedata.normalize("NFKD", login)
     return "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
@@ -92,7 +167,9 @@ def count(name: str, limit: int, *, amount: int = 1) -> None:
 
 
 def _add(name: str, amount: int) -> int:
-    return counters().add(name, int(time.time()) // WINDOW_SECONDS, amount)
+    # Under the prefix of the cache's keys: what shares a Redis with others counts apart from them.
+    prefix = settings.CACHES["default"].get("KEY_PREFIX", "")
+    return counters().add(prefix + name, int(time.time()) // WINDOW_SECONDS, amount)
 
 
 def _seconds_left() -> int:

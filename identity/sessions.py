@@ -25,7 +25,8 @@ from foundation.fields import utc_now
 from identity import session_hooks
 from identity.licences import LicenceTerms, licence_read
 from identity.lru import GenerationalCache
-from identity.models import Session
+from identity.models import Session, TrustedApplication
+from identity.rate_limits import check_session_opening, note_session_opened
 
 STAMP = "sessions"
 IDLE = datetime.timedelta(minutes=20)
@@ -40,6 +41,8 @@ _ADVISORY_LOCK = 0x5E55_1045
 CLOSED_EXPIRED = gettext_noop("expired")
 CLOSED_SIGNED_OUT = gettext_noop("signed out")
 CLOSED_BY_ADMINISTRATOR = gettext_noop("administrator")
+CLOSED_PASSWORD = gettext_noop("new password")
+CLOSED_FOR_NEWER = gettext_noop("for a newer session")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,8 @@ def _open(key: SessionKey, client_address: str) -> tuple[str, datetime.datetime]
         # Of two requests of one session, the second finds what the first opened.
         if found := _extend(key):
             return found
+        # Under the lock, so that each of several concurrent requests sees the counts of the earlier ones.
+        check_session_opening(key.application_id, key.user_id)
         opened = _take_slot(key, client_address)
     # Raised outside, so that what was swept stays swept.
     if isinstance(opened, errors.PlatformError):
@@ -174,15 +179,37 @@ def _open(key: SessionKey, client_address: str) -> tuple[str, datetime.datetime]
     return opened
 
 
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """An open session, read when a slot is taken."""
+
+    id: str
+    user_id: str
+    application_id: str
+    last_activity: datetime.datetime
+    expires: datetime.datetime
+
+
+def _holders() -> list[_Holder]:
+    rows = Session.objects.filter(closed=None).values_list(
+        "pk", "user_id", "application_id", "last_activity", "expires"
+    )
+    return [_Holder(str(pk), str(user), str(application), last, ends) for pk, user, application, last, ends in rows]
+
+
 def _take_slot(key: SessionKey, client_address: str) -> tuple[str, datetime.datetime] | errors.Unavailable:
     sessions_sweep()
     terms = licence_read()
-    holders = list(Session.objects.filter(closed=None).values_list("user_id", "expires"))
-    open_by_user = Counter(str(user) for user, _ in holders)
+    holders = _holders()
+    replaced = _replaced(key.application_id, holders)
+    open_by_user = Counter(holder.user_id for holder in holders if holder.id not in replaced)
     now = utc_now()
     if not terms.admits(key.user_id, open_by_user):
         seconds = _seconds_until_free(key.user_id, terms, holders, now)
         return errors.Unavailable(errors.NO_LICENCE, seconds, retry_after_seconds=seconds)
+    if replaced:
+        _close(Session.objects.filter(pk__in=replaced), CLOSED_FOR_NEWER)
+        now = utc_now()  # so that the sessions do not overlap in the usage history
     absolute = now + SERVICE_LIFETIME if key.is_service else None
     session = Session.objects.create(
         key=key.key,
@@ -195,19 +222,30 @@ def _take_slot(key: SessionKey, client_address: str) -> tuple[str, datetime.date
         absolute_expires=absolute,
         expires=now + IDLE,
     )
+    note_session_opened(key.application_id, key.user_id)
     return session.pk, now + datetime.timedelta(seconds=WRITE_SECONDS)
 
 
-def _seconds_until_free(
-    user_id: str, terms: LicenceTerms, holders: list[tuple[str, datetime.datetime]], now: datetime.datetime
-) -> int:
+def _replaced(application_id: str, holders: list[_Holder]) -> set[str]:
+    """Ids of the application's longest idle sessions that must close before a new one opens; none below MaxSessions.
+
+    Several, if an administrator has lowered the limit meanwhile.
+    """
+    limit = TrustedApplication.objects.filter(pk=application_id).values_list("max_sessions", flat=True).first()
+    if limit is None:
+        return set()
+    own = sorted((holder.last_activity, holder.id) for holder in holders if holder.application_id == application_id)
+    return {session_id for _last_activity, session_id in own[: max(0, len(own) - limit + 1)]}
+
+
+def _seconds_until_free(user_id: str, terms: LicenceTerms, holders: list[_Holder], now: datetime.datetime) -> int:
     """When the soonest slot that this user may take can free: 1 to MAX_RETRY_SECONDS."""
-    open_by_user = Counter(str(user) for user, _ in holders)
+    open_by_user = Counter(holder.user_id for holder in holders)
     useful = [
-        expires
-        for holder, expires in holders
+        holder.expires
+        for holder in holders
         # The end of a session on a reserved seat gives the slot back to its owner alone.
-        if str(holder) == user_id or terms.beyond_seats(str(holder), open_by_user[str(holder)]) > 0
+        if holder.user_id == user_id or terms.beyond_seats(holder.user_id, open_by_user[holder.user_id]) > 0
     ]
     if not useful:
         return MAX_RETRY_SECONDS

@@ -1,8 +1,8 @@
 """From a token to whom it stands for, kept in the process by the token's digest (spec 01, 1.5).
 
 A first sight costs a signature and a query. After that it is one lookup, until the stamp "tokens" moves: then the state
-of token, application and user is read again, without any RSA. So revoking and disabling act on every node within
-foundation.stamps.CHECK_SECONDS.
+of token, application and user is read again, without any RSA. So revoking and disabling act on the next
+request (foundation.stamps).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
 
-from identity import cors, password_reset, profile, views
+from identity import cors, email_change, password_reset, profile, views
 from identity.oauth import authorize, discovery, logout, token
 
 app_name = "identity"
@@ -21,8 +21,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("id/account/login", views.login_page, name="login"),
     path("id/account/logout", views.logout_page, name="logout"),
     path("id/account/password", views.password_page, name="password"),
+    path("id/account/email", email_change.request_page, name="email"),
+    path("id/account/email/<str:uid>/set", email_change.set_page, name="email_set"),
+    path("id/account/email/<str:uid>/<str:token>", email_change.link_page, name="email_link"),
     path("id/account/reset", password_reset.request_page, name="reset"),
-    path("id/account/reset/<str:uid>/<str:token>", password_reset.set_page, name="reset_set"),
+    path("id/account/reset/<str:uid>/set", password_reset.set_page, name="reset_set"),
+    path("id/account/reset/<str:uid>/<str:token>", password_reset.link_page, name="reset_link"),
     path("profile/", views.profile_page, name="profile"),
     path("profile/me", profile.me, name="me"),
     path("profile/tokens/<str:token_id>/revoke", views.token_revoke, name="token_revoke"),

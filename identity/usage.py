@@ -6,16 +6,21 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import Count, Q
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from identity.licences import licence_read
 from identity.models import Session
-from identity.sessions import open_count
+from identity.sessions import open_count, sessions_list
 
+#: From this share of the slots on, the next caller may be turned away soon.
+NEARLY_FULL = 0.8
+#: An application that holds more than this share of the slots leaves the others too few.
+MOST_SLOTS = 0.5
 HOURS = 24
 DAYS = 30
 _HOUR = datetime.timedelta(hours=1)
@@ -37,6 +42,42 @@ class Usage:
 def usage_now() -> tuple[int, int]:
     """(slots taken, slots)."""
     return open_count(), licence_read().sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An application and how many slots it holds; `max_sessions` None where it has no limit of its own."""
+
+    application_id: str
+    name: str
+    sessions: int
+    max_sessions: int | None
+
+
+def usage_by_application() -> list[Holder]:
+    """Who holds slots now, the application with most of them first."""
+    named = ("application_id", "application__name", "application__application_uri", "application__max_sessions")
+    rows = sessions_list().order_by().values_list(*named).annotate(held=Count("pk")).order_by("-held", "application_id")
+    return [Holder(str(pk), name or uri, held, limit) for pk, name, uri, limit, held in rows]
+
+
+def usage_warnings() -> list[str]:
+    """What an administrator should know about the slots before somebody is turned away; a sentence each."""
+    taken, slots = usage_now()
+    found: list[str] = []
+    if taken >= slots * NEARLY_FULL:
+        found.append(
+            _("%(taken)s of %(slots)s slots are taken; when all are, further callers are answered 503.")
+            % {"taken": taken, "slots": slots}
+        )
+    for holder in usage_by_application()[:1]:
+        if holder.sessions > max(1, slots * MOST_SLOTS):
+            said = ngettext(
+                "%(name)s holds %(held)s of %(slots)s slot.", "%(name)s holds %(held)s of %(slots)s slots.", slots
+            ) % {"name": holder.name, "held": holder.sessions, "slots": slots}
+            cure = _("Its MaxSessions bounds that; a client that takes a new token for each request holds many.")
+            found.append(f"{said} {cure}")
+    return found
 
 
 def usage_by_hour(now: datetime.datetime, hours: int = HOURS) -> list[Usage]:

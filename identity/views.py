@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
@@ -25,12 +26,15 @@ from foundation.languages import active_language
 from identity import rate_limits
 from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
 from identity.instance import client_address
+from identity.known_browsers import browser_known, browser_remember
 from identity.languages import ui_language
 from identity.models import ReferenceToken, User
 from identity.oauth import logout
 from identity.oauth.clients import client_load
+from identity.oauth.fresh_login import fresh_logins_keep, fresh_logins_put
 from identity.oauth.sign_in import sign_in_started
 from identity.password_reset import mail_is_configured
+from identity.passwords import password_set
 from identity.reference_tokens import (
     ReferenceTokenRefused,
     applications_for,
@@ -51,10 +55,11 @@ def login_page(request: HttpRequest) -> HttpResponse:
         form = LoginForm(request.POST or None, initial={"login": request.GET.get("login_hint", "")[:64]})
         status = 200
         if request.method == "POST" and form.is_valid():
+            proofs = fresh_logins_keep(request)
             try:
                 user = _authenticate(request, form.cleaned_data["login"], form.cleaned_data["password"])
             except errors.TooManyRequests as limited:
-                form.add_error(None, _("Too many failed attempts. Try again in a minute."))
+                form.add_error(None, _too_many(limited))
                 response = _login_form(request, form, target, 429)
                 response.headers["Retry-After"] = str(limited.retry_after_seconds)
                 return response
@@ -65,7 +70,10 @@ def login_page(request: HttpRequest) -> HttpResponse:
                 # Changes the session's key (session fixation).
                 login(request, user)
                 sign_in_started(request)
-                return HttpResponseRedirect(target or reverse("identity:profile"))
+                fresh_logins_put(request, proofs)
+                response = HttpResponseRedirect(target or reverse("identity:profile"))
+                browser_remember(response, user.login)
+                return response
             # One text for all causes, so that nobody learns which logins exist.
             form.add_error(None, _("The login or the password is wrong."))
         return _login_form(request, form, target, status)
@@ -89,16 +97,27 @@ def logout_page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def password_page(request: HttpRequest) -> HttpResponse:
-    """Change one's own password; other browsers of the user are signed out by Django's session hash."""
+    """Change one's own password; other browsers are signed out, and applications where the person says so."""
     user = _user(request)
-    form = PasswordForm(user, request.POST or None)
+    address, browser = client_address(request), browser_known(request, user.login)
+    refused: errors.TooManyRequests | None = None
+    if request.method == "POST":
+        try:
+            rate_limits.check_login(user.login, address, browser)
+        except errors.TooManyRequests as limited:
+            refused = limited
+    form = PasswordForm(user, request.POST or None, refusal=_too_many(refused) if refused else "")
     if request.method == "POST" and form.is_valid():
-        user.set_password(form.cleaned_data["new_password"])
-        user.save(update_fields=["password"])
+        password_set(user, form.cleaned_data["new_password"], ends_access=form.cleaned_data["ends_access"])
         update_session_auth_hash(request, user)
         messages.success(request, _("Your password has been changed."))
         return redirect("identity:profile")
-    return render(request, "identity/password.html", {"form": form})
+    if form.is_bound and form.has_error("old_password", "wrong"):
+        rate_limits.note_login_failure(user.login, address, browser)
+    response = render(request, "identity/password.html", {"form": form}, status=429 if refused else 200)
+    if refused:
+        response.headers["Retry-After"] = str(refused.retry_after_seconds)
+    return response
 
 
 @never_cache
@@ -155,13 +174,23 @@ def safe_next(request: HttpRequest) -> str:
 
 def _authenticate(request: HttpRequest, login_name: str, password: str) -> User | None:
     """The user, or None; as slowly for an unknown login as for a wrong password: Django hashes in both cases."""
-    address = client_address(request)
-    rate_limits.check_login(login_name, address)
+    address, browser = client_address(request), browser_known(request, login_name)
+    rate_limits.check_login(login_name, address, browser)
     user = authenticate(request, username=login_name, password=password)
     if not isinstance(user, User):
-        rate_limits.note_login_failure(login_name, address)
+        rate_limits.note_login_failure(login_name, address, browser)
         return None
     return user
+
+
+def _too_many(limited: errors.TooManyRequests) -> str:
+    """Says when the next try is taken."""
+    seconds = limited.retry_after_seconds or 1
+    return ngettext(
+        "Too many failed attempts. Try again in %(seconds)s second.",
+        "Too many failed attempts. Try again in %(seconds)s seconds.",
+        seconds,
+    ) % {"seconds": seconds}
 
 
 def _login_form(request: HttpRequest, form: LoginForm, target: str, status: int) -> HttpResponse:

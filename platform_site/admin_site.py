@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.http import HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.text import slugify
@@ -34,8 +36,17 @@ _BY_APP = {
     "webhooks": gettext_noop("Automation"),
     "django_q": gettext_noop("Exchange and monitoring"),
 }
-#: Roles stand for Django's groups, and Django Q's successes are of no use to anybody.
-_HIDDEN = frozenset({"Group", "Success"})
+
+
+class Choices(AutocompleteJsonView):
+    """What a chooser offers."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        from domain.admin_rights import with_visible_references
+
+        context["object_list"] = with_visible_references(self.request, list(context["object_list"]), ())
+        return context
 
 
 class PlatformAdminSite(admin.AdminSite):
@@ -50,6 +61,10 @@ class PlatformAdminSite(admin.AdminSite):
 
         shown = overview.cards(request) if getattr(request.user, "is_admin", False) else []
         return super().index(request, {"cards": shown, **(extra_context or {})})
+
+    def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
+        """The entries of choosers; in their texts, too, references to hidden rows are null."""
+        return Choices.as_view(admin_site=self)(request)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """Sections with the heads of aggregates, by name; what belongs to something is found on its owner's page."""
@@ -89,7 +104,7 @@ class PlatformAdminSite(admin.AdminSite):
         try:
             repository = repositories.for_model(model)
         except LookupError:
-            return None if model.__name__ in _HIDDEN else _BY_APP.get(app_label, OTHER)
+            return _BY_APP.get(app_label, OTHER)
         if repository.owner is not None:
             return None
         for title, namespaces in SECTIONS:

@@ -18,14 +18,13 @@ from typing import Any
 
 import yaml
 from django.core.exceptions import ValidationError
-from django.db import transaction
 
+from domain.dataset.beginning import write_transaction
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.model.attributes import Attribute, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import stamps
 from foundation.kinds import Kind
 from identity.context import system_context
 from identity.models import Role, RowPolicy, User
@@ -319,13 +318,11 @@ def apply(differences: list[Difference]) -> list[str]:
     Raises ConfigurationError, and PlatformError for what the model or a validation refuses.
     """
     notes: list[str] = []
-    with transaction.atomic():
+    with write_transaction():
         for section in SECTIONS:
             wanted = [difference for difference in differences if difference.section == section.name]
             if not wanted:
                 continue
-            # What an earlier section wrote is checked against by this one, and must not come from a cache.
-            stamps.expire()
             dataset = Dataset(system_context())
             for difference in wanted:
                 _apply(dataset, section, difference, notes)

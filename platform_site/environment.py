@@ -34,6 +34,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Redis or Valkey for cache, limits, change signals and the task broker; empty: files in DATA_DIR.",
     ),
     Setting(
+        "ENCRYPTION_KEYS",
+        "list",
+        [],
+        "Keys that encrypt the secrets in the database, newest first, each 32 bytes in base64url; "
+        "empty: `DATA_DIR/encryption_keys`, made on first start.",
+    ),
+    Setting(
         "BASE_URL", "url", "", "Public root of the instance, without a trailing slash; empty: taken from each request."
     ),
     Setting("HOST", "text", "127.0.0.1", "Address that the web server listens on."),
@@ -52,7 +59,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("WORKER_PROCESSES", "number", 2, "django-q2 worker processes."),
     Setting("SANDBOX_WORKERS", "number", 2, "Warm script workers of each web or worker process."),
     Setting(
-        "EGRESS_ALLOW", "list", [], "Hosts or networks (CIDR) that webhooks and scripts may reach although private."
+        "EGRESS_ALLOW",
+        "list",
+        [],
+        "Hosts (`erp.local`, `*.erp.local`) or networks (CIDR) that webhooks and scripts may reach although private. "
+        "Of its hosts, a placeholder in a webhook's URL may choose one.",
     ),
     Setting("REFUSE_RENAMED_SETS", "switch", False, "Answer 400 to former names of entity sets, instead of a warning."),
     Setting(
@@ -68,6 +79,18 @@ SETTINGS: tuple[Setting, ...] = (
         "OpenTelemetry collector that spans are sent to, by OTLP over HTTP; needs its Python packages. Empty: none.",
     ),
     Setting("QUERY_SECONDS", "decimal", 30.0, "Time that the database may take for one query of a caller."),
+    Setting(
+        "SCRIPTS_PER_CALLER",
+        "number",
+        32,
+        "Scripts of one user that may run or wait in each process, those of rules included; the next one gets 429.",
+    ),
+    Setting(
+        "SCRIPTS_WAITING",
+        "number",
+        64,
+        "Scripts that may wait for a worker in each process; each holds one of its 128 threads.",
+    ),
     Setting("SCRIPT_WALL_SECONDS", "decimal", 5.0, "Time that a script may take, the database's included."),
     Setting("SCRIPT_MEMORY_BYTES", "number", 200_000_000, "Memory of a script."),
     Setting("SCRIPT_HOST_CALLS", "number", 100_000, "Calls that a script may make to the platform."),
@@ -104,11 +127,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "WEBHOOK_LOST_CLAIMS_MAX", "number", 5, "Workers that may die over one delivery before it counts as failed."
     ),
-    Setting("WEBHOOK_CONCURRENCY", "number", 32, "Attempts at once in one worker process."),
+    Setting("WEBHOOK_CONCURRENCY", "number", 64, "Attempts at once in one worker process."),
     Setting(
-        "WEBHOOK_DESTINATION_CONCURRENCY", "number", 16, "Attempts at once to one destination, all workers together."
+        "WEBHOOK_DESTINATION_CONCURRENCY",
+        "number",
+        32,
+        "Attempts at once to one destination, all workers together; a template has half of what others leave free.",
     ),
-    Setting("WEBHOOK_BREAKER_FAILURES", "number", 5, "Failures of a destination in a row that open its circuit."),
+    Setting("WEBHOOK_BREAKER_FAILURES", "number", 5, "Failures in a row of a template at a host that open its circuit."),
     Setting(
         "WEBHOOK_BREAKER_OPEN_SECONDS",
         "numbers",

@@ -2,11 +2,15 @@
 
 A logger of any app writes `logger.info("session closed", extra={"session": id})`: what is in `extra` becomes fields of
 the JSON object and `name=value` pairs of the text line. Secrets, tokens and bodies do not belong there (spec 09, 9.3).
+
+Both formats mask what addresses hold of secrets, whichever logger names an address, and write control characters as
+escapes: what a caller sends neither ends a line nor moves the cursor of a terminal.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +26,17 @@ _request_id: ContextVar[str] = ContextVar("request_id", default="")
 _STANDARD_FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _MASKED = "[not logged]"
 _SECRET_WORDS = ("secret", "password", "token", "authorization", "cookie", "api_key")
+#: Links by which somebody chooses a password or proves an e-mail address: whoever reads the end of one can follow it.
+_LINKS = re.compile(r"(/account/(?:reset|email)/[^/?\s]+/)(?!set(?![\w-]))[^/?\s\"'\\]+")
+#: A parameter of a query string that is, or leads to, a secret.
+_PARAMETERS = re.compile(
+    r"([?&;][\w.$-]*(?:token|secret|password|credential|authorization|assertion|api[_-]?key)[\w.-]*="
+    r"|[?&;](?:code|state|nonce|code_verifier|sid|session_state)=)[^&\s\"'#]+",
+    re.IGNORECASE,
+)
+#: C0 but for tabs and ends of lines, DEL, C1, and what else ends lines or turns the direction of a text.
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_IN_A_LINE, _IN_LINES = re.compile(f"[\\t\\n{_CONTROLS}]"), re.compile(f"[{_CONTROLS}]")
 
 
 @contextmanager
@@ -39,13 +54,26 @@ def current_request_id() -> str:
     return _request_id.get()
 
 
+def loggable(text: str) -> str:
+    """The text as it may stand in a line of the log: addresses without secrets, control characters as escapes."""
+    return _without_secrets(_escaped(text))
+
+
+def _without_secrets(text: str) -> str:
+    return _PARAMETERS.sub(rf"\1{_MASKED}", _LINKS.sub(rf"\1{_MASKED}", text))
+
+
+def _escaped(text: str, controls: re.Pattern[str] = _IN_A_LINE) -> str:
+    return controls.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def extra_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
     """What the caller gave in `extra`; a value under a name that smells of a secret is masked: slips happen."""
     for name, value in record.__dict__.items():
         if name in _STANDARD_FIELDS or name.startswith("_") or name in {"request", "request_id", "server_time"}:
             continue
         masked = any(word in name.lower() for word in _SECRET_WORDS) and value not in (None, "")
-        yield name, _MASKED if masked else value
+        yield name, _MASKED if masked else _escaped(value) if isinstance(value, str) else value
 
 
 class RequestIdFilter(logging.Filter):
@@ -65,16 +93,16 @@ class JsonFormatter(logging.Formatter):
             "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _escaped(record.getMessage()),
         }
         if request_id := getattr(record, "request_id", ""):
             fields["request_id"] = request_id
         fields.update(extra_fields(record))
         if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+            fields["exception"] = _escaped(self.formatException(record.exc_info), _IN_LINES)
         if record.stack_info:
             fields["stack"] = self.formatStack(record.stack_info)
-        return orjson.dumps(fields, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return _without_secrets(orjson.dumps(fields, default=str, option=orjson.OPT_NON_STR_KEYS).decode())
 
 
 class TextFormatter(logging.Formatter):
@@ -82,13 +110,13 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-        line = f"{clock} {record.levelname:<7} {record.name}: {record.getMessage()}"
+        line = f"{clock} {record.levelname:<7} {record.name}: {_escaped(record.getMessage())}"
         # An empty field says nothing to a reader; a machine may want to know that it was empty.
-        pairs = [f"{name}={value}" for name, value in extra_fields(record) if value not in (None, "")]
+        pairs = [f"{name}={_escaped(str(value))}" for name, value in extra_fields(record) if value not in (None, "")]
         if request_id := getattr(record, "request_id", ""):
-            pairs.append(f"request={request_id[:8]}")
+            pairs.append(f"request={request_id}")
         if pairs:
             line = f"{line} ({' '.join(pairs)})"
         if record.exc_info:
-            line = f"{line}\n{self.formatException(record.exc_info)}"
-        return line
+            line = f"{line}\n{_escaped(self.formatException(record.exc_info), _IN_LINES)}"
+        return _without_secrets(line)

@@ -41,6 +41,8 @@ Ask = Callable[[], Iterable[Metric]]
 #: First part of the path → site; what is none of these counts as "other", so that scanners add no series.
 _SITES = frozenset({"api", "id", "admin", "profile", "sys", "static"})
 _SILENT_SECONDS = 7 * 86_400
+#: Room for some 2,000 series; the library lets a file grow beyond.
+_FILE_BYTES = 1 << 18
 _PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 _requests = Counter("platform_requests", "Requests answered.", ("site", "method", "status"))
@@ -58,6 +60,23 @@ _asked: dict[str, Ask] = {}
 def register(name: str, ask: Ask) -> None:
     """Add or replace a function that is asked for metrics at each scrape. One that raises costs only its own."""
     _asked[name] = ask
+
+
+def files_allocate() -> None:
+    """Allocate the files of this process's counters, where the system can.
+
+    The library makes files with holes: a counter that is first written on a full disk would end the process (SIGBUS).
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return  # macOS
+    for kind in ("counter", "histogram"):
+        descriptor = os.open(settings.METRICS_DIR / f"{kind}_{os.getpid()}.db", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, max(_FILE_BYTES, os.fstat(descriptor).st_size))
+        except OSError as error:
+            logger.warning("The files of metrics could not be allocated: %s", error)
+        finally:
+            os.close(descriptor)
 
 
 def request_counted(request: HttpRequest, response: HttpResponseBase, *, seconds: float) -> None:
@@ -159,7 +178,7 @@ def _webhooks() -> Iterator[Metric]:
         states.add_metric([state.lower()], count)
     yield states
     yield gauge("platform_webhook_lag_seconds", "Wait of the oldest delivery that is due.", found.lag_seconds)
-    yield gauge("platform_webhook_open_circuits", "Destinations that are left alone for now.", len(found.open_circuits))
+    yield gauge("platform_webhook_open_circuits", "Templates left alone for now, by host.", len(found.open_circuits))
     yield gauge("platform_webhook_suspended_templates", "Templates held after failures.", found.suspended_templates)
     workers = workers_alive()
     yield gauge("platform_workers", "Worker processes that were heard of lately.", len(workers))

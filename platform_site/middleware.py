@@ -35,7 +35,7 @@ from django.utils import translation
 
 from foundation import errors, spans
 from foundation.phrases import Phrase
-from platform_site.logging import request_logged_as
+from platform_site.logging import loggable, request_logged_as
 from platform_site.metrics import request_counted
 
 logger = logging.getLogger("platform.request")
@@ -168,7 +168,7 @@ def _tell(span: spans.OpenSpan, request: HttpRequest, response: HttpResponseBase
         {
             "http.request.method": request.method or "",
             "http.route": route,
-            "url.path": request.path,
+            "url.path": loggable(request.path),
             "http.response.status_code": response.status_code,
             "platform.request_id": request.request_id,  # type: ignore[attr-defined]
             "platform.client": caller.application if caller else "",

@@ -27,7 +27,7 @@ from django_q.models import Failure
 
 from domain.entities.systems_monitoring import InformationMessage
 from foundation.fields import utc_now
-from identity.usage import Usage, usage_by_hour, usage_now
+from identity.usage import NEARLY_FULL, Usage, usage_by_hour, usage_now, usage_warnings
 from platform_site import health
 from platform_site.discovery import WORKING, described_sites
 from rules.selectors import broken_rules, failing_rules
@@ -43,8 +43,6 @@ _WORDS = {GOOD: _("In order"), WARNING: _("Needs attention"), BAD: _("In trouble
 _SHOWN_LINES = 5
 _SHOWN_CHARACTERS = 120
 _RECENT = datetime.timedelta(hours=24)
-#: Above this share of the licence's sessions the next caller may be turned away soon.
-_NEARLY_FULL = 0.9
 # The sparkline in its own units.
 _SPARK_STEP, _SPARK_HEIGHT, _SPARK_MARGIN = 10, 40, 3
 
@@ -150,14 +148,16 @@ def _licence(request: HttpRequest) -> Card:
     hours = usage_by_hour(utc_now())
     most = max(hour.most for hour in hours)
     said = gettext("At most %(most)s at once in 24 hours") % {"most": _number(most)}
+    sessions = _listed("identity_session")
+    warnings = [Line(text, state=WARNING, url=sessions) for text in usage_warnings()]
     return Card(
         "licence",
         gettext("Sessions"),
-        _listed("identity_session"),
-        BAD if taken >= slots else WARNING if taken >= slots * _NEARLY_FULL else GOOD,
+        sessions,
+        BAD if taken >= slots else WARNING if warnings else GOOD,
         gettext("%(taken)s of %(slots)s") % {"taken": _number(taken), "slots": _number(slots)},
         gettext("licensed sessions"),
-        (Line(said, url=reverse("admin:identity_licence_change", args=[1])),),
+        (*warnings, Line(said, url=reverse("admin:identity_licence_change", args=[1]))),
         _gauge(taken, slots) + sparkline(hours, slots),
     )
 
@@ -165,7 +165,7 @@ def _licence(request: HttpRequest) -> Card:
 def _gauge(taken: int, slots: int) -> SafeString:
     top = max(slots, 1)
     gauge = '<meter min="0" max="{}" high="{}" value="{}" aria-label="{}"></meter>'
-    return format_html(gauge, top, int(top * _NEARLY_FULL), taken, gettext("licensed sessions"))
+    return format_html(gauge, top, int(top * NEARLY_FULL), taken, gettext("licensed sessions"))
 
 
 def sparkline(hours: Sequence[Usage], slots: int) -> SafeString:

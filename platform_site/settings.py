@@ -14,6 +14,7 @@ import django_stubs_ext
 from django.core.exceptions import ImproperlyConfigured
 
 from foundation import spans
+from foundation.vault import key_is_valid
 from platform_site.environment import BASE_DIR, SETTINGS, Environment
 
 # Lets Django's generic classes (Field, ModelAdmin, QuerySet …) be subscripted at run time, as the type checker wants.
@@ -28,6 +29,7 @@ if not DATA_DIR.is_absolute():
     DATA_DIR = BASE_DIR / DATA_DIR
 DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 BASE_URL: str = env("BASE_URL")
+PORT: int = env("PORT")
 # Read when prometheus_client is first imported, by whichever app that is: processes of a node count into files there.
 # Each machine has a directory: on a DATA_DIR that machines share, processes of two would have the same id, and file.
 METRICS_DIR = DATA_DIR / "metrics" / platform.node()
@@ -49,6 +51,11 @@ def _generated_secret(name: str) -> str:
 
 
 SECRET_KEY = os.environ.get("SECRET_KEY") or _generated_secret("secret_key")
+
+# Secrets that must be read again are encrypted with these (foundation.vault).
+ENCRYPTION_KEYS: list[str] = env("ENCRYPTION_KEYS")
+if not all(key_is_valid(key) for key in ENCRYPTION_KEYS):
+    raise ImproperlyConfigured("ENCRYPTION_KEYS must be keys of 32 bytes in base64url, separated by commas.")
 
 ALLOWED_HOSTS: list[str] = env("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
 if BASE_URL and (_host := urlsplit(BASE_URL).hostname):
@@ -185,6 +192,16 @@ Q_CLUSTER: dict[str, Any] = {
 
 AUTH_USER_MODEL = "identity.User"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+_VALIDATION = "django.contrib.auth.password_validation"
+AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
+    {
+        "NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ("login", "email", "person_name")},
+    },
+    {"NAME": f"{_VALIDATION}.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
+    {"NAME": f"{_VALIDATION}.NumericPasswordValidator"},
+]
 AUTHENTICATION_BACKENDS = ["identity.backends.RoleBackend"]
 LOGIN_URL = "/id/account/login"
 # A login is unique in any case: an index on LOWER(login), which the check of unique fields cannot see.
@@ -247,6 +264,7 @@ STORAGES: dict[str, dict[str, Any]] = {
 # --- security -----------------------------------------------------------------------------------------------------
 
 SECURE: bool = env("SECURE") if env("SECURE") is not None else BASE_URL.startswith("https://")
+SESSION_ENGINE = "identity.browser_sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
@@ -263,6 +281,8 @@ X_FRAME_OPTIONS = "DENY"
 EGRESS_ALLOW: list[str] = env("EGRESS_ALLOW") + (["127.0.0.0/8", "::1/128"] if DEMO else [])
 SANDBOX_WORKERS: int = env("SANDBOX_WORKERS")
 QUERY_SECONDS: float = env("QUERY_SECONDS")
+SCRIPTS_PER_CALLER: int = env("SCRIPTS_PER_CALLER")
+SCRIPTS_WAITING: int = env("SCRIPTS_WAITING")
 SCRIPT_WALL_SECONDS: float = env("SCRIPT_WALL_SECONDS")
 SCRIPT_MEMORY_BYTES: int = env("SCRIPT_MEMORY_BYTES")
 SCRIPT_HOST_CALLS: int = env("SCRIPT_HOST_CALLS")
@@ -287,7 +307,8 @@ PAGE_SIZE_MAX = 1000
 REFUSE_RENAMED_SETS: bool = env("REFUSE_RENAMED_SETS")
 # How long a delta link stays good; the change feed is kept at least as long.
 DELTA_RETENTION_DAYS = 30
-DATA_UPLOAD_MAX_MEMORY_SIZE = None  # bodies are bounded by the API itself, which answers in its own shape
+# Of every body but the Domain API's. A script of SCRIPT_SOURCE_BYTES in a form of the admin site has up to thrice that.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * SCRIPT_SOURCE_BYTES + 1024 * 1024
 
 # --- log ----------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
+from domain.dataset.authority import Acting
 from domain.dataset.names import EventValues, Name, UnknownName
 from domain.dataset.record import Record
 from domain.entities.systems_bpm import RULE_EXECUTION_PRIORITY
@@ -48,9 +49,8 @@ class BoundCondition:
 class CompiledRule:
     """One rule on one of its events.
 
-    steps           repository → what the chain of rules acting on it says of this one (spec 05, 5.3). A rule on a base
-                    repository (documents, parties) watches its heirs too: these are all of them
-    frontend_only   runs in datasets of the frontend model only
+    steps           repository → what the chain of rules acting on it says of this one (spec 05, 5.3), with the rule's
+                    author. A rule on a base repository (documents, parties) watches its heirs too: these are all
     broken          why it can no longer be evaluated; "" when it can
     """
 
@@ -58,8 +58,7 @@ class CompiledRule:
     event: str
     parameter: str
     priority: int
-    steps: Mapping[str, str]
-    frontend_only: bool
+    steps: Mapping[str, Acting]
     conditions: tuple[BoundCondition, ...] = ()
     actions: tuple[BoundAction, ...] = ()
     broken: str = ""
@@ -97,9 +96,10 @@ def _compile_event(rule: RuleSpec, event_spec: EventSpec, scope: RuleScope) -> C
         scope.event.name,
         scope.parameter,
         RULE_EXECUTION_PRIORITY.members.get(event_spec.priority, RULE_EXECUTION_PRIORITY.members["Normal"]),
-        {repository.name: f"{rule.code} ({where} {repository.set_name})" for repository in watched},
-        # Either may narrow the other; an event that only frontend datasets raise needs no such word.
-        rule.layer == "FrontEnd" or event_spec.layer == "FrontEnd",
+        {
+            repository.name: Acting(f"{rule.code} ({where} {repository.set_name})", rule.author)
+            for repository in watched
+        },
         tuple(conditions),
         tuple(actions),
         broken,

@@ -67,7 +67,7 @@ def _parse_text(operand: Operand, text: str) -> str:
 def _parse_int(operand: Operand, text: str) -> Decimal:
     number = _parse_decimal(operand, text)
     if number != number.to_integral_value():
-        raise ValueError(f"{text!r} is not a whole number")
+        raise ValueError(f"'{text}' is not a whole number")
     return number
 
 
@@ -75,16 +75,16 @@ def _parse_decimal(operand: Operand, text: str) -> Decimal:
     try:
         number = Decimal(text.strip())
     except InvalidOperation as exc:
-        raise ValueError(f"{text!r} is not a number") from exc
+        raise ValueError(f"'{text}' is not a number") from exc
     if not number.is_finite():
-        raise ValueError(f"{text!r} is not a number")
+        raise ValueError(f"'{text}' is not a number")
     return number
 
 
 def _parse_bool(operand: Operand, text: str) -> bool:
     lowered = text.strip().lower()
     if lowered not in ("true", "false", "1", "0"):
-        raise ValueError(f"{text!r} is neither true nor false")
+        raise ValueError(f"'{text}' is neither true nor false")
     return lowered in ("true", "1")
 
 
@@ -266,28 +266,18 @@ class LessThanOrEqual(_Ordered):
 
 @comparisons.register
 class Like(Comparison):
-    """The whole text matches, in any language and any case; `*` stands for any characters, none included."""
+    """The whole text matches the pattern, in any language and any case (domain.wildcards)."""
 
     name = "Like"
     kinds = TEXTS | {Kind.ENUM}
 
     def parse(self, operand: Operand, text: str) -> Any:
         """The pattern."""
-        return like_pattern(text)
+        return wildcards.Pattern(text)
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
         """Whether some text matches."""
-        return not is_null(actual) and any(matches(expected, text) for text in _texts(actual))
-
-
-def like_pattern(text: str) -> tuple[str, ...]:
-    """What stands between the `*`, in no case; one part for a pattern without any."""
-    return tuple(part.casefold() for part in text.split("*"))
-
-
-def matches(pattern: tuple[str, ...], text: str) -> bool:
-    """Whether the whole text matches, in no case."""
-    return wildcards.matches(pattern, text.casefold())
+        return not is_null(actual) and any(expected.matches(text) for text in _texts(actual))
 
 
 @comparisons.register

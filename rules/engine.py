@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
@@ -29,27 +30,26 @@ from foundation import errors
 from rules import scripting, statistics, tracing
 from rules.compiling import CompiledRule
 from rules.firing import Firing
-from rules.index import rule_index
+from rules.index import Triggers, rule_index
 
 logger = logging.getLogger("platform.rules")
 
 #: Rules acting inside one another (in frontend datasets one rule's change raises another's event at once).
 MAX_DEPTH = 16
 
+_NOTHING: Triggers = {}
+
 
 class RuleEngine:
     """The one subscriber of this app."""
 
-    def wants(self, repository: str, event: str, model: str) -> bool:
-        """Whether some active rule watches the event; one lookup, no query while the stamps stand."""
-        return (repository, event) in rule_index().of_model(model)
+    def watches(self, repository: str, event: str) -> Collection[str]:
+        """The parameters that active rules watch; one lookup, no query while the stamps are unchanged."""
+        return rule_index().triggers.get((repository, event), _NOTHING)
 
     def handle(self, occurrence: Occurrence) -> None:
         """Run the matching rules, in order."""
-        triggers = rule_index().of_model(occurrence.dataset.model)
-        found = triggers.get((occurrence.record.repository.name, occurrence.type))
-        if found is None:
-            return
+        found = rule_index().triggers.get((occurrence.record.repository.name, occurrence.type), _NOTHING)
         for rule in found.get(occurrence.parameter, ()):
             run_rule(rule, occurrence)
 
@@ -116,10 +116,10 @@ def _act(rule: CompiledRule, occurrence: Occurrence, trace: tracing.Trace | None
     dataset = occurrence.dataset
     step = rule.steps[occurrence.record.repository.name]
     dataset.acting.append(step)
-    dataset.trail.append(step)
+    dataset.trail.append(step.name)
     try:
         if len(dataset.acting) > MAX_DEPTH:
-            raise errors.Refused(errors.RULE_LOOP, " → ".join(dataset.acting))
+            raise errors.Refused(errors.RULE_LOOP, " → ".join(each.name for each in dataset.acting))
         firing = Firing(rule.spec, occurrence)
         for action in rule.actions:
             if trace is not None:
@@ -137,7 +137,7 @@ def _with_the_rules_name(exc: Exception, rule: CompiledRule, dataset: Dataset) -
     """What a rule cannot do is said with the rule's name; refusals of the data and the model keep their own words."""
     if isinstance(exc, errors.Refused):
         return _broken(rule, dataset, exc) if exc.code is errors.INTERPOLATION_FAILED else exc
-    if isinstance(exc, errors.Unavailable | errors.VersionConflict | DatabaseError):
+    if isinstance(exc, errors.Unavailable | errors.TooManyRequests | errors.VersionConflict | DatabaseError):
         return exc
     if isinstance(exc, errors.PlatformError):
         return _broken(rule, dataset, exc)

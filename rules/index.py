@@ -1,8 +1,8 @@
 """The active rules in this process, by what raises them: (repository, event) → parameter → rules in order.
 
 Built from the stamps "rules" (bumped by every commit of a rule or its children) and "custom_properties", and from the
-registry's generation; checked on each question, which costs a comparison. A rule that is saved is so live at once in
-this process and elsewhere within foundation.stamps.CHECK_SECONDS.
+registry's generation; checked on each question, which costs a comparison. So a rule that is saved acts on the next
+write, in this process and in others (foundation.stamps).
 """
 
 from __future__ import annotations
@@ -25,15 +25,10 @@ State = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class RuleIndex:
-    """One consistent set of rules. `common` leaves out what runs in frontend datasets only."""
+    """One consistent set of rules. triggers: (repository, event) → rules by parameter."""
 
     state: State | None = None
-    frontend: Mapping[tuple[str, str], Triggers] = field(default_factory=dict)
-    common: Mapping[tuple[str, str], Triggers] = field(default_factory=dict)
-
-    def of_model(self, model: str) -> Mapping[tuple[str, str], Triggers]:
-        """What counts in datasets of the model."""
-        return self.frontend if model == "frontend" else self.common
+    triggers: Mapping[tuple[str, str], Triggers] = field(default_factory=dict)
 
 
 _index = RuleIndex()
@@ -53,7 +48,7 @@ def rule_index() -> RuleIndex:
 def _build(state: State) -> RuleIndex:
     rules = [compiled for spec in stored_rules(active_only=True) for compiled in compile_rule(spec)]
     rules.sort(key=lambda rule: rule.order)
-    return RuleIndex(state, _by_trigger(rules), _by_trigger([rule for rule in rules if not rule.frontend_only]))
+    return RuleIndex(state, _by_trigger(rules))
 
 
 def _by_trigger(rules: list[CompiledRule]) -> dict[tuple[str, str], Triggers]:

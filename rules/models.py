@@ -10,12 +10,14 @@ from foundation.fields import GuidField
 
 
 class RuleState(models.Model):
-    """The trace switch and the statistics of one rule (spec 05, 5.5).
+    """The author, the trace switch and the statistics of one rule (spec 05, 5.2 and 5.5).
 
-    The rule's own row is not the place: counting would move its version under whoever is editing it.
+    The rule's own row is not the place: counting would move its version under whoever is editing it, and nobody but the
+    platform says who its author is (rules.authors).
     """
 
     rule_id = GuidField(primary_key=True)
+    author = models.CharField(max_length=36, default="", blank=True)
     trace = models.BooleanField(default=False)
     last_fired = models.DateTimeField(null=True)
     fired_count = models.BigIntegerField(default=0)

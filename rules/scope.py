@@ -81,6 +81,7 @@ def _cached_template(
 def event_names(repository: Repository[Any], event: EventType, parameter: str) -> tuple[EventName, ...]:
     """The attributes of the event with their kinds; those of $NewValue and $OldValue come from the parameter."""
     attribute = repository.attribute(parameter) if parameter else None
+    custom = custom_properties.by_code(repository, parameter[1:]) if parameter.startswith("@") else None
     names = []
     for declared in event.attributes:
         if declared.kind is not None:
@@ -89,7 +90,7 @@ def event_names(repository: Repository[Any], event: EventType, parameter: str) -
         elif attribute is not None:
             names.append(EventName(declared.name, attribute.kind, attribute.enum, attribute.target))
         else:
-            names.append(EventName(declared.name, Kind.STRING))
+            names.append(EventName(declared.name, Kind.STRING if custom is None else custom.kind))
     return tuple(names)
 
 
@@ -110,7 +111,7 @@ def bind_event(rule: RuleSpec, repository: Repository[Any], spec: EventSpec) -> 
     event = event_types.get(spec.event_type)
     if event is None:
         return found("EventType", _("There is no event type {0}."), spec.event_type)
-    if not event.exists_for(repository):
+    if not event.offered_by(repository):
         return found("EventType", _("{0} has no event {1}."), repository.name, event.name)
     text = (spec.parameter or "").strip()
     if event.parameter is None:

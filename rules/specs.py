@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from domain.dataset.authority import NOBODY, Authority
 from domain.dataset.record import Record
 from domain.entities import systems_bpm as bpm
 from domain.model.values import in_language
@@ -74,6 +75,9 @@ class RuleSpec:
     events: tuple[EventSpec, ...]
     conditions: tuple[ConditionSpec, ...]
     actions: tuple[ActionSpec, ...]
+    user_startable: bool = False
+    #: Whose authority stands behind what it does: who saved it last.
+    author: Authority = NOBODY
 
     def title(self, language: str) -> str:
         """Code and name, for messages."""
@@ -102,11 +106,12 @@ def rule_from_record(record: Record) -> RuleSpec:
         [child.values for child in record.children("Events")],
         [child.values for child in record.children("Conditions")],
         [child.values for child in record.children("Actions")],
+        authors_of([record.id]).get(record.id, NOBODY),
     )
 
 
 def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> list[RuleSpec]:
-    """Every stored rule, by code, in four queries; of these guids if `only` is given."""
+    """Every stored rule, by code, in five queries; of these guids if `only` is given."""
     rules = bpm.UserBusinessRule.objects.order_by("code")
     if active_only:
         rules = rules.filter(is_active=True)
@@ -115,12 +120,26 @@ def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> l
         rules = rules.filter(pk__in=[text for text in only if is_guid(text)])
     rows = [_api_names(RULES, row) for row in rules.values()]
     ids = {row["Id"] for row in rows}
-    children = [
-        _by_rule(EVENTS, bpm.UserBusinessRuleEvent.objects.order_by("id").values(), ids),
-        _by_rule(CONDITIONS, bpm.UserBusinessRuleCondition.objects.order_by("id").values(), ids),
-        _by_rule(ACTIONS, bpm.UserBusinessRuleAction.objects.order_by("id").values(), ids),
+    events = _by_rule(EVENTS, bpm.UserBusinessRuleEvent.objects.order_by("id").values(), ids)
+    conditions = _by_rule(CONDITIONS, bpm.UserBusinessRuleCondition.objects.order_by("id").values(), ids)
+    actions = _by_rule(ACTIONS, bpm.UserBusinessRuleAction.objects.order_by("id").values(), ids)
+    authors = authors_of(ids)
+    return [
+        _rule(row, events.get(id, []), conditions.get(id, []), actions.get(id, []), authors.get(id, NOBODY))
+        for row in rows
+        for id in (row["Id"],)
     ]
-    return [_rule(row, *(found.get(row["Id"], []) for found in children)) for row in rows]
+
+
+def authors_of(ids: Collection[str]) -> dict[str, Authority]:
+    """Guid → author of the rules that have one."""
+    from rules.models import RuleState
+
+    return {
+        str(rule_id): author
+        for rule_id, author in RuleState.objects.exclude(author=NOBODY).values_list("rule_id", "author")
+        if str(rule_id) in ids
+    }
 
 
 def _api_names(repository: str, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,6 +169,7 @@ def _rule(
     events: list[Mapping[str, Any]],
     conditions: list[Mapping[str, Any]],
     actions: list[Mapping[str, Any]],
+    author: Authority,
 ) -> RuleSpec:
     return RuleSpec(
         id=values["Id"],
@@ -164,6 +184,8 @@ def _rule(
         # The numbers say the order in which conditions are asked and actions done; the key decides between equals.
         conditions=_ordered([_condition(index, row) for index, row in enumerate(conditions)]),
         actions=_ordered([_action(index, row) for index, row in enumerate(actions)]),
+        user_startable=bool(values["UserStartable"]),
+        author=author,
     )
 
 

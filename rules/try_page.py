@@ -10,8 +10,7 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from domain.admin import admin_context
-from domain.entities.systems_bpm import UserBusinessRule
+from domain.admin_rights import admin_context, rows_of, with_visible_references
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
@@ -25,16 +24,17 @@ OFFERED = 20
 
 def try_page(page: admin.ModelAdmin[Any], request: HttpRequest, object_id: str) -> HttpResponse:
     """GET chooses an entity (`q` searches), POST tries the rule on `entity`."""
-    if not page.has_change_permission(request):
-        raise PermissionDenied
+    original = page.get_object(request, object_id) if is_guid(object_id) else None
     rule = next(iter(stored_rules(active_only=False, only=[object_id])), None)
-    if rule is None:
+    if original is None or rule is None:
         raise Http404
+    if not page.has_change_permission(request, original):
+        raise PermissionDenied
     context: dict[str, Any] = {
         **page.admin_site.each_context(request),
         "opts": page.opts,
         "rule": rule,
-        "original": UserBusinessRule.objects.filter(pk=object_id).first(),
+        "original": original,
         "title": rule.title(request.LANGUAGE_CODE),
         "q": request.GET.get("q", "").strip(),
     }
@@ -50,19 +50,22 @@ def try_page(page: admin.ModelAdmin[Any], request: HttpRequest, object_id: str) 
 def entities_to_try(repository: Repository[Any], request: HttpRequest, text: str) -> list[tuple[str, str]]:
     """(guid, display text) of some entities: those that the text finds, else the newest."""
     model = repository.model
-    found = model._default_manager.all()
+    found = rows_of(request, model._default_manager.all())
     if is_guid(text):
         found = found.filter(pk=parse_guid(text))
     elif text and model in admin.site._registry:
         found, _ = admin.site._registry[model].get_search_results(request, found, text)
-    return [(str(entity.pk), str(entity)) for entity in found.order_by("-pk")[:OFFERED]]
+    offered = with_visible_references(request, list(found.order_by("-pk")[:OFFERED]), ())
+    return [(str(entity.pk), str(entity)) for entity in offered]
 
 
 def _tried(rule: RuleSpec, repository: Repository[Any], entity: str, request: HttpRequest) -> dict[str, Any]:
     attempts: list[Attempt] = []
     problem = ""
+    rows = rows_of(request, repository.model._default_manager.filter(pk=entity)) if is_guid(entity) else None
+    shown = None if rows is None else rows.first()
     try:
-        if not is_guid(entity):
+        if shown is None:
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, entity)
         # Also what a script or a number sequence writes on its way is taken back.
         with transaction.atomic():
@@ -70,5 +73,6 @@ def _tried(rule: RuleSpec, repository: Repository[Any], entity: str, request: Ht
             transaction.set_rollback(True)
     except errors.PlatformError as exc:
         problem = exc.message
-    shown = repository.model._default_manager.filter(pk=entity).first() if is_guid(entity) else None
+    if shown is not None:
+        with_visible_references(request, [shown], ())
     return {"attempts": attempts, "problem": problem, "entity": shown, "entity_id": entity, "tried": True}

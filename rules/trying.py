@@ -54,7 +54,7 @@ def rule_try(
 
 
 def _attempt(rule: CompiledRule, entity_id: str, context: CallContext, attributes: Mapping[str, Any] | None) -> Attempt:
-    dataset = Dataset(context, model="frontend" if rule.frontend_only else "common")
+    dataset = Dataset(context)
     record = dataset.load(rule.spec.repository, entity_id)
     if record is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, rule.spec.repository, entity_id)

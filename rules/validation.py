@@ -12,10 +12,12 @@ from domain.model.naming import near
 from domain.model.registry import repositories
 from foundation import errors
 from rules.actions import action_types
+from rules.authors import note_author
 from rules.compiling import bind_condition
+from rules.doubts import contradiction, doubts_of
 from rules.scope import Finding, RuleScope, found, scopes_of
 from rules.scripting import script_problem
-from rules.specs import ACTIONS, CONDITIONS, EVENTS, LANGUAGES, RULES, RuleSpec, rule_from_record
+from rules.specs import ACTIONS, CONDITIONS, EVENTS, LANGUAGES, RULES, EventSpec, RuleSpec, rule_from_record
 
 #: Problems whose messages are in the error's own message; all of them are in its details.
 SHOWN = 5
@@ -27,15 +29,21 @@ def register() -> None:
     extensions.add_validation(RULES, validate_rule)
     for name in (EVENTS, CONDITIONS, ACTIONS):
         extensions.add_validation(name, validate_rule_of_child)
+    for name in (RULES, EVENTS, CONDITIONS, ACTIONS):
+        extensions.add_validation(name, note_author)
 
 
 def validate_rule(record: Record) -> None:
     """Raise Refused(RULE_INVALID) with one detail for each problem of the rule as it would be saved."""
     if record.is_deleted or _is_switched_off(record):
         return
-    problems = list(check_rule(rule_from_record(record)))
+    rule = rule_from_record(record)
+    problems = list(check_rule(rule))
     if problems:
         raise invalid(problems)
+    warnings = record.dataset.warnings
+    # Validations run again while a commit settles.
+    warnings += [doubt.message for doubt in doubts_of(rule) if doubt.message not in warnings]
 
 
 def _is_switched_off(record: Record) -> bool:
@@ -81,8 +89,23 @@ def check_rule(rule: RuleSpec) -> Iterator[Finding]:
             yield scope.within(f"Events[{event.index if event else 0}]")
         else:
             scopes.append(scope)
+            yield from _check_layers(rule, event, scope)
     # Where an event is wrong, what depends on events is still checked as far as that can be done without it.
     yield from _once(_check_members(rule, scopes or [RuleScope(rule, repository)]))
+    impossible = [contradiction(rule, scope) for scope in scopes or [RuleScope(rule, repository)]]
+    if impossible[0] is not None and all(impossible):
+        yield impossible[0]
+
+
+def _check_layers(rule: RuleSpec, spec: EventSpec | None, scope: RuleScope) -> Iterator[Finding]:
+    """The layers that are given are ones that the event has; a Common rule runs in each of them."""
+    if scope.event is None or spec is None:
+        return
+    layers = scope.event.layers
+    given = {f"Events[{spec.index}]/Layer": spec.layer, "Layer": rule.layer}
+    for target, layer in given.items():
+        if layer not in layers and (target, layer) != ("Layer", "Common"):
+            yield found(target, _("{0} has the layer {1}, not {2}."), scope.event.name, ", ".join(layers), layer)
 
 
 def _check_members(rule: RuleSpec, scopes: list[RuleScope]) -> Iterator[Finding]:

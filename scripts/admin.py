@@ -19,7 +19,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from domain.admin import EntityAdmin, admin_class, admin_context
+from domain.admin import EntityAdmin, admin_class
+from domain.admin_rights import admin_context, is_administrator
 from domain.admin_verbs import VerbPages
 from domain.entities.systems_core import Script
 from domain.model.registry import repositories
@@ -48,6 +49,10 @@ class ScriptAdmin(VerbPages, EntityAdmin):
     class Media:
         css = {"all": ("scripts/scripts.css",)}
         js = ()
+
+    def has_verb_permission(self, request: HttpRequest, obj: Any) -> bool:
+        """Running needs the scope `exec`, which only administrators have here (domain.admin_rights)."""
+        return "exec" in admin_context(request).scopes and super().has_verb_permission(request, obj)
 
     def get_urls(self) -> list[URLPattern]:
         """Checking, then the others."""
@@ -88,8 +93,8 @@ class ScriptAdmin(VerbPages, EntityAdmin):
         if script is not None:
             context.update(
                 self._panel(script, ArgumentForm(_schema(script))),
-                may_run=self.has_change_permission(request, script),
-                runs=_runs_of(script)[:_LATEST_RUNS],
+                may_run=self.has_verb_permission(request, script),
+                runs=_runs_of(script)[:_LATEST_RUNS] if is_administrator(request) else [],
             )
         return super().render_change_form(request, context, *args, **kwargs)
 

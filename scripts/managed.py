@@ -12,6 +12,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from foundation import errors
 from foundation.phrases import reason_of
+from scripts.json_values import as_doubles
 from scripts.parameters import InvalidSchema, Problem, read_schema
 from scripts.services import FailedRun, script_attempt
 
@@ -54,7 +55,7 @@ def execute(
     if problems:
         raise _refused(errors.SCRIPT_ARGUMENTS, problems)
     outcome = script_attempt(
-        source, dataset, kind="Managed", name=code, mode="function_body", parameters=values, depth=depth
+        source, dataset, kind="Managed", name=code, mode="function_body", parameters=as_doubles(values), depth=depth
     )
     if isinstance(outcome, FailedRun):
         return outcome

@@ -6,7 +6,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.transactions import TransactionDataset
 from domain.odata.operations import Operation, OperationCall, Parameter, Result, operations
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.phrases import Phrase, json_text
 from identity.licences import ADVANCED_BPM, require_feature
 from scripts import managed
 from scripts.bridge.calls.changing import NestedCall
@@ -23,11 +23,18 @@ class ExecuteScript(Operation):
     scope = "exec"
     raw_body = True
     commits = False
-    returns = "Edm.Untyped"
+    returns = "Erp.ExecuteScriptResult"
+    members = (
+        Parameter("ok", "Edm.Boolean"),
+        Parameter("sessionId", optional=True),
+        Parameter("transactionId", optional=True),
+        Parameter("durationMs", "Edm.Int32"),
+        Parameter("console"),
+    )
     description = "Runs the text/plain body as JavaScript."
 
     def run(self, call: OperationCall) -> Result:
-        """{"ok", "sessionId", "transactionId", "durationMs", "console"}."""
+        """{"ok", "sessionId", "transactionId", "durationMs" (an integer), "console"}."""
         require_feature(ADVANCED_BPM)
         source = _source(call)
         outcome = script_attempt(source, _dataset_of(call), kind="ExecuteScript")
@@ -38,7 +45,7 @@ class ExecuteScript(Operation):
                 "ok": True,
                 "sessionId": call.context.session_id,
                 "transactionId": call.transaction_id,
-                "durationMs": round(outcome.duration_ms, 3),
+                "durationMs": round(outcome.duration_ms),
                 "console": outcome.console,
             },
             bare=True,
@@ -65,7 +72,7 @@ class Execute(Operation):
         given = call.arguments["arguments"]
         if given is not None and not isinstance(given, dict):
             raise errors.BadRequest(
-                errors.INVALID_LITERAL, str(given)[:100], Phrase("JSON object"), "arguments", target="arguments"
+                errors.INVALID_LITERAL, json_text(given), Phrase("JSON object"), "arguments", target="arguments"
             )
         depth = call.depth if isinstance(call, NestedCall) else 0
         outcome = managed.execute(call.record, given or {}, _dataset_of(call), depth=depth)

@@ -21,8 +21,8 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import extend
 
 from domain.model.naming import near
-from foundation.phrases import Phrase, of_json
-from scripts.json_values import comparable, has_more_parts
+from foundation.phrases import Phrase, json_text, of_json, quoted
+from scripts.json_values import as_doubles, comparable, has_more_parts, is_integer, is_multiple
 
 INPUT: Final = "Input"
 OUTPUT: Final = "Output"
@@ -92,9 +92,12 @@ class ScriptParameter:
             yield Problem(self.name, Phrase("{0}: too many values to be checked against its schema", self.name))
             return
         try:
+            as_doubles(value)
             for error in _Validator(self.schema).iter_errors(value):
                 place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
                 yield Problem(self.name, Phrase("{0}: {1}", self.name + place, _reason(error)))
+        except OverflowError:
+            yield Problem(self.name, Phrase("{0}: a number is too large for a script", self.name))
         except RecursionError:
             yield Problem(self.name, Phrase("{0}: nested too deeply", self.name))
 
@@ -140,11 +143,11 @@ class ParameterSchema:
 
 def _reason(error: ValidationError | SchemaError) -> str:
     """Why a value does not fit. The library says it in English only: most keywords' words, and the others by name."""
-    value, wanted = repr(error.instance)[:_MAX_SHOWN], repr(error.validator_value)[:_MAX_SHOWN]
+    value, wanted = json_text(error.instance), json_text(error.validator_value)
     match error.validator:
         case "type":
             types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-            return Phrase("{0} is not of type {1}", value, ", ".join(map(repr, types)))
+            return Phrase("{0} is not of type {1}", value, ", ".join(map(str, types)))
         case "enum":
             return Phrase("{0} is not one of {1}", value, wanted)
         case "const":
@@ -168,14 +171,14 @@ def _reason(error: ValidationError | SchemaError) -> str:
         case "uniqueItems":
             return Phrase("the items are not unique")
         case "required":
-            return Phrase("{0} is a required property", error.message.removesuffix(" is a required property"))
+            return Phrase("{0} is a required property", error.message)
         case "additionalProperties":
             known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
-            unknown = ", ".join(repr(name) for name in error.instance if name not in known)[:_MAX_SHOWN]
+            unknown = ", ".join(name for name in error.instance if name not in known)[:_MAX_SHOWN]
             return Phrase("additional properties are not allowed: {0}", unknown)
         case "anyOf":
             return Phrase("{0} is not valid under any of the given schemas", value)
-    return Phrase("{0} does not fit {1} of its schema", value, repr(error.validator))
+    return Phrase("{0} does not fit {1} of its schema", value, error.validator)
 
 
 def _unique_items(validator: Any, is_asked: Any, items: Any, schema: Any) -> Iterator[ValidationError]:
@@ -184,7 +187,25 @@ def _unique_items(validator: Any, is_asked: Any, items: Any, schema: Any) -> Ite
         yield ValidationError("the items are not unique")
 
 
-_Validator = extend(Draft202012Validator, {"uniqueItems": _unique_items})
+def _multiple_of(validator: Any, divisor: Any, number: Any, schema: Any) -> Iterator[ValidationError]:
+    """The library divides, which decimals beside floats, and numbers of hundreds of digits, do not survive."""
+    if validator.is_type(number, "number") and not is_multiple(number, divisor):
+        yield ValidationError("")
+
+
+def _required(validator: Any, names: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """The message is the bare name; the library quotes it as Python does."""
+    if validator.is_type(value, "object"):
+        for name in names:
+            if name not in value:
+                yield ValidationError(name)
+
+
+_Validator = extend(
+    Draft202012Validator,
+    {"uniqueItems": _unique_items, "multipleOf": _multiple_of, "required": _required},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: is_integer(value)),
+)
 EMPTY: Final = ParameterSchema({})
 
 
@@ -243,7 +264,7 @@ def _direction(name: str, given: Any) -> str:
     found = next((known for known in DIRECTIONS if known.lower() == str(given).lower()), None)
     if found is None:
         raise InvalidSchema(
-            Phrase("{0}: direction is one of {1}, not {2}", name, ", ".join(DIRECTIONS), repr(str(given)[:50]))
+            Phrase("{0}: direction is one of {1}, not {2}", name, ", ".join(DIRECTIONS), quoted(given))
         )
     return found
 

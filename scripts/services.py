@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.db import connection
+from prometheus_client import Counter
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
@@ -25,6 +26,7 @@ from foundation.turns import turn
 from scripts import history
 from scripts.bridge.bridge import MAX_DEPTH, PRELUDE, Bridge, Refusal
 from scripts.sandbox.errors import (
+    CallerBusy,
     SandboxBusy,
     SandboxUnavailable,
     ScriptFailed,
@@ -35,6 +37,10 @@ from scripts.sandbox.errors import (
 )
 from scripts.sandbox.limits import Limits
 from scripts.sandbox.pool import Mode, SandboxPool
+
+_refusals = Counter(
+    "platform_script_refusals", "Scripts that did not begin: caller (too many of one), busy, unavailable.", ("reason",)
+)
 
 _lock = threading.Lock()
 _pool: SandboxPool | None = None
@@ -91,7 +97,12 @@ def pool() -> SandboxPool:
     if _pool is None:
         with _lock:
             if _pool is None:
-                _pool = SandboxPool(settings.SANDBOX_WORKERS, limits())
+                _pool = SandboxPool(
+                    settings.SANDBOX_WORKERS,
+                    limits(),
+                    max_waiting=settings.SCRIPTS_WAITING,
+                    max_per_caller=settings.SCRIPTS_PER_CALLER,
+                )
     return _pool
 
 
@@ -154,19 +165,17 @@ def script_attempt(
     depth   how many scripts it runs within
 
     Fails with Refused: SCRIPT_SYNTAX, SCRIPT_THREW, SCRIPT_LIMIT, SCRIPT_OUTPUTS (the result is no JSON),
-    SCRIPT_CANCELLED; Unavailable: SANDBOX_BUSY; any PlatformError that the script let pass. `info` holds the place and
-    the console.
+    SCRIPT_CANCELLED; Unavailable: SANDBOX_BUSY; TooManyRequests: TOO_MANY_SCRIPTS, which is not noted; any
+    PlatformError that the script let pass. `info` holds the place and the console.
     """
     if depth > MAX_DEPTH:
         return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, Phrase("scripts within scripts ({0})", MAX_DEPTH)), False)
     allowed = limits()
     begun = time.monotonic()
-    by_rule = kind == "Rule"
     bridge = Bridge(
         dataset,
         deadline=begun + allowed.wall_seconds,
-        as_client=not by_rule,
-        transactions=not by_rule,
+        transactions=kind != "Rule",
         subject=subject,
         depth=depth,
     )
@@ -183,6 +192,7 @@ def script_attempt(
             host_calls=bridge.call,
             limits=allowed,
             standby=TURN if turn.is_mine or turn.is_lent else None,
+            caller=dataset.context.user.id if dataset.context.user is not None else "",
         )
         console = result.console
         if bridge.cancelled is not None:
@@ -190,9 +200,10 @@ def script_attempt(
     except ScriptFailed as exc:
         console, line, column = exc.console, exc.line, exc.column
         failure = _told(exc, bridge)
+    except CallerBusy as exc:
+        return FailedRun(_no_worker(exc), False)
     except (SandboxBusy, SandboxUnavailable) as exc:
-        seconds = exc.retry_after_seconds if isinstance(exc, SandboxBusy) else 30
-        failure = errors.Unavailable(errors.SANDBOX_BUSY, seconds, retry_after_seconds=seconds)
+        failure = _no_worker(exc)
     history.note(
         kind=kind,
         name=name,
@@ -233,8 +244,21 @@ def check_source(source: str, *, mode: Mode = "script", parameter_names: tuple[s
         refused.line, refused.column = exc.line, exc.column
         raise refused from exc
     except (SandboxBusy, SandboxUnavailable) as exc:
-        seconds = exc.retry_after_seconds if isinstance(exc, SandboxBusy) else 30
-        raise errors.Unavailable(errors.SANDBOX_BUSY, seconds, retry_after_seconds=seconds) from exc
+        raise _no_worker(exc) from exc
+
+
+def _no_worker(refused: CallerBusy | SandboxBusy | SandboxUnavailable) -> errors.PlatformError:
+    """Why a run did not begin: 429 for the caller's own runs, 503 for everybody's."""
+    match refused:
+        case CallerBusy(runs=runs, retry_after_seconds=seconds):
+            _refusals.labels("caller").inc()
+            return errors.TooManyRequests(runs, seconds, retry_after_seconds=seconds, code=errors.TOO_MANY_SCRIPTS)
+        case SandboxBusy(retry_after_seconds=seconds):
+            _refusals.labels("busy").inc()
+        case _:
+            _refusals.labels("unavailable").inc()
+            seconds = 30
+    return errors.Unavailable(errors.SANDBOX_BUSY, seconds, retry_after_seconds=seconds)
 
 
 def _told(failed: ScriptFailed, bridge: Bridge | None) -> errors.PlatformError:

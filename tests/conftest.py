@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count
 
@@ -33,6 +35,9 @@ databases.flush_by_deleting()
 
 _cache_generation = count()
 
+# Fixtures that start an instance once for a test process.
+_SHARED_INSTANCES = ("live_platform", "acceptance_instance")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of this suite."""
@@ -53,8 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(left_out)]
     for item in items:
         # In one test process, what shares instances: each is then started once. The largest groups are begun first.
-        if "live_platform" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("live_platform"))
+        if shared := _shared_instance(item):
+            item.add_marker(pytest.mark.xdist_group(shared))
         elif _starts_processes(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         _open_all_databases(item)
@@ -66,7 +71,12 @@ def _differs_by_database(item: pytest.Item) -> bool:
 
 
 def _starts_processes(item: pytest.Item) -> bool:
-    return item.get_closest_marker("process") is not None or "live_platform" in getattr(item, "fixturenames", ())
+    return item.get_closest_marker("process") is not None or _shared_instance(item) is not None
+
+
+def _shared_instance(item: pytest.Item) -> str | None:
+    """The fixture of the instance that the test shares with others."""
+    return next((name for name in _SHARED_INSTANCES if name in getattr(item, "fixturenames", ())), None)
 
 
 def _uses_database(item: pytest.Item) -> bool:
@@ -104,7 +114,7 @@ def django_db_setup(django_db_setup: None, django_db_keepdb: bool, django_db_blo
 
 @pytest.fixture(autouse=True)
 def fresh_cache() -> None:
-    """Each test starts with an empty cache: a new key prefix, which also leaves other processes' entries alone.
+    """Each test starts with an empty cache and counters: a new key prefix, which leaves other processes' entries alone.
 
     Clearing would not do: with Redis it empties the database that all test processes share.
     """
@@ -167,6 +177,11 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def live_platform() -> Iterator[LivePlatform]:
-    """The real instance in demo mode, started once for each test process."""
+    """The real instance in demo mode, started once for each test process.
+
+    Its tests open more sessions in twenty minutes than the demo's licence has.
+    """
     with start_platform() as platform:
+        more = "from identity.models import Licence; Licence.objects.update(sessions=500)"
+        subprocess.run([sys.executable, "manage.py", "shell", "-c", more], env=dict(platform.environment), check=True)
         yield platform

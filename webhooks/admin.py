@@ -6,7 +6,7 @@ is shown of requests is what was masked when it was written; the page of a templ
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -19,7 +19,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from domain.admin import EntityAdmin, EntityForm, admin_class, admin_context
+from domain.admin import EntityAdmin, EntityForm, admin_class
+from domain.admin_rights import admin_context, permitted
 from domain.admin_verbs import VerbPages
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
@@ -32,6 +33,7 @@ from webhooks.models import (
     DELIVERY_STATE,
     FINISHED_STATES,
     REDELIVERABLE_STATES,
+    CircuitBreaker,
     TemplateHealth,
     WebHookAttempt,
     WebHookDelivery,
@@ -69,11 +71,16 @@ class WebHookDeliveryAdmin(VerbPages, EntityAdmin):
     class Media:
         css = _CSS
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Who may redeliver and cancel; nobody edits a delivery."""
+        return permitted(request, "update", self.repository, obj)
+
     # --- the list -------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebHookDelivery]:
         """Without bodies and the headers as they are: a list has no use for them."""
-        return super().get_queryset(request).defer("request_body", "headers")
+        found: QuerySet[WebHookDelivery] = super().get_queryset(request)
+        return found.defer("request_body", "headers")
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
         """A guid is looked up as one: that takes an index, where a text search reads the whole table."""
@@ -126,7 +133,7 @@ class WebHookDeliveryAdmin(VerbPages, EntityAdmin):
         """The delivery, its request, and what each attempt sent and got."""
         delivery = self.get_object(request, object_id) if is_guid(object_id) else None
         if delivery is None:
-            return cast(HttpResponse, self._get_obj_does_not_exist_redirect(request, self.opts, object_id))  # type: ignore[attr-defined]
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         if not self.has_view_permission(request, delivery):
             raise PermissionDenied
         may_change = self.has_change_permission(request, delivery)
@@ -206,6 +213,7 @@ class WebHookAdmin(VerbPages, EntityAdmin):
             states = WebHookDelivery.objects.filter(web_hook_id=hook.pk)
             context.update(
                 health=TemplateHealth.objects.filter(pk=hook.pk).first(),
+                circuits=CircuitBreaker.objects.filter(web_hook_id=hook.pk, open_until__isnull=False),
                 deliveries_chart=deliveries_chart(days),
                 latency_chart=latency_chart(days),
                 states=[

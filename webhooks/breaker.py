@@ -1,12 +1,14 @@
-"""Circuit breakers, one for each destination: a dead host costs an attempt now and then and holds up nobody else.
+"""Circuit breakers, one for each template and destination: a failing receiver costs only an occasional attempt.
 
 closed      no row, or fewer than breaker_failures failures in a row: deliveries flow
 open        nothing is sent before open_until; deliveries wait and keep their retries
 half-open   open_until has passed: one attempt goes out under a lease (probe_until); its success closes the circuit, its
             failure opens it for longer
 
-What says that a host is in trouble: no answer at all, 429 and 502 to 504. Any other answer, a 500 too, comes from a
-host that works; it counts against the template (webhooks.health) and not against its neighbours on the host.
+A failure is no answer at all, 429 or 502 to 504. Any other status, also 500, comes from a working receiver and may
+concern one entity only: the template's next deliveries are sent. webhooks.health counts it.
+
+Templates of one destination share no circuit breaker: one path may fail while another path of the host works.
 """
 
 from __future__ import annotations
@@ -18,56 +20,73 @@ from django.db.models import Exists, F, OuterRef, Q
 
 from foundation.fields import utc_now
 from webhooks.conf import webhook_settings
-from webhooks.models import OPEN_STATES, DestinationBreaker, WebHookDelivery
+from webhooks.models import OPEN_STATES, CircuitBreaker, Queue, WebHookDelivery
 from webhooks.statements import rows_delete
 
 TROUBLE_STATUSES = frozenset({429, 502, 503, 504})
+#: Probes of one destination at once, over all of its templates: a host that accepts no connection holds each of them
+#: for connect_timeout_seconds.
+PROBES_PER_DESTINATION = 2
 
 
-def breakers_open(now: datetime) -> dict[str, DestinationBreaker]:
-    """Every circuit that is open or half-open, by destination."""
-    return {row.destination: row for row in DestinationBreaker.objects.filter(open_until__isnull=False)}
+def breakers_open() -> dict[Queue, CircuitBreaker]:
+    """Every circuit that is open or half-open."""
+    return {row.queue: row for row in CircuitBreaker.objects.filter(open_until__isnull=False)}
 
 
-def is_blocked(breaker: DestinationBreaker, now: datetime) -> bool:
+def is_blocked(breaker: CircuitBreaker, now: datetime) -> bool:
     """Whether nothing may be sent now: it is open, or a probe is under way."""
     assert breaker.open_until is not None
     return breaker.open_until > now or (breaker.probe_until is not None and breaker.probe_until > now)
 
 
-def probe_claim(destination: str, *, now: datetime, lease: timedelta) -> bool:
-    """Take the one probe of a half-open circuit; False when another worker was first."""
+def probe_claim(queue: Queue, *, now: datetime, lease: timedelta) -> bool:
+    """Take the one probe of a half-open circuit; False when another worker was first.
+
+    The caller holds the destination's lock. Also False while PROBES_PER_DESTINATION others probe the destination.
+    """
+    probing = CircuitBreaker.objects.filter(destination=queue.destination, probe_until__gt=now)
+    if probing.count() >= PROBES_PER_DESTINATION:
+        return False
     free = Q(probe_until__isnull=True) | Q(probe_until__lte=now)
     return bool(
-        DestinationBreaker.objects.filter(free, destination=destination, open_until__lte=now).update(
-            probe_until=now + lease
+        CircuitBreaker.objects.filter(free, **queue._asdict(), open_until__lte=now).update(probe_until=now + lease)
+    )
+
+
+def probe_release(queue: Queue) -> None:
+    """Release a probe when there is nothing to send."""
+    CircuitBreaker.objects.filter(**queue._asdict()).update(probe_until=None)
+
+
+def breakers_waited_for(*states: str) -> Exists:
+    """Whether deliveries in one of the states belong to a circuit breaker of the outer query."""
+    return Exists(
+        WebHookDelivery.objects.filter(
+            state__in=states, web_hook_id=OuterRef("web_hook_id"), destination=OuterRef("destination")
         )
     )
 
 
-def probe_release(destination: str) -> None:
-    """Hand back a probe that found nothing to send."""
-    DestinationBreaker.objects.filter(destination=destination).update(probe_until=None)
-
-
 def breakers_prune() -> int:
-    """Remove circuits that are not open and that nothing waits for: nobody would ever close them; how many."""
-    waiting = WebHookDelivery.objects.filter(state__in=OPEN_STATES, destination=OuterRef("destination"))
-    idle = DestinationBreaker.objects.filter(Q(open_until=None) | Q(open_until__lte=utc_now()), ~Exists(waiting))
+    """Delete circuits that are not open and have no open deliveries, which could close them; returns how many."""
+    idle = CircuitBreaker.objects.filter(
+        Q(open_until=None) | Q(open_until__lte=utc_now()), ~breakers_waited_for(*OPEN_STATES)
+    )
     return idle.delete()[0]
 
 
-def destinations_succeeded(destinations: Collection[str]) -> None:
-    """Close the circuits of hosts that answered."""
-    if destinations:
-        rows_delete(DestinationBreaker, "destination", destinations)
+def circuits_close(queues: Collection[Queue]) -> None:
+    """Close the circuits of receivers that answered."""
+    if queues:
+        rows_delete(CircuitBreaker, Queue._fields, queues)
 
 
-def destination_failed(destination: str, *, now: datetime) -> None:
+def circuit_failed(queue: Queue, *, now: datetime) -> None:
     """Count a failure; open the circuit at the limit, and again, for longer, when a probe failed."""
     settings = webhook_settings()
-    row, _ = DestinationBreaker.objects.get_or_create(destination=destination)
-    DestinationBreaker.objects.filter(pk=destination).update(failures=F("failures") + 1)
+    row, _ = CircuitBreaker.objects.get_or_create(**queue._asdict())
+    CircuitBreaker.objects.filter(pk=row.pk).update(failures=F("failures") + 1)
     row.refresh_from_db()
     if row.open_until is not None and row.open_until > now:
         return  # an attempt that was under way when the circuit opened

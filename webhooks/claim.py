@@ -1,46 +1,63 @@
-"""Who sends what: deliveries are claimed with a lease in the database (spec 06, 6.2, "Two workers never …").
+"""Claims of deliveries, with a lease in the database (spec 06, 6.2, "Two workers never …").
 
-A claim is one conditional update, Pending → Delivering with a token of its own; whoever updates the row has it. Only
-the token's holder may record the outcome. A worker that dies leaves a lease that ends, and the row is due again.
+A claim is one conditional update, Pending → Delivering, with its own token: the worker that updates the row has the
+claim. Only the holder of the token may record the outcome. When a worker dies its lease expires, and the row is due
+again.
 
 A delivery may be claimed when
-  it is due, and no earlier one of its entity and destination is open (order),
-  its destination has fewer than destination_concurrency attempts under way,
-  its destination's circuit is closed, or half-open with the probe to be had (one attempt),
+  it is due, and no earlier one of its entity and template is open (order),
+  its destination has fewer than destination_concurrency attempts under way, its template fewer than its share of them,
+  the circuit of its template and destination is closed, or half-open with its probe free (one attempt),
   its template is not suspended.
-Destinations are asked one by one, from another one each time, so that a long queue of one starves nobody.
+A queue contains the deliveries of one template to one destination. Queues are processed one by one from a random start,
+so that a long queue starves no other.
+
+The share of a template is half of what the other templates leave free of the destination's attempts, rounded up: a
+receiver path that does not answer leaves room for the other paths of its host.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q
 
 from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
+from foundation.vault import Unreadable
 from webhooks.breaker import breakers_open, is_blocked, probe_claim, probe_release
 from webhooks.conf import webhook_settings
-from webhooks.headers import Header
+from webhooks.headers import Header, opened_headers
 from webhooks.health import templates_suspended
-from webhooks.models import OPEN_STATES, TEMPLATE_DELETED, WebHookDelivery
+from webhooks.models import OPEN_STATES, TEMPLATE_DELETED, Queue, WebHookDelivery
 
-#: Every destination with something due. A walk over the index from one destination to the next: its cost follows the
-#: number of destinations, not the length of their queues. Runs on SQLite and PostgreSQL alike.
-_READY_DESTINATIONS = """
-WITH RECURSIVE waiting(name) AS (
-    SELECT MIN(destination) FROM {table} WHERE state = 'Pending'
+#: Every queue with something due. Walks the index `delivery_due` from one template to the next, and from one
+#: destination of a template to the next: its cost follows the number of queues, not their length. Scalar subqueries
+#: with LIMIT, for PostgreSQL has no MIN of a uuid.
+_READY_QUEUES = """
+WITH RECURSIVE templates(id) AS (
+    SELECT (SELECT web_hook_id FROM {table} WHERE state = 'Pending' ORDER BY web_hook_id LIMIT 1)
     UNION ALL
-    SELECT (SELECT MIN(d.destination) FROM {table} d WHERE d.state = 'Pending' AND d.destination > waiting.name)
-    FROM waiting WHERE waiting.name IS NOT NULL
+    SELECT (SELECT d.web_hook_id FROM {table} d WHERE d.state = 'Pending' AND d.web_hook_id > templates.id
+            ORDER BY d.web_hook_id LIMIT 1)
+    FROM templates WHERE templates.id IS NOT NULL
+), queues(id, destination) AS (
+    SELECT templates.id, (SELECT MIN(d.destination) FROM {table} d
+                          WHERE d.state = 'Pending' AND d.web_hook_id = templates.id)
+    FROM templates WHERE templates.id IS NOT NULL
+    UNION ALL
+    SELECT queues.id, (SELECT MIN(d.destination) FROM {table} d
+                       WHERE d.state = 'Pending' AND d.web_hook_id = queues.id AND d.destination > queues.destination)
+    FROM queues WHERE queues.destination IS NOT NULL
 )
-SELECT name FROM waiting WHERE name IS NOT NULL AND EXISTS (
-    SELECT 1 FROM {table} d WHERE d.state = 'Pending' AND d.destination = waiting.name
-    AND d.next_attempt_time_utc <= %s)
+SELECT id, destination FROM queues WHERE destination IS NOT NULL AND EXISTS (
+    SELECT 1 FROM {table} d WHERE d.state = 'Pending' AND d.web_hook_id = queues.id
+    AND d.destination = queues.destination AND d.next_attempt_time_utc <= %s)
 """
 
 
@@ -50,6 +67,7 @@ class Claim:
 
     attempt_no  counts from 1
     secrets     signing secrets, the current one first
+    unreadable  why a header or signing secret cannot be decrypted, so that nothing may be sent
     """
 
     delivery_id: str
@@ -64,53 +82,75 @@ class Claim:
     max_retries: int
     attempt_no: int
     is_test: bool = False
+    is_host_rendered: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    unreadable: str = ""
+
+    @property
+    def queue(self) -> Queue:
+        """The queue whose circuit breaker the outcome changes."""
+        return Queue(self.web_hook_id, self.destination)
 
 
 def deliveries_claim(limit: int, *, now: datetime | None = None) -> list[Claim]:
-    """Claim up to `limit` deliveries that are due. Two reads when there is nothing to do."""
+    """Claim up to `limit` deliveries that are due. One read when there is nothing to do."""
     moment = now or utc_now()
     rows: list[WebHookDelivery] = []
-    for destination, is_probe in _ready(moment):
-        rows.extend(_claim_destination(destination, limit - len(rows), moment, is_probe=is_probe))
+    for queue, is_probe in _ready(moment):
+        rows.extend(_claim_queue(queue, limit - len(rows), moment, is_probe=is_probe))
         if len(rows) >= limit:
             break
     return _claims(rows, moment) if rows else []
 
 
-def destinations_ready(now: datetime) -> list[str]:
-    """Destinations with something due, by name, open circuits included."""
+def queues_ready(now: datetime) -> list[Queue]:
+    """Queues with something due, open circuits included."""
     with connection.cursor() as cursor:
-        sql = _READY_DESTINATIONS.format(table=connection.ops.quote_name(WebHookDelivery._meta.db_table))
+        sql = _READY_QUEUES.format(table=connection.ops.quote_name(WebHookDelivery._meta.db_table))
         cursor.execute(sql, [connection.ops.adapt_datetimefield_value(now)])
-        return [row[0] for row in cursor.fetchall()]
+        return [Queue(str(row[0]), row[1]) for row in cursor.fetchall()]
 
 
-def _ready(now: datetime) -> Iterator[tuple[str, bool]]:
-    """(destination, whether only its probe may go), beginning anywhere."""
-    names = destinations_ready(now)
-    if not names:
+def _ready(now: datetime) -> Iterator[tuple[Queue, bool]]:
+    """(queue, whether only its probe may go), beginning anywhere. Queues without room are left out."""
+    queues = queues_ready(now)
+    if not queues:
         return
-    breakers = breakers_open(now)
-    start = secrets.randbelow(len(names))
-    for name in (*names[start:], *names[:start]):
-        breaker = breakers.get(name)
-        if breaker is None:
-            yield name, False
-        elif not is_blocked(breaker, now):
-            yield name, True
+    breakers = breakers_open()
+    under_way = _under_way()
+    start = secrets.randbelow(len(queues))
+    for queue in (*queues[start:], *queues[:start]):
+        breaker = breakers.get(queue)
+        if (breaker is not None and is_blocked(breaker, now)) or _room(queue, under_way) <= 0:
+            continue
+        yield queue, breaker is not None
 
 
-def _claim_destination(destination: str, limit: int, now: datetime, *, is_probe: bool) -> list[WebHookDelivery]:
+def _under_way(destination: str | None = None) -> Counter[Queue]:
+    """Number of attempts under way by queue, to one destination or to all."""
+    found = WebHookDelivery.objects.filter(state="Delivering")
+    if destination is not None:
+        found = found.filter(destination=destination)
+    counted = found.values_list("web_hook_id", "destination").annotate(Count("pk")).order_by()
+    return Counter({Queue(str(web_hook_id), name): count for web_hook_id, name, count in counted})
+
+
+def _room(queue: Queue, under_way: Counter[Queue]) -> int:
+    """How many more attempts the queue may have under way: see "share" in the docstring of the module."""
+    to_destination = sum(count for other, count in under_way.items() if other.destination == queue.destination)
+    left_by_others = webhook_settings().destination_concurrency - (to_destination - under_way[queue])
+    return (left_by_others + 1) // 2 - under_way[queue]
+
+
+def _claim_queue(queue: Queue, limit: int, now: datetime, *, is_probe: bool) -> list[WebHookDelivery]:
     settings = webhook_settings()
     with transaction.atomic():
-        _lock_destination(destination)
-        busy = WebHookDelivery.objects.filter(state="Delivering", destination=destination).count()
-        room = min(limit, settings.destination_concurrency - busy, 1 if is_probe else limit)
-        due = list(_due(destination, now)[:room]) if room > 0 else []
+        _lock_destination(queue.destination)
+        room = min(limit, _room(queue, _under_way(queue.destination)), 1 if is_probe else limit)
+        due = list(_due(queue, now)[:room]) if room > 0 else []
         _suspend(due)
         lease = timedelta(seconds=max((row.timeout_seconds for row in due), default=0) + settings.lease_margin_seconds)
-        if not due or (is_probe and not probe_claim(destination, now=now, lease=lease)):
+        if not due or (is_probe and not probe_claim(queue, now=now, lease=lease)):
             return []
         token = secrets.token_hex(16)
         claimed = WebHookDelivery.objects.filter(pk__in=[row.pk for row in due], state="Pending").update(
@@ -121,19 +161,19 @@ def _claim_destination(destination: str, limit: int, now: datetime, *, is_probe:
         )
         if not claimed:
             if is_probe:
-                probe_release(destination)
+                probe_release(queue)
             return []
         return list(
-            WebHookDelivery.objects.filter(destination=destination, state="Delivering", claim_token=token).order_by(
+            WebHookDelivery.objects.filter(state="Delivering", **queue._asdict(), claim_token=token).order_by(
                 "next_attempt_time_utc", "sequence"
             )
         )
 
 
 def _lock_destination(destination: str) -> None:
-    """Claims of one destination follow one another, so that its bound and its order hold.
+    """Serialize the claims of one destination, so that its limit and the order of its deliveries hold.
 
-    SQLite's BEGIN IMMEDIATE has seen to that already.
+    SQLite's BEGIN IMMEDIATE has done so already.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -141,21 +181,21 @@ def _lock_destination(destination: str) -> None:
 
 
 def waits_for_an_earlier_one() -> Exists:
-    """Whether an earlier event of the same entity and destination is open still."""
+    """Whether an earlier event of the same entity and template is still open."""
     return Exists(
         WebHookDelivery.objects.filter(
             Q(sequence__lt=OuterRef("sequence")) | Q(sequence=OuterRef("sequence"), id__lt=OuterRef("id")),
-            destination=OuterRef("destination"),
+            web_hook_id=OuterRef("web_hook_id"),
             entity_id=OuterRef("entity_id"),
             state__in=OPEN_STATES,
         )
     )
 
 
-def _due(destination: str, now: datetime) -> Sequence[WebHookDelivery]:
+def _due(queue: Queue, now: datetime) -> Sequence[WebHookDelivery]:
     due = (
         WebHookDelivery.objects.filter(
-            ~waits_for_an_earlier_one(), state="Pending", destination=destination, next_attempt_time_utc__lte=now
+            ~waits_for_an_earlier_one(), state="Pending", **queue._asdict(), next_attempt_time_utc__lte=now
         )
         .only("id", "web_hook_id", "timeout_seconds", "is_test")
         .order_by("next_attempt_time_utc", "sequence")
@@ -166,7 +206,7 @@ def _due(destination: str, now: datetime) -> Sequence[WebHookDelivery]:
 
 
 def _suspend(due: list[WebHookDelivery]) -> None:
-    """Take out what belongs to suspended templates: rows that came after the suspension."""
+    """Suspend rows of suspended templates that were created after the suspension."""
     suspended = templates_suspended({row.web_hook_id for row in due if not row.is_test})
     held = [row for row in due if row.web_hook_id in suspended and not row.is_test]
     if held:
@@ -176,7 +216,7 @@ def _suspend(due: list[WebHookDelivery]) -> None:
 
 
 def _claims(rows: list[WebHookDelivery], now: datetime) -> list[Claim]:
-    """What sending needs. Deliveries of a template that is gone are cancelled: nobody is left who wants them sent."""
+    """Build the claims. Deliveries of a deleted template are cancelled."""
     hooks = WebHook._default_manager.in_bulk({row.web_hook_id for row in rows})
     orphans = [row.pk for row in rows if row.web_hook_id not in hooks]
     if orphans:
@@ -192,6 +232,8 @@ def _claims(rows: list[WebHookDelivery], now: datetime) -> list[Claim]:
 
 def _claim(row: WebHookDelivery, hook: WebHook, now: datetime) -> Claim:
     assert row.claim_token is not None
+    headers, unreadable = opened_headers(row.headers)
+    signing = signing_secrets(hook, now)
     return Claim(
         delivery_id=str(row.pk),
         token=row.claim_token,
@@ -199,13 +241,15 @@ def _claim(row: WebHookDelivery, hook: WebHook, now: datetime) -> Claim:
         web_hook_code=row.web_hook_code,
         destination=row.destination,
         url=row.request_url,
-        headers=tuple((name, value) for name, value in row.headers),
+        headers=headers,
         body=row.request_body.encode(),
         timeout_seconds=row.timeout_seconds,
         max_retries=row.max_retries,
         attempt_no=row.attempt_count + 1,
         is_test=row.is_test,
-        secrets=signing_secrets(hook, now),
+        is_host_rendered=row.is_host_rendered,
+        secrets=signing,
+        unreadable=unreadable or next((each.reason for each in signing if isinstance(each, Unreadable)), ""),
     )
 
 
@@ -219,9 +263,9 @@ def signing_secrets(hook: WebHook, now: datetime) -> tuple[str, ...]:
 
 
 def leases_expire(now: datetime | None = None) -> int:
-    """Make claims whose worker died due again; how many.
+    """Make deliveries with an expired lease due again; returns how many.
 
-    A delivery that keeps losing its worker may be what kills it, and becomes Failed instead.
+    A delivery that repeatedly loses its worker may be the cause, and becomes Failed instead.
     """
     moment = now or utc_now()
     lost = WebHookDelivery.objects.filter(state="Delivering", lease_until_utc__lt=moment)
@@ -237,7 +281,7 @@ def leases_expire(now: datetime | None = None) -> int:
 
 
 def claims_release(claims: Sequence[Claim]) -> None:
-    """Hand back what was claimed and not sent: the worker stops."""
+    """Return claims that were not sent, when the worker stops."""
     for token in {claim.token for claim in claims}:
         WebHookDelivery.objects.filter(
             state="Delivering",

@@ -24,8 +24,9 @@ class WebhookSettings:
     lease_margin_seconds           a claim holds this long beyond the template's timeout; then another worker may claim
     lost_claims_max                claims that ended without a record (the worker died) before one counts as a failure
     concurrency                    attempts at once in one worker process
-    destination_concurrency        attempts at once to one destination, all workers together
-    breaker_failures               failures of a destination in a row that open its circuit
+    destination_concurrency        attempts at once to one destination, all workers together; one template may have half
+                                   of what the others leave free
+    breaker_failures               failures in a row, of a template at a destination, that open the circuit
     breaker_open_seconds           how long it stays open the first, second … time; the last one repeats
     suspend_failures               failed attempts of a template in a row that suspend it …
     suspend_after_seconds          … when the first of them is this old
@@ -41,8 +42,8 @@ class WebhookSettings:
     sweep_seconds: float = 2
     lease_margin_seconds: float = 20
     lost_claims_max: int = 5
-    concurrency: int = 32
-    destination_concurrency: int = 16
+    concurrency: int = 64
+    destination_concurrency: int = 32
     breaker_failures: int = 5
     breaker_open_seconds: tuple[float, ...] = (30, 60, 120, 300, 600)
     suspend_failures: int = 50

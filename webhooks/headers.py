@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from foundation.phrases import Phrase
+from domain.egress_headers import CONNECTION_HEADERS, Header, InvalidHeader, check_value, is_header_name
+from foundation.phrases import Phrase, quoted
+from foundation.vault import Unreadable, unseal
 
-Header = tuple[str, str]
-
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-#: Connection management and framing are the sender's (RFC 9110, 7.6.1), and so are the headers of Standard Webhooks.
-RESERVED = frozenset(
-    (
-        "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te", "trailer",
-        "transfer-encoding", "upgrade", "expect", "host", "content-length",
-        "webhook-id", "webhook-timestamp", "webhook-signature",
-    )
-)  # fmt: skip
+#: The headers of Standard Webhooks are the sender's, as those of the connection.
+RESERVED = CONNECTION_HEADERS | {"webhook-id", "webhook-timestamp", "webhook-signature"}
 
 MASK = "***"
 #: Rather a harmless value masked than a secret shown. Signatures are none: what they sign with is not told by them.
 _SECRET_NAMES = re.compile(
     r"auth|cookie|secret|token|passw|passphrase|pwd|key|credential|session|bearer|jwt|\bsid\b", re.I
 )
+_SECRET_LENGTH = 6
 _WITH_SCHEME = frozenset(("authorization", "www-authenticate", "proxy-authenticate"))
 
 
 def is_secret_name(name: str) -> bool:
     """Whether the value of something that is called so is hidden where it is shown."""
     return _SECRET_NAMES.search(name) is not None
-
-
-class InvalidHeader(ValueError):
-    """A header line that cannot be sent; the text says why."""
 
 
 def header_lines(text: str | None) -> Iterator[Header]:
@@ -45,18 +35,12 @@ def header_lines(text: str | None) -> Iterator[Header]:
         name, colon, value = line.partition(":")
         if not colon:
             raise InvalidHeader(Phrase("line {0} of the headers has no colon", number))
-        if _TOKEN.fullmatch(name) is None:
-            raise InvalidHeader(Phrase("line {0} of the headers: {1} is not a header name", number, repr(name)))
+        if not is_header_name(name):
+            raise InvalidHeader(Phrase("line {0} of the headers: {1} is not a header name", number, quoted(name)))
         if name.lower() in RESERVED:
             raise InvalidHeader(Phrase("line {0} of the headers: {1} is set by the platform", number, name))
         check_value(name, value)
         yield name, value.strip()
-
-
-def check_value(name: str, value: str) -> None:
-    """Refuse what would end the header and begin something else (RFC 9110, 5.5). Raises InvalidHeader."""
-    if _CONTROL.search(value):
-        raise InvalidHeader(Phrase("the header {0} holds a line break or control character", name))
 
 
 def value_of(headers: Iterable[Header], name: str) -> str | None:
@@ -81,6 +65,23 @@ def _masked_value(name: str, value: str) -> str:
         return value
     scheme, space, _ = value.partition(" ")
     return f"{scheme} {MASK}" if space and name.lower() in _WITH_SCHEME else MASK
+
+
+def opened_headers(stored: list[list[Any]] | str) -> tuple[tuple[Header, ...], str]:
+    """(headers as they are sent, "") of what WebHookDelivery.headers holds; ((), reason) where some are unreadable."""
+    if isinstance(stored, str):
+        return (), stored
+    opened = tuple((name, unseal(value) if sealed else value) for name, value, *sealed in stored)
+    reason = next((value.reason for _name, value in opened if isinstance(value, Unreadable)), "")
+    return ((), reason) if reason else (opened, "")
+
+
+def secrets_of(headers: Iterable[Header]) -> list[str]:
+    """Values that are hidden where they are shown, and what follows the scheme of an authorization."""
+    found = [value for name, value in headers if is_secret_name(name)]
+    found += [rest for value in found if (rest := value.partition(" ")[2])]
+    # Shorter ones are part of too many words.
+    return sorted({value for value in found if len(value) >= _SECRET_LENGTH}, key=len, reverse=True)
 
 
 def header_text(headers: Iterable[Header]) -> str:
@@ -108,3 +109,9 @@ def unmasked_lines(given: str | None, original: str | None) -> str | None:
 def _masked_line(line: str) -> str:
     name, colon, value = line.partition(":")
     return f"{name}: {_masked_value(name, value.strip())}" if colon else line
+
+
+__all__ = [
+    "Header", "InvalidHeader", "check_value", "header_lines", "header_text", "is_secret_name", "masked", "masked_lines",
+    "opened_headers", "secrets_of", "unmasked_lines", "value_of", "with_trace",
+]  # fmt: skip

@@ -35,7 +35,7 @@ def templates_suspended(web_hook_ids: Collection[str]) -> set[str]:
 def templates_succeeded(web_hook_ids: Collection[str]) -> None:
     """A success ends the run of failures. A suspended template stays so until somebody resumes it."""
     if web_hook_ids:
-        rows_delete(TemplateHealth, "web_hook_id", web_hook_ids, "suspended_at IS NULL")
+        rows_delete(TemplateHealth, ["web_hook_id"], [(id,) for id in web_hook_ids], "suspended_at IS NULL")
 
 
 def template_failed(web_hook_id: str, *, now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""Tables of the webhooks: the outbox with its attempts, and the health of destinations and templates.
+"""Tables of the webhooks: the outbox with its attempts, circuit breakers, and the health of templates.
 
 Deliveries are the one kind of entity that the dataset does not write: the outbox row is inserted by the commit that
 caused it (`Dataset.defer_write`), and workers move it on (claim, record). Over OData they are read-only.
@@ -6,12 +6,12 @@ caused it (`Dataset.defer_write`), and workers move it on (claim, record). Over 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from django.db import models
 
 from foundation.enums import EnumType
-from foundation.fields import EnumField, GuidField, JsonTextField, ReferenceField, utc_now
+from foundation.fields import EnumField, GuidField, ReferenceField, SealedJsonField, utc_now
 from foundation.models import AggregateRoot, Entity
 
 DELIVERY_STATE = EnumType(
@@ -28,13 +28,23 @@ TEMPLATE_DELETED = "The webhook has been deleted."
 _FINISHED = models.Q(finish_time_utc__isnull=False)
 
 
+class Queue(NamedTuple):
+    """Deliveries of one template to one destination (host:port): they share a circuit breaker and a limit."""
+
+    web_hook_id: str
+    destination: str
+
+
 class WebHookDelivery(AggregateRoot):
-    """One event to be told to one destination: the rendered request and how far its delivery has come.
+    """One event of one template: the rendered request and how far its delivery has come.
 
     web_hook_id           guid of the template; no reference, so that a template can be deleted before its history
-    destination           host:port
-    sequence              order of the events of one entity and destination; see webhooks.outbox
-    request_headers       as sent, secrets masked; `headers` holds [[name, value], …] as they are
+    destination           host:port; "-" where the rendered URL has no valid host
+    is_host_rendered      a placeholder is part of host or port: only hosts that EGRESS_ALLOW lists are sent to
+    sequence              order of the events of one entity and template; see webhooks.outbox
+    request_headers       as sent, secrets masked
+    headers               [[name, value], …] as sent, for a secret [name, sealed value, true]; a text instead says why
+                          there are none
     attempt_count         attempts with an outcome
     claim_count           claims; more than attempts when workers died over it
     claim_token           who may record the outcome; another claim writes another token
@@ -50,11 +60,12 @@ class WebHookDelivery(AggregateRoot):
     is_test = models.BooleanField(default=False)
     state = EnumField(DELIVERY_STATE, default="Pending")
     destination = models.CharField(max_length=262)
+    is_host_rendered = models.BooleanField(default=False)
     sequence = models.BigIntegerField()
     request_url = models.TextField()
     request_headers = models.TextField(blank=True)
     request_body = models.TextField(blank=True)
-    headers = JsonTextField()
+    headers = SealedJsonField()
     timeout_seconds = models.PositiveSmallIntegerField(default=10)
     max_retries = models.PositiveSmallIntegerField(default=0)
     creation_time_utc = models.DateTimeField(default=utc_now)
@@ -73,8 +84,8 @@ class WebHookDelivery(AggregateRoot):
         # A commit pays for the first two. They are not partial: SQLite does not use a partial index for a state that
         # comes as a parameter. The others are of finished deliveries, so that it is the worker who writes them.
         indexes = [
-            models.Index(fields=["state", "destination", "next_attempt_time_utc"], name="delivery_due"),
-            models.Index(fields=["destination", "entity_id", "sequence"], name="delivery_lane"),
+            models.Index(fields=["state", "web_hook_id", "destination", "next_attempt_time_utc"], name="delivery_due"),
+            models.Index(fields=["web_hook_id", "entity_id", "sequence"], name="delivery_lane"),
             models.Index(fields=["finish_time_utc"], name="delivery_finish", condition=_FINISHED),
             models.Index(fields=["web_hook_id", "finish_time_utc"], name="delivery_web_hook", condition=_FINISHED),
         ]
@@ -103,21 +114,28 @@ class WebHookAttempt(Entity):
     objects: ClassVar[models.Manager[WebHookAttempt]]
 
 
-class DestinationBreaker(models.Model):
-    """The circuit of a destination that has failed lately; a healthy one has no row.
+class CircuitBreaker(models.Model):
+    """The circuit breaker of one template and destination that failed lately; without failures there is no row.
 
     open_until       closed while null; nothing is sent before
     probe_until      the lease of the one attempt that half-opens it
-    times_opened     openings since it was last healthy
+    times_opened     openings since the last success
     """
 
-    destination = models.CharField(max_length=262, primary_key=True)
+    pk = models.CompositePrimaryKey("web_hook_id", "destination")
+    web_hook_id = GuidField()
+    destination = models.CharField(max_length=262)
     failures = models.PositiveIntegerField(default=0)
     times_opened = models.PositiveIntegerField(default=0)
     open_until = models.DateTimeField(null=True)
     probe_until = models.DateTimeField(null=True)
 
-    objects: ClassVar[models.Manager[DestinationBreaker]]
+    objects: ClassVar[models.Manager[CircuitBreaker]]
+
+    @property
+    def queue(self) -> Queue:
+        """The queue that the circuit breaker belongs to."""
+        return Queue(str(self.web_hook_id), self.destination)
 
 
 class TemplateHealth(models.Model):

@@ -4,8 +4,8 @@ Rolled back with the data it was never there; committed with it, it is sent at l
 commit a worker is woken through the task queue; if nobody hears that (a crash in between, a lost queue), the workers'
 own sweep finds the row.
 
-Events of one entity keep their order towards one destination: each row takes the next number among those of its entity
-and destination. Commits of one entity follow one another, by the lock on its row, and so do the numbers.
+Events of one entity keep their order within one template: each row takes the next number among those of its entity and
+template. Commits of one entity follow one another, by the lock on its row, and so do the numbers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from domain import cursor
 from domain.dataset.names import EventValues
 from domain.dataset.record import Record
 from domain.dataset.templates import InvalidTemplate
+from domain.egress_policy import destination_of
 from domain.model.values import moment_to_storage
 from foundation import errors
 from foundation.fields import utc_now
@@ -32,6 +33,9 @@ from webhooks.announcer import tell_workers
 from webhooks.headers import InvalidHeader, with_trace
 from webhooks.models import WebHookDelivery
 from webhooks.templates import WebHookTemplate
+
+#: The destination of a delivery whose rendered URL has no valid host.
+NO_DESTINATION = "-"
 
 
 @dataclass(slots=True)
@@ -51,6 +55,7 @@ class NewDelivery:
     event_type: str
     rule_code: str | None
     is_test: bool
+    is_host_rendered: bool
     destination: str
     request_url: str
     request_headers: str
@@ -92,7 +97,7 @@ def delivery_prepare(
     """
     try:
         rendered = template.compiled.render(record, events)
-        destination = template.destination
+        destination = template.fixed_destination
     except (InvalidTemplate, InvalidHeader, ValueError) as exc:
         raise errors.Refused(errors.INTERPOLATION_FAILED, template.code, exc) from exc
     shown, stored = template.kept_headers(with_trace(rendered.headers, record.dataset.context.traceparent))
@@ -105,7 +110,8 @@ def delivery_prepare(
         event_type=event_type,
         rule_code=rule_code,
         is_test=is_test,
-        destination=destination,
+        destination=destination or _destination_of(rendered.url),
+        is_host_rendered=destination is None,
         request_url=rendered.url,
         request_headers=shown,
         request_body=rendered.body,
@@ -113,6 +119,14 @@ def delivery_prepare(
         timeout_seconds=template.timeout_seconds,
         max_retries=0 if is_test else template.max_retries,
     )
+
+
+def _destination_of(url: str) -> str:
+    """host:port of a rendered URL. A host that is none is refused by the worker, visibly, and not by the commit."""
+    try:
+        return destination_of(url).name
+    except ValueError:
+        return NO_DESTINATION
 
 
 def deliveries_insert(deliveries: Sequence[NewDelivery]) -> None:
@@ -154,13 +168,13 @@ def _insert_statement() -> _Insert:
         if field.attname not in (*given, *_MOMENTS, "sequence") and field.get_default() is not None
     }
     table = WebHookDelivery._meta.db_table
-    number = f"(SELECT COALESCE(MAX(sequence), 0) + 1 FROM {table} WHERE destination = %s AND entity_id = %s)"  # noqa: S608
+    number = f"(SELECT COALESCE(MAX(sequence), 0) + 1 FROM {table} WHERE web_hook_id = %s AND entity_id = %s)"  # noqa: S608
     # The number comes first, so that its two parameters can be taken from the row with the others.
     columns = ["sequence", *given, *_MOMENTS, *defaults]
     values = [number, *["%s"] * (len(given) + len(_MOMENTS)), *defaults.values()]
     return _Insert(
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(values)})",  # noqa: S608 (names of our own)
-        attrgetter("destination", "entity_id", *given),
+        attrgetter("web_hook_id", "entity_id", *given),
         moment_to_storage(connection.vendor),
     )
 

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 
 from foundation.fields import utc_now
 from foundation.guids import new_guid
-from webhooks.breaker import destination_failed, destinations_succeeded
+from webhooks.breaker import circuit_failed, circuits_close
 from webhooks.claim import Claim
 from webhooks.health import administrators_notify, template_failed, templates_succeeded
 from webhooks.models import WebHookAttempt, WebHookDelivery
@@ -115,14 +115,12 @@ def _next_step(claim: Claim, outcome: Outcome, now: datetime) -> tuple[str, date
 
 def _count(finished: Sequence[Finished], now: datetime) -> list[str]:
     """Move breakers and the health of templates; codes of templates that became suspended."""
-    destinations_succeeded(
-        {claim.destination for claim, outcome in finished if outcome.status and not outcome.host_trouble}
-    )
+    circuits_close({claim.queue for claim, outcome in finished if outcome.status and not outcome.host_trouble})
     templates_succeeded({claim.web_hook_id for claim, outcome in finished if outcome.delivered})
     suspended = []
     for claim, outcome in finished:
         if outcome.host_trouble:
-            destination_failed(claim.destination, now=now)
+            circuit_failed(claim.queue, now=now)
         if not outcome.delivered and not claim.is_test and template_failed(claim.web_hook_id, now=now):
             suspended.append(claim.web_hook_code)
     return suspended

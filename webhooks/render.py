@@ -1,7 +1,8 @@
-"""From a template to a request: URL, headers and body filled in at the event, inside the dataset (spec 06, 6.2).
+"""Renders a template to a request: fills in URL, headers and body at the event, inside the dataset (spec 06, 6.2).
 
 A value is escaped for where it goes: percent-encoded in the URL, without line breaks in headers, as JSON, form data or
-XML in the body, by its content type.
+XML in the body, by its content type. In the host and port of a URL a value may have the characters of a name or number;
+others are percent-encoded, which makes a host that webhooks.send refuses.
 
 A JSON body may be written in either style: with doubled braces as in every template, {{"no": "{DocumentNo}"}}, or as
 plain JSON, {"no": "{DocumentNo}"}, where the braces of the JSON itself are recognised by what follows them.
@@ -10,9 +11,9 @@ plain JSON, {"no": "{DocumentNo}"}, where the braces of the JSON itself are reco
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from domain.dataset.names import EventName, EventValues
 from domain.dataset.record import Record
@@ -22,15 +23,17 @@ from domain.model.repository import Repository
 from foundation.kinds import Kind
 from webhooks.headers import Header, InvalidHeader, check_value, header_lines, value_of
 
+T = TypeVar("T")
 BodyFormat = Literal["json", "form", "xml", "text"]
 
 _PLAIN_JSON = re.compile(r"\s*(\{\s*[\"}]|\[)")
-_ORIGIN = re.compile(r"(https?://[^/?#]+)?", re.I)
+_SCHEME = re.compile(r"https?://", re.I)
+_ORIGIN_END = re.compile(r"[/?#]")
 _STRUCTURAL_BRACE = re.compile(r"\{(?=\s*[\"}])")
 
 
 class RenderedRequest(NamedTuple):
-    """What will be sent, but for what each attempt adds (webhook-id, timestamp, signature, length)."""
+    """The request without what each attempt adds (webhook-id, timestamp, signature, length)."""
 
     url: str
     headers: tuple[Header, ...]
@@ -38,13 +41,34 @@ class RenderedRequest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledRequest:
-    """The templates of one webhook, every name known.
+class CompiledUrl:
+    """A URL template in its two parts.
 
-    fixed_headers  all of them, where none depends on the entity
+    origin        scheme, host and port
+    rest          path, query and fragment
+    fixed_origin  the origin, where it has no placeholder
     """
 
-    url: Template
+    origin: Template
+    rest: Template
+    fixed_origin: str | None
+
+    def render(self, record: Record, events: EventValues | None) -> str:
+        """The URL for one entity."""
+        origin = self.fixed_origin
+        if origin is None:
+            origin = self.origin.render(record, escape="host", events=events)
+        return origin + self.rest.render(record, escape="url", events=events)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRequest:
+    """The compiled templates of one webhook.
+
+    fixed_headers  all headers, if none has a placeholder
+    """
+
+    url: CompiledUrl
     headers: tuple[tuple[str, Template], ...]
     body: Template | None
     body_format: BodyFormat
@@ -52,11 +76,11 @@ class CompiledRequest:
     fixed_headers: tuple[Header, ...] | None
 
     def render(self, record: Record, events: EventValues | None = None) -> RenderedRequest:
-        """The request for one entity. Raises InvalidHeader, and Refused where an event attribute is not told."""
+        """The request for one entity. Raises InvalidHeader, and Refused where an event attribute is not given."""
         headers = self.fixed_headers
         if headers is None:
             headers = _with_type(list(self._render_headers(record, events)), self.content_type)
-        url = self.url.render(record, escape="url", events=events)
+        url = self.url.render(record, events)
         body = ""
         if self.body is not None:
             body = self.body.render(record, escape=_BODY_ESCAPES[self.body_format], events=events)
@@ -86,7 +110,7 @@ def compile_request(
     headers_ = tuple((name, compile_template(repository, value, events=events)) for name, value in lines)
     sent_type = content_type or (_GUESSED[body_format] if body else None)
     return CompiledRequest(
-        url=compile_template(repository, url, events=events),
+        url=_compile_url(compile_template(repository, url, events=events)),
         headers=headers_,
         body=compile_template(repository, source, events=events) if source else None,
         body_format=body_format,
@@ -95,14 +119,35 @@ def compile_request(
     )
 
 
+def _compile_url(template: Template) -> CompiledUrl:
+    origin, rest = split_url(template.parts)
+    fixed = "".join(part for part in origin if isinstance(part, str))
+    return CompiledUrl(
+        Template(template.source, origin),
+        Template(template.source, rest),
+        fixed if all(isinstance(part, str) for part in origin) else None,
+    )
+
+
+def split_url(parts: Sequence[str | T]) -> tuple[tuple[str | T, ...], tuple[str | T, ...]]:
+    """(scheme, host and port; the rest) of a URL template. The first is empty where the URL does not begin so."""
+    if not parts or not isinstance(parts[0], str) or (scheme := _SCHEME.match(parts[0])) is None:
+        return (), tuple(parts)
+    begin = scheme.end()
+    for index, part in enumerate(parts):
+        if isinstance(part, str) and (end := _ORIGIN_END.search(part, begin if index == 0 else 0)):
+            before, after = part[: end.start()], part[end.start() :]
+            return (*parts[:index], *filter(None, [before])), (after, *parts[index + 1 :])
+    return tuple(parts), ()
+
+
 def _fixed(headers: Iterable[tuple[str, Template]], content_type: str | None) -> tuple[Header, ...] | None:
-    """What the headers are for every entity; None where one has a placeholder."""
+    """The headers, if none has a placeholder; else None."""
     written: list[Header] = []
     for name, template in headers:
-        literals = [part for part in template.parts if isinstance(part, str)]
-        if len(literals) != len(template.parts):
+        if template.literal is None:
             return None
-        written.append((name, "".join(literals)))
+        written.append((name, template.literal))
     return _with_type(written, content_type)
 
 
@@ -120,12 +165,6 @@ _GUESSED = {
     "xml": "application/xml",
     "text": "text/plain; charset=utf-8",
 }
-
-
-def origin_of(url: str) -> str:
-    """Scheme, host and port of a URL template, "" where it has none. They are literal: docs/decisions.md."""
-    found = _ORIGIN.match(url)
-    return found[0] if found else ""
 
 
 def format_of(content_type: str | None, body: str) -> BodyFormat:
@@ -167,14 +206,14 @@ def double_braces(body: str) -> str:
 
 
 def event_names(repository: Repository[Any]) -> Iterable[EventName]:
-    """Every event attribute that a rule on the repository may tell; a template does not know its rules."""
+    """Every event attribute of the repository's event types; a template does not know its rules."""
     names = {attribute.name for event in event_types.of(repository) for attribute in event.attributes}
     return [EventName(name, Kind.STRING) for name in sorted(names)]
 
 
 def event_names_used(compiled: CompiledRequest) -> set[str]:
     """The event attributes (with `$`) that the templates need."""
-    templates = [compiled.url, *(template for _, template in compiled.headers)]
+    templates = [compiled.url.origin, compiled.url.rest, *(template for _, template in compiled.headers)]
     if compiled.body is not None:
         templates.append(compiled.body)
     return {part.event for template in templates for part in template.parts if not isinstance(part, str) and part.event}

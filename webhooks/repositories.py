@@ -24,7 +24,9 @@ class WebHookDeliveries(Repository[WebHookDelivery]):
     search_members = ("web_hook_code", "request_url", "last_error")
     children = (Child("Attempts", "Systems.Config.WebHookAttempts"),)
     # `headers` holds secrets as they are; the others are the workers' own.
-    unpublished = frozenset({"headers", "sequence", "claim_count", "claim_token", "lease_until_utc"})
+    unpublished = frozenset(
+        {"headers", "is_host_rendered", "sequence", "claim_count", "claim_token", "lease_until_utc"}
+    )
     api_names = {"request_url": "RequestURL"}
     ordering = ("-CreationTimeUtc",)
     validations = (refuse_change,)

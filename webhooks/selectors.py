@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from django.db.models import Avg, Count, Exists, Min, OuterRef, Q
 from django.db.models.functions import TruncDate
 
+from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
+from webhooks.breaker import breakers_waited_for
 from webhooks.claim import waits_for_an_earlier_one
 from webhooks.heartbeat import ALIVE_SECONDS
 from webhooks.models import (
     DELIVERY_STATE,
-    DestinationBreaker,
+    CircuitBreaker,
     TemplateHealth,
     WebHookAttempt,
     WebHookDelivery,
@@ -30,7 +33,7 @@ class DeliveryStatistics:
 
     by_state             state → deliveries
     lag_seconds          how long the oldest has been due of those that workers could send
-    open_circuits        destinations that are left alone for now, or that something waits for until they answer again
+    open_circuits        "CODE (host:port)" of templates whose receiver gets nothing for now, or only a probe
     suspended_templates  how many are held back after failures
     """
 
@@ -44,25 +47,33 @@ def delivery_statistics(now: datetime | None = None) -> DeliveryStatistics:
     """The outbox at a glance."""
     moment = now or utc_now()
     counted = dict(WebHookDelivery.objects.values_list("state").annotate(Count("pk")).order_by())
-    # Nobody would ever close the circuit of a host that nothing is sent to any more.
-    waiting = WebHookDelivery.objects.filter(state="Pending", destination=OuterRef("destination"))
-    blocked = list(
-        DestinationBreaker.objects.filter(Q(open_until__gt=moment) | Exists(waiting), open_until__isnull=False)
-        .order_by("destination")
-        .values_list("destination", flat=True)
+    # Nobody would ever close the circuit of a receiver that nothing is sent to any more.
+    blocked = CircuitBreaker.objects.filter(
+        Q(open_until__gt=moment) | breakers_waited_for("Pending"), open_until__isnull=False
     )
-    # What waits for a host that does not answer, or for an earlier event's retry, says nothing about the workers.
+    # What waits for a receiver that does not answer, or for an earlier event's retry, says nothing about the workers.
+    its_circuit = CircuitBreaker.objects.filter(
+        web_hook_id=OuterRef("web_hook_id"), destination=OuterRef("destination"), open_until__isnull=False
+    )
     oldest = (
-        WebHookDelivery.objects.filter(~waits_for_an_earlier_one(), state="Pending", next_attempt_time_utc__lte=moment)
-        .exclude(destination__in=blocked)
-        .aggregate(oldest=Min("next_attempt_time_utc"))["oldest"]
+        WebHookDelivery.objects.filter(
+            ~waits_for_an_earlier_one(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
+        ).aggregate(oldest=Min("next_attempt_time_utc"))["oldest"]
     )
     return DeliveryStatistics(
         by_state={state: counted.get(state, 0) for state in DELIVERY_STATE.members},
         lag_seconds=max(0.0, (moment - oldest).total_seconds()) if oldest else 0.0,
-        open_circuits=tuple(blocked),
+        open_circuits=_names(blocked),
         suspended_templates=TemplateHealth.objects.filter(suspended_at__isnull=False).count(),
     )
+
+
+def _names(breakers: Iterable[CircuitBreaker]) -> tuple[str, ...]:
+    queues = [breaker.queue for breaker in breakers]
+    codes = dict(
+        WebHook._default_manager.filter(pk__in={queue.web_hook_id for queue in queues}).values_list("pk", "code")
+    )
+    return tuple(sorted(f"{codes.get(queue.web_hook_id, '?')} ({queue.destination})" for queue in queues))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ Standard Webhooks 1.0 says. 2xx is delivered, everything else is not; a redirect
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -19,7 +20,7 @@ from foundation.fields import utc_now
 from webhooks.breaker import TROUBLE_STATUSES
 from webhooks.claim import Claim
 from webhooks.conf import webhook_settings
-from webhooks.headers import Header, header_text, masked, value_of
+from webhooks.headers import MASK, Header, header_text, masked, secrets_of, value_of
 from webhooks.reschedule import parse_retry_after
 from webhooks.signing import signature_header
 
@@ -37,7 +38,7 @@ class Outcome:
 
     delivered      a 2xx answer
     permanent      no retry would help: 410, an address that is not allowed, a request that cannot be sent
-    host_trouble   the failure says something about the host (webhooks.breaker); False for refusals of our own
+    host_trouble   the failure counts for the circuit breaker (webhooks.breaker); False for refusals of our own
     """
 
     started_at: datetime
@@ -95,6 +96,8 @@ def delivery_send(claim: Claim) -> Outcome:
 def _attempt(claim: Claim) -> Outcome:
     clock = _Clock()
     head = ""
+    if claim.unreadable:
+        return _failed(clock, head, claim.unreadable, permanent=True)
     try:
         headers = sent_headers(claim, timestamp=int(clock.at.timestamp()))
         head = _request_head(claim, headers)
@@ -106,6 +109,7 @@ def _attempt(claim: Claim) -> Outcome:
                 claim.body,
                 connect_timeout_seconds=webhook_settings().connect_timeout_seconds,
                 total_timeout_seconds=claim.timeout_seconds,
+                listed_hosts_only=claim.is_host_rendered,
             )
         )
     except EgressFailed as exc:
@@ -115,7 +119,7 @@ def _attempt(claim: Claim) -> Outcome:
     except Exception as exc:
         # A bug of ours or a signing secret that is none: visible at the delivery, and no other one must wait for it.
         return _failed(clock, head, f"{type(exc).__name__}: {exc}", permanent=True)
-    return _answered(clock, head, answer)
+    return _answered(clock, head, answer, secrets=[*claim.secrets, *secrets_of(headers)])
 
 
 def sent_headers(claim: Claim, *, timestamp: int) -> list[Header]:
@@ -132,7 +136,10 @@ def sent_headers(claim: Claim, *, timestamp: int) -> list[Header]:
 
 
 def _request_head(claim: Claim, headers: list[Header]) -> str:
-    destination = destination_of(claim.url)
+    try:
+        destination = destination_of(claim.url)
+    except ValueError:
+        return ""  # a rendered host that is none: nothing is sent, domain.egress says why
     lines = [("Host", destination.host_header), *masked(headers), ("Content-Length", str(len(claim.body)))]
     return f"POST {destination.target} HTTP/1.1\n{header_text(lines)}"
 
@@ -149,23 +156,33 @@ def _failed(clock: _Clock, head: str, error: str, *, permanent: bool = False, ho
     )
 
 
-def _answered(clock: _Clock, head: str, answer: EgressResponse) -> Outcome:
+def _answered(clock: _Clock, head: str, answer: EgressResponse, *, secrets: Sequence[str]) -> Outcome:
+    """What is kept of the answer; secrets that the receiver sends back are masked in it."""
     delivered = 200 <= answer.status < 300
-    text = answer.body[: webhook_settings().stored_answer_bytes].decode(errors="replace").replace("\x00", "\ufffd")
+    # Masked before it is cut, so that no secret is cut in two and its beginning kept.
+    text = _without(secrets, answer.body.decode(errors="replace"))[: webhook_settings().stored_answer_bytes]
+    text = text.replace("\x00", "\ufffd")
+    response_head = f"HTTP/1.1 {answer.status} {answer.reason}\n{header_text(masked(answer.headers))}"
     return Outcome(
         clock.at,
         clock.milliseconds(),
         delivered=delivered,
         status=answer.status,
-        error=None if delivered else _reason(answer)[:_ERROR_LENGTH],
+        error=None if delivered else _without(secrets, _reason(answer))[:_ERROR_LENGTH],
         permanent=answer.status == GONE,
         host_trouble=answer.status in TROUBLE_STATUSES,
         retry_after=parse_retry_after(answer.header("Retry-After")) if answer.status in _PATIENT else None,
         address=answer.address,
         request_head=head,
-        response_head=f"HTTP/1.1 {answer.status} {answer.reason}\n{header_text(masked(answer.headers))}",
+        response_head=_without(secrets, response_head),
         response_body=text,
     )
+
+
+def _without(secrets: Sequence[str], text: str) -> str:
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
 
 
 def _reason(answer: EgressResponse) -> str:

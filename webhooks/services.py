@@ -13,6 +13,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
+from domain.query import select_ids
 from foundation import errors
 from foundation.fields import utc_now
 from identity.context import CallContext
@@ -21,6 +22,7 @@ from webhooks.models import (
     FINISHED_STATES,
     REDELIVERABLE_STATES,
     TEMPLATE_DELETED,
+    CircuitBreaker,
     TemplateHealth,
     WebHookAttempt,
     WebHookDelivery,
@@ -83,6 +85,7 @@ def template_forget(record: Record) -> None:
 
 def _cancel_all_of(web_hook_id: str) -> None:
     TemplateHealth.objects.filter(pk=web_hook_id).delete()
+    CircuitBreaker.objects.filter(web_hook_id=web_hook_id).delete()
     WebHookDelivery.objects.filter(web_hook_id=web_hook_id, state__in=("Pending", "Suspended")).update(
         state="Cancelled", finish_time_utc=utc_now(), next_attempt_time_utc=None, last_error=TEMPLATE_DELETED
     )
@@ -98,22 +101,22 @@ def send_test(*, context: CallContext, web_hook: str, entity_id: str | None = No
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, "Systems_Config_WebHook", web_hook)
     dataset = Dataset(context)
     repository = repositories.get(template.repository_name)
-    record = dataset.open(repository, entity_id or _newest(template))
+    record = dataset.open(repository, entity_id or _newest(template, context))
     delivery = delivery_prepare(template, record, event_type="TEST", events=_SampleEvents(), is_test=True)
     with transaction.atomic():
         deliveries_insert([delivery])
     return WebHookDelivery.objects.get(pk=delivery.id)
 
 
-def _newest(template: WebHookTemplate) -> str:
-    model = repositories.get(template.repository_name).model
-    found = model._default_manager.order_by("-pk").values_list("pk", flat=True).first()
-    if found is None:
+def _newest(template: WebHookTemplate, context: CallContext) -> str:
+    """The key of the newest entity that the caller may see."""
+    found = select_ids(repositories.get(template.repository_name), ctx=context, orderby="Id desc", limit=1)
+    if not found:
         raise errors.Refused(
             errors.WEBHOOK_INVALID,
             gettext("{0} has no entity to try the webhook with.").replace("{0}", template.repository_name),
         )
-    return str(found)
+    return found[0]
 
 
 class _SampleEvents(dict[str, object]):

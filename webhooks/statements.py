@@ -69,9 +69,15 @@ def rows_insert(rows: Sequence[models.Model]) -> None:
         cursor.executemany(insert.sql, [insert.values(row) for row in rows])
 
 
-def rows_delete(model: type[models.Model], column: str, values: Collection[str], condition: str = "1 = 1") -> None:
-    """Delete the rows whose column has one of the values. `column` and `condition` are SQL of our own."""
-    marks = ", ".join(["%s"] * len(values))
+def rows_delete(
+    model: type[models.Model], columns: Sequence[str], keys: Collection[Sequence[str]], condition: str = "1 = 1"
+) -> None:
+    """Delete the rows whose columns equal one of the keys. `columns` and `condition` are SQL of our own."""
+    one = " AND ".join(f"{column} = %s" for column in columns)
+    any_of = " OR ".join([f"({one})"] * len(keys))
     table = connection.ops.quote_name(model._meta.db_table)
     with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM {table} WHERE {column} IN ({marks}) AND {condition}", list(values))  # noqa: S608
+        cursor.execute(
+            f"DELETE FROM {table} WHERE ({any_of}) AND {condition}",  # noqa: S608
+            [value for key in keys for value in key],
+        )

@@ -1,8 +1,7 @@
 """The templates as processes keep them: loaded once, compiled once, again when they or what they name has changed.
 
 Events must not pay for a look-up, so the templates live in memory under version stamps (foundation.stamps): their own,
-and that of the custom properties, which they may name. A change is seen at once here and within seconds on every other
-node.
+and that of the custom properties, which they may name.
 """
 
 from __future__ import annotations
@@ -20,19 +19,24 @@ from domain.entities.systems_config import WebHook
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation import stamps
-from webhooks.headers import Header, header_text, masked
-from webhooks.render import CompiledRequest, compile_request, origin_of
+from foundation.vault import Unreadable, key_ids, seal
+from webhooks.headers import Header, header_text, is_secret_name, masked
+from webhooks.render import CompiledRequest, compile_request
 from webhooks.reschedule import retries_of
 
 STAMP = "webhooks"
 
-#: What templates were loaded and compiled from: their own stamp, that of custom properties, and the registry.
-_State = tuple[int, int, int]
+#: What templates were loaded and compiled from: their own stamp, that of custom properties, the registry, and the key
+#: that secrets are sealed with.
+_State = tuple[int, int, int, str]
 
 
 @dataclass(frozen=True)
 class WebHookTemplate:
-    """One template, ready to be rendered."""
+    """One template, ready to be rendered.
+
+    unreadable   why its headers cannot be decrypted; its deliveries then fail for that reason
+    """
 
     id: str
     code: str
@@ -44,6 +48,7 @@ class WebHookTemplate:
     headers: str | None = field(repr=False)
     body: str | None = field(repr=False)
     content_type: str | None = None
+    unreadable: str = ""
 
     @cached_property
     def compiled(self) -> CompiledRequest:
@@ -57,21 +62,35 @@ class WebHookTemplate:
         )
 
     @cached_property
-    def destination(self) -> str:
-        """host:port, the same for every entity, for it is literal. Raises ValueError where it is none."""
-        return destination_of(origin_of(self.url)).name
+    def fixed_destination(self) -> str | None:
+        """host:port where no placeholder is part of it. Raises ValueError where it is none."""
+        origin = self.compiled.url.fixed_origin
+        return None if origin is None else destination_of(origin).name
 
     def kept_headers(self, headers: tuple[Header, ...]) -> tuple[str, str]:
-        """(as people may see them, as JSON of what is sent) of rendered headers; made once where they are fixed."""
-        return self._kept_fixed if headers is self.compiled.fixed_headers else _kept(headers)
+        """(as people may see them, as JSON for WebHookDelivery.headers) of rendered headers; made once where fixed."""
+        return self._kept_fixed if headers is self.compiled.fixed_headers else self._kept(headers)
 
     @cached_property
     def _kept_fixed(self) -> tuple[str, str]:
-        return _kept(self.compiled.fixed_headers or ())
+        return self._kept(self.compiled.fixed_headers or ())
 
+    def _kept(self, headers: Sequence[Header]) -> tuple[str, str]:
+        if self.unreadable:
+            return "", orjson.dumps(self.unreadable).decode()
+        stored = [
+            (name, self._sealed_fixed.get(value) or seal(value), True)
+            if value and is_secret_name(name)
+            else (name, value)
+            for name, value in headers
+        ]
+        return header_text(masked(headers)), orjson.dumps(stored).decode()
 
-def _kept(headers: Sequence[Header]) -> tuple[str, str]:
-    return header_text(masked(headers)), orjson.dumps(headers).decode()
+    @cached_property
+    def _sealed_fixed(self) -> dict[str, str]:
+        """Secrets that are the same for every entity, sealed once: each commit with the webhook would pay for it."""
+        literals = ((name, template.literal) for name, template in self.compiled.headers)
+        return {value: seal(value) for name, value in literals if value and is_secret_name(name)}
 
 
 _lock = threading.Lock()
@@ -86,7 +105,7 @@ def web_hook_get(reference: str) -> WebHookTemplate | None:
 
 def _templates() -> dict[str, WebHookTemplate]:
     global _loaded
-    state = (stamps.current(STAMP), stamps.current(custom_properties.STAMP), repositories.generation)
+    state = (stamps.current(STAMP), stamps.current(custom_properties.STAMP), repositories.generation, key_ids()[0])
     loaded = _loaded
     if loaded is None or loaded[0] != state:
         with _lock:
@@ -106,9 +125,10 @@ def _template(row: WebHook) -> WebHookTemplate:
         timeout_seconds=row.timeout_seconds,
         max_retries=retries_of(row),
         url=row.url,
-        headers=row.headers,
+        headers=None if isinstance(row.headers, Unreadable) else row.headers,
         body=row.body,
         content_type=row.content_type or None,
+        unreadable=row.headers.reason if isinstance(row.headers, Unreadable) else "",
     )
 
 

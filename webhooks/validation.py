@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import orjson
 from django.utils.translation import gettext
@@ -10,22 +13,23 @@ from django.utils.translation import gettext_noop as _
 
 from domain.dataset.record import Record
 from domain.dataset.templates import _Slot as Slot
-from domain.egress_policy import destination_of
-from domain.interpolation import TemplateError, parse
+from domain.egress import certain_refusal, present_refusal
+from domain.egress_policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
+from domain.interpolation import Part, TemplateError, parse
 from domain.model.registry import repositories
 from foundation import errors
 from foundation.errors import Detail
 from foundation.kinds import Kind
-from foundation.phrases import Phrase, of_json, reason_of
+from foundation.phrases import Phrase, of_json, reason_of, said
 from webhooks.headers import InvalidHeader, check_value, header_lines
-from webhooks.render import CompiledRequest, InvalidTemplate, compile_request, origin_of
+from webhooks.render import CompiledRequest, InvalidTemplate, compile_request, split_url
 from webhooks.reschedule import MAX_RETRIES
 
 TIMEOUT_SECONDS = range(1, 121)
 
 
 def check_web_hook(record: Record) -> None:
-    """Refuse a template that cannot work. A JSON body that makes no JSON is a warning only."""
+    """Refuse a template that cannot work. An invalid JSON body only gives a warning."""
     if record.is_deleted:
         return
     details = [*_check_values(record), *_check_texts(record)]
@@ -57,12 +61,10 @@ def _check_texts(record: Record) -> Iterator[Detail]:
         yield _problem("RepositoryName", _("There is no repository '{0}'."), record.repository_name)
         return
     repository = repositories[record.repository_name]
-    url = record.url or ""
-    if problem := url_problem(url):
-        yield _problem("URL", _("The URL cannot be used: {0}"), gettext(problem))
+    yield from _check_url(record)
     compiled: dict[str, CompiledRequest] = {}
     for target, arguments in (
-        ("URL", {"url": url}),
+        ("URL", {"url": record.url or ""}),
         ("Headers", {"url": "", "headers": record.headers}),
         ("Body", {"url": "", "body": record.body, "content_type": record.content_type or _content_type(record)}),
     ):
@@ -74,7 +76,7 @@ def _check_texts(record: Record) -> Iterator[Detail]:
             for text in exc.problems:
                 yield _problem(target, "{0}", text)
     if "Body" in compiled and (problem := json_problem(record, compiled["Body"])):
-        record.dataset.warnings.append(problem)
+        _warn(record, problem)
 
 
 def _content_type(record: Record) -> str | None:
@@ -85,24 +87,122 @@ def _content_type(record: Record) -> str | None:
     return next((value for name, value in lines if name.lower() == "content-type"), None)
 
 
-def url_problem(url: str) -> str | None:
-    """Why a URL template is not one; None where it is.
+def _check_url(record: Record) -> Iterator[Detail]:
+    """Refuse an invalid URL, and one to which requests are certainly refused; warn if they are refused at present.
 
-    Scheme, host and port are written out: a value must never choose where data goes.
+    An inactive template, or a URL that was saved before, only gives a warning: the setting may have changed, and other
+    edits must stay possible. Activating the template checks again. A URL that the server itself writes, such as demo
+    data, only gives a warning, too.
     """
-    origin = origin_of(url)
-    if not origin:
-        return _("it must be absolute and begin with http:// or https://")
-    if "{" in origin:
-        return _("its host must be written out, without placeholders")
+    url = record.url or ""
+    problem = url_problem(url)
+    if problem is not None:
+        yield _problem("URL", _("The URL cannot be used: {0}"), said(problem, gettext))
+        return
     try:
-        sample = "".join(part if isinstance(part, str) else "x" for part in parse(url))
-        destination_of(sample)
+        origin, _rest = split_url(parse(url))
     except TemplateError:
-        return None  # said with the other placeholders
+        return  # _check_texts reports it
+    certain, warning = _refusals(origin)
+    is_new_here = record.is_changed("url") or record.is_changed("is_active")
+    if certain is not None and record.by_client and record.is_active and is_new_here:
+        yield _problem("URL", "{0}", said(certain, gettext))
+    elif (text := certain or warning) is not None:
+        _warn(record, said(text, gettext))
+
+
+def url_problem(url: str) -> str | None:
+    """Why a URL template is invalid; None if it is valid."""
+    try:
+        origin, rest = split_url(parse(url))
+    except TemplateError:
+        return None  # _check_texts reports it
+    if not origin:
+        return Phrase("it must be absolute and begin with http:// or https://")
+    sample = "".join(part if isinstance(part, str) else "x" for part in rest)
+    try:
+        destination_of(_sample_origin(origin) + sample)
     except ValueError as exc:
         return reason_of(exc)
     return None
+
+
+def _sample_origin(origin: Sequence[Part]) -> str:
+    """The origin with a sample in place of each placeholder: a name in the host, a number in the port."""
+    sample = ""
+    for part in origin:
+        in_port = ":" in sample.partition("://")[2].rpartition("]")[2]
+        sample += part if isinstance(part, str) else "1" if in_port else "x"
+    return sample
+
+
+def _refusals(origin: Sequence[Part]) -> tuple[str | None, str | None]:
+    """(why requests are certainly refused, why they are refused at present) by the instance's egress policy."""
+    policy = egress_policy()
+    destination = destination_of(_sample_origin(origin))
+    if all(isinstance(part, str) for part in origin):
+        certain = certain_refusal(destination, policy=policy)
+        if certain is not None:
+            text = Phrase(
+                "Requests to {0} are refused: {1}. The setting {2} can allow it.",
+                destination.name,
+                certain,
+                POLICY_SETTING,
+            )
+            return text, None
+        at_present = _present_refusal(destination, policy, int(time.monotonic() // _REMEMBER_SECONDS))
+        if at_present is None:
+            return None, None
+        text = Phrase(
+            "Requests to {0} are refused at present: {1}. The setting {2} can allow it.",
+            destination.name,
+            at_present,
+            POLICY_SETTING,
+        )
+        return None, text
+    host = _host_parts(origin)
+    pattern = re.compile("".join(re.escape(part.lower()) if isinstance(part, str) else ".+" for part in host))
+    tail = host[-1].lower() if host and isinstance(host[-1], str) else ""
+    listed = policy.may_list(pattern, tail) if any(not isinstance(part, str) for part in host) else policy.lists(tail)
+    if listed:
+        return None, None
+    text = Phrase(
+        "The URL has a placeholder in its host or port. The setting {0} must list the hosts that it may become, each by"
+        " its name or as *.example.com; no entry fits.",
+        POLICY_SETTING,
+    )
+    return text, None
+
+
+def _host_parts(origin: Sequence[Part]) -> list[Part]:
+    """The host of an origin, without scheme and port."""
+    host: list[Part] = []
+    for index, part in enumerate(origin):
+        if isinstance(part, str):
+            text = part.partition("://")[2] if index == 0 else part
+            name, colon, _port = text.partition(":")
+            host += [name] if name else []
+            if colon:
+                break
+        else:
+            host.append(part)
+    return host
+
+
+#: Time limit of a DNS lookup, which may delay other writes on SQLite, and how long its result is cached.
+_LOOK_UP_SECONDS = 0.5
+_REMEMBER_SECONDS = 60
+
+
+@lru_cache(maxsize=256)
+def _present_refusal(destination: Destination, policy: EgressPolicy, minute: int) -> str | None:
+    return present_refusal(destination, timeout_seconds=_LOOK_UP_SECONDS, policy=policy)
+
+
+def _warn(record: Record, text: str) -> None:
+    """Add the warning once: a commit may validate several times."""
+    if text not in record.dataset.warnings:
+        record.dataset.warnings.append(text)
 
 
 def json_problem(record: Record, compiled: CompiledRequest) -> str | None:
@@ -121,7 +221,7 @@ def json_problem(record: Record, compiled: CompiledRequest) -> str | None:
 
 
 def _sample(slot: Slot) -> str:
-    """What a value would leave in the body."""
+    """A sample value as it appears in the body."""
     if slot.quoted:
         return "x"
     if slot.kind is Kind.BOOL:

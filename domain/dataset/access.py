@@ -70,7 +70,7 @@ def require_target(record: Record, reference: Attribute, id: str) -> None:
 
 def require_row(context: CallContext, record: Record, operation: Operation) -> None:
     """Raise Forbidden where the row policies for the operation do not cover the stored row."""
-    if not _holds(context, record.repository, record.id, operation):
+    if not row_covered(context, record.repository, record.id, operation):
         raise errors.Forbidden(errors.PERMISSION_DENIED, operation, f"{record.repository.set_name}({record.id})")
 
 
@@ -88,7 +88,8 @@ def _restricts(context: CallContext, repository: Repository[Any]) -> bool:
     return Access(context.permissions).restricts(repository)
 
 
-def _holds(context: CallContext, repository: Repository[Any], id: str, operation: Operation) -> bool:
+def row_covered(context: CallContext, repository: Repository[Any], id: str, operation: Operation) -> bool:
+    """Whether the row policies for the operation cover the stored row."""
     from domain.query import within_policies
 
     return not has_policies(context, repository, operation) or within_policies(repository, operation, id, context)
@@ -103,5 +104,6 @@ __all__ = [
     "require",
     "require_row",
     "require_target",
+    "row_covered",
     "row_visible",
 ]

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from django.db import transaction
-
+from domain.dataset.beginning import write_transaction
 from domain.dataset.claims import Claims
 from domain.dataset.record import Record
 from domain.dataset.storage import storage_of
@@ -61,7 +60,7 @@ class Attempt:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """A database transaction for the attempt."""
-        with transaction.atomic():
+        with write_transaction():
             self.begin()
             yield
 

@@ -20,9 +20,11 @@ from django.utils.translation import gettext
 
 from domain import events
 from domain.dataset import access, autoflush, duplicates, finding, numbering
+from domain.dataset.authority import Acting, Authority, answer_for, of_caller
 from domain.dataset.calculations import calculate
 from domain.dataset.claims import Claims
 from domain.dataset.guards import check_edit
+from domain.dataset.names import custom_event_values
 from domain.dataset.parts import Parts
 from domain.dataset.pending_source import PendingSource
 from domain.dataset.record import Record
@@ -39,6 +41,7 @@ from foundation.kinds import Kind
 from identity.context import CallContext
 
 ModelName = Literal["common", "frontend"]
+_ATTRIBUTE_EVENTS = ("ATTRIBUTECHANGING", "ATTRIBUTECHANGED")
 
 
 @dataclass(slots=True)
@@ -55,7 +58,8 @@ class Dataset:
     """An identity map with changes. Not thread-safe; lives within one request, script or command.
 
     context          on whose behalf it acts
-    model            "frontend": attribute events fire and dependents follow at once; "common": at commit
+    model            "frontend": dependents follow each change at once, with attribute events of their own; "common": at
+                     commit. A caller's change raises attribute events in both
     warnings         messages collected by WARNING actions
     lineage          of the dataset of a COMMITTED event: what acted in the datasets whose commits led to it
     claims           of a dataset that is made and committed in one database transaction
@@ -77,7 +81,9 @@ class Dataset:
         #: What acted on events since the last commit, newest last: the chain shown when a loop is stopped.
         self.trail: deque[str] = deque(maxlen=12)
         #: What is acting on an event at this moment, outermost first.
-        self.acting: list[str] = []
+        self.acting: list[Acting] = []
+        #: identity → authorities behind the changes, in repositories that decide access or are authored
+        self.authorities: dict[tuple[str, str], set[Authority]] = {}
         #: Whose display text is being written, outermost first: formats may refer to each other in a circle.
         self.describing: list[tuple[str, str]] = []
         self.lineage = lineage
@@ -91,6 +97,10 @@ class Dataset:
         self._deferred: dict[object, Callable[[], None]] = {}
         self._after_commit: list[Callable[[], None]] = []
         self._calculating = False
+        #: An operation that a caller called is running: the caller causes its changes.
+        self._operating = False
+        #: (repository, event; "" for both attribute events) → parameters with a subscriber, cached until the commit
+        self._watched: dict[tuple[str, str], Collection[str]] = {}
         self._now: datetime.datetime | None = None
         #: Finds pending rows of a Domain transaction by identity; None outside of one.
         self.pending_source: PendingSource | None = None
@@ -287,23 +297,30 @@ class Dataset:
         defaults = {**constant, **{name: initial() for name, initial in made}, "Id": new_id, "ObjectVersion": 1}
         record = Record(self, wanted, new_id, "Added", defaults)
         record.dirty.update([name for name, value in defaults.items() if value is not None])
-        record.by_client = by_client and self.context.client_initiated
+        record.by_client = by_client and self._by_caller
+        answer_for(record, "create")
         if parent is not None:
             record.values[_back_reference(parent, wanted, collection)] = parent.id
-            if record.by_client:
+            if by_client and self.context.client_initiated:
                 check_edit(record)
         self.records[record.key] = record
         self._missing.discard(record.key)
         self.parts.attach(record)
-        self._raise(record, "CREATENEW")
-        for name, value in (values or {}).items():
-            attribute = wanted.attribute(name) or wanted.by_python_name.get(name)
-            if attribute is None:
-                raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, wanted.entity_type, target=name)
-            if by_client:
-                self.set(record, attribute, value)
-            else:
-                self.assign(record, attribute, value)
+        self._note_change(record)
+        try:
+            self._raise(record, "CREATENEW")
+            for name, value in (values or {}).items():
+                attribute = wanted.attribute(name) or wanted.by_python_name.get(name)
+                if attribute is None:
+                    raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, wanted.entity_type, target=name)
+                if by_client:
+                    self.set(record, attribute, value)
+                else:
+                    self.assign(record, attribute, value)
+        except errors.PlatformError:
+            # A script may catch the error and continue: remove the refused entity.
+            self._delete(record)
+            raise
         self.parts.mark_parents(record)
         self._fill_at_once(record)
         return record
@@ -321,8 +338,8 @@ class Dataset:
         self._edit(record, member.name)
         if member.is_reference and value is not None:
             access.require_target(record, member, value.id if isinstance(value, Record) else value)
-        self.assign(record, member, value)
-        if member.owner and record.by_client:
+        self._change(record, member, value, raises=self._by_caller or self.model == "frontend")
+        if member.owner and self.context.client_initiated:
             # What it is a part of now has a say, too.
             check_edit(record, member.name)
         self._fill_at_once(record)
@@ -331,11 +348,39 @@ class Dataset:
         """A caller is about to change the record."""
         if self.context.client_initiated:
             check_edit(record, attribute)
-            record.by_client = True
+            record.by_client = record.by_client or self._by_caller
+
+    @property
+    def _by_caller(self) -> bool:
+        """Whether a caller makes the current change, not a job or a rule in the caller's dataset."""
+        return self.context.client_initiated and not self.acting
+
+    @property
+    def authority(self) -> Authority:
+        """The authority behind the current change: the author of the acting rule, else the caller."""
+        return self.acting[-1].authority if self.acting else of_caller(self.context)
+
+    @contextmanager
+    def operating(self) -> Iterator[None]:
+        """Context of an operation that a caller called: the caller causes its changes (spec 05, 5.1)."""
+        before, self._operating = self._operating, self._by_caller
+        try:
+            yield
+        finally:
+            self._operating = before
+
+    def _note_change(self, record: Record) -> None:
+        """Count a change of the record, and note whether a caller caused it."""
+        record.mutations += 1
+        if (record.by_client or self._operating) and not self.acting:
+            record.client_caused = True
 
     def assign(self, record: Record, attribute: str | Attribute, value: Any) -> None:
-        """Set an attribute on the server's behalf; events and dependents follow as the model says."""
-        member = self._member(record, attribute)
+        """Set an attribute on the server's behalf. Attribute events and dependents follow in the frontend model."""
+        self._change(record, self._member(record, attribute), value, raises=self.model == "frontend")
+
+    def _change(self, record: Record, member: Attribute, value: Any, *, raises: bool) -> None:
+        """Set the attribute and raise its events (`raises`): an error prevents or undoes the change."""
         if isinstance(value, Record):
             value = value.id
         if value is not None and member.scale is not None and member.kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
@@ -345,8 +390,26 @@ class Dataset:
             return
         if record.is_deleted:
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, record.repository.entity_type, record.id)
-        if self.model == "frontend":
-            self._raise(record, "ATTRIBUTECHANGING", member.name, {"$OldValue": old, "$NewValue": value})
+        answer_for(record, "update", member.name)
+        told: Mapping[str, Any] = {}
+        if raises and (raises := self._watches_attribute(record, member.name)):
+            told = {"$OldValue": old, "$NewValue": value}
+            self._raise(record, "ATTRIBUTECHANGING", member.name, told)
+        before = record.state
+        self._apply(record, member, old, value)
+        self._follow(record)
+        if raises:
+            try:
+                self._raise(record, "ATTRIBUTECHANGED", member.name, told)
+            except errors.PlatformError:
+                # Undo the change: a script may catch the error and continue.
+                self._apply(record, member, record.values[member.name], old)
+                self._follow(record)
+                if before == "Unchanged" and not record.original_values and not record.custom_changed:
+                    record.state = before
+                raise
+
+    def _apply(self, record: Record, member: Attribute, old: Any, value: Any) -> None:
         if record.state == "Unchanged":
             record.state = "Modified"
         if record.state == "Modified":
@@ -356,34 +419,55 @@ class Dataset:
                 del record.original_values[member.name]
         record.values[member.name] = value
         record.dirty.add(member.name)
-        record.mutations += 1
+        self._note_change(record)
         if member.is_reference:
             self.parts.attach_by(record, member)
             if member.owner:
                 self.parts.mark_parent(record, old)
                 self.parts.mark_parent(record, value)
-        if self.model == "frontend":
-            self._follow(record)
-            self._raise(record, "ATTRIBUTECHANGED", member.name, {"$OldValue": old, "$NewValue": value})
 
     def set_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
         """A caller sets a custom property (by code) to {"Value", "Description"?, "ValueId"?}; None removes it."""
         self._edit(record, "")
-        self.assign_custom(record, code, value)
+        self._change_custom(record, code, value, raises=self._by_caller or self.model == "frontend")
 
     def assign_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
         """As `set_custom`, on the server's behalf."""
-        if record.custom.get(code) == value:
+        self._change_custom(record, code, value, raises=self.model == "frontend")
+
+    def _change_custom(self, record: Record, code: str, value: Mapping[str, Any] | None, *, raises: bool) -> None:
+        """As `_change`; the parameter of the events is `@code`."""
+        old = record.custom.get(code)
+        if old == value:
             return
+        parameter = f"@{code}"
+        answer_for(record, "update", parameter)
+        raises = raises and self._watches_attribute(record, parameter)
+        told = custom_event_values(record.repository, code, old, value) if raises else {}
+        if raises:
+            self._raise(record, "ATTRIBUTECHANGING", parameter, told)
+        custom, before = record.custom, (record.state, record.custom_changed)
+        self._apply_custom(record, code, value)
+        if raises:
+            try:
+                self._raise(record, "ATTRIBUTECHANGED", parameter, told)
+            except errors.PlatformError:
+                # Undo the change: a script may catch the error and continue. What a rule changed besides stays.
+                self._apply_custom(record, code, old)
+                if record.custom == custom and not record.original_values:
+                    record.state, record.custom_changed = before
+                raise
+
+    def _apply_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
         record.custom = {**record.custom}
         if value is None:
             record.custom.pop(code, None)
         else:
             record.custom[code] = dict(value)
         record.custom_changed = True
-        record.mutations += 1
         if record.state == "Unchanged":
             record.state = "Modified"
+        self._note_change(record)
 
     def delete(self, record: Record, *, by_client: bool = False) -> None:
         """Mark an entity and everything it owns for deletion; a new one simply goes."""
@@ -398,16 +482,17 @@ class Dataset:
             if record.state != "Added":
                 access.require_row(self.context, record, "delete")
             self._edit(record, "")
-            record.by_client = self.context.client_initiated
+        answer_for(record, "delete")
         for child in record.repository.collections.values():
             owner = repositories[child.repository].owner
             # Entities of their own (a product's lots) do not go with it; where there are any it is in use.
             if owner is not None and owner.name == child.back_reference:
                 for owned in self.children(record, child.name):
+                    owned.client_caused = owned.client_caused or record.by_client or record.client_caused
                     self._delete(owned)
         was_new = record.state == "Added"
         record.state = "Deleted"
-        record.mutations += 1
+        self._note_change(record)
         self.parts.mark_parents(record)
         if was_new:
             del self.records[record.key]
@@ -426,8 +511,25 @@ class Dataset:
     def _raise(
         self, record: Record, event: str, parameter: str = "", attributes: Mapping[str, Any] | None = None
     ) -> None:
-        if events.wanted(record.repository.name, event, self.model):
+        if self._watches(record, event, parameter):
             events.dispatch(events.Occurrence(event, record, self, parameter, attributes or {}))
+
+    def _watches(self, record: Record, event: str, parameter: str) -> bool:
+        """Whether a subscriber watches the event; cached by repository and event."""
+        key = (record.repository.name, event)
+        watched = self._watched.get(key)
+        if watched is None:
+            watched = self._watched[key] = events.watched(*key)
+        return parameter in watched
+
+    def _watches_attribute(self, record: Record, parameter: str) -> bool:
+        """Whether a subscriber watches one of the attribute's two events; one cache entry for both."""
+        key = (record.repository.name, "")
+        watched = self._watched.get(key)
+        if watched is None:
+            found = (events.watched(key[0], event) for event in _ATTRIBUTE_EVENTS)
+            watched = self._watched[key] = frozenset[str]().union(*found)
+        return parameter in watched
 
     def raise_event(self, record: Record, event: str, parameter: str = "", **attributes: Any) -> None:
         """Raise an event of the catalogue on behalf of an operation (STATECHANGING, VOIDING …)."""
@@ -534,7 +636,9 @@ class Dataset:
         self.stated_measures.clear()
         self.sought.clear()
         self.given.clear()
+        self.authorities.clear()
         self.trail.clear()
+        self._watched.clear()
 
     @contextmanager
     def flushed(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError, OperationalError, models
 
 from domain.dataset.record import Record
+from domain.model.attributes import Attribute
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.phrases import Phrase
@@ -100,10 +101,9 @@ def _matches(text: str, name: str, columns: tuple[str, ...]) -> bool:
 
 
 def _values(record: Record, columns: tuple[str, ...]) -> list[str] | None:
-    by_column = {attribute.column: attribute for attribute in record.repository.attributes.values() if attribute.column}
     values: list[str] = []
     for column in columns:
-        attribute = by_column.get(column)
+        attribute = _attribute(record.repository, column)
         if attribute is None or record.values.get(attribute.name) is None:
             return None
         values.append(str(record.values[attribute.name]))
@@ -111,7 +111,15 @@ def _values(record: Record, columns: tuple[str, ...]) -> list[str] | None:
 
 
 def _api_name(repository: Repository[Any], column: str) -> str:
-    return next((a.name for a in repository.attributes.values() if a.column == column), column)
+    attribute = _attribute(repository, column)
+    return column if attribute is None else attribute.name
+
+
+def _attribute(repository: Repository[Any], column: str) -> Attribute | None:
+    """The attribute that is stored in a column. A key has one column in each table, and may have aliases."""
+    if any(column == key for _, key in repository.tables):
+        return repository.attributes["Id"]
+    return next((each for each in repository.attributes.values() if each.column == column), None)
 
 
 def operational_error(exc: OperationalError) -> errors.PlatformError | OperationalError:

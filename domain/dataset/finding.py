@@ -49,8 +49,9 @@ def value_members(repository: Repository[Any], conditions: Mapping[str, Any]) ->
         member = repository.by_python_name.get(key)
         if member is None and key.endswith("_id"):
             member = repository.by_python_name.get(key[:-3])
-        # Texts in several languages and bytes are compared by more than their value.
-        if member is None or member.field is None or member.key_alias or member.kind in _NOT_BY_VALUE:
+        # Texts in several languages and bytes are compared by more than their value, secrets not at all.
+        by_value = member is not None and not member.secret and member.kind not in _NOT_BY_VALUE
+        if member is None or member.field is None or member.key_alias or not by_value:
             return None
         found[member.name] = value.id if isinstance(value, Record) else value
     return found

@@ -52,6 +52,11 @@ def check_edit(record: Record, attribute: str = "") -> None:
         guard(record, attribute)
 
 
+def is_guarded(repository: Repository[Any]) -> bool:
+    """Whether there may be entities that callers may not edit."""
+    return bool(_marked(repository, "before_edit"))
+
+
 def follow_edits(dataset: Dataset) -> None:
     """Let the edits of callers have their effects."""
     for record in dataset.changed():

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from foundation.fields import GuidField, JsonTextField
+from foundation.fields import GuidField, JsonTextField, SealedJsonField
 
 
 class NumberSequence(models.Model):
@@ -48,12 +48,13 @@ class PendingChange(models.Model):
     state = models.CharField(max_length=10)
     version = models.IntegerField()
     by_client = models.BooleanField(default=False)
+    client_caused = models.BooleanField(default=False)
     sequence = models.BigIntegerField()
     owner_id = GuidField(null=True)
-    current = JsonTextField()
-    original = JsonTextField()
+    current = SealedJsonField()
+    original = SealedJsonField()
     custom = JsonTextField(null=True)
-    reported = JsonTextField(null=True)
+    reported = SealedJsonField(null=True)
 
     class Meta:
         constraints = [
@@ -68,7 +69,7 @@ class PendingWrite(models.Model):
     transaction = models.ForeignKey(DomainTransaction, on_delete=models.CASCADE, related_name="writes")
     key = models.CharField(max_length=1000)
     handler = models.CharField(max_length=254)
-    payload = JsonTextField()
+    payload = SealedJsonField()
 
     objects: ClassVar[models.Manager[PendingWrite]]
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 #: Event attribute (with `$`) → canonical value.
 EventValues = Mapping[str, Any]
 
-_CUSTOM_KINDS = {"Text": Kind.STRING, "Number": Kind.DECIMAL, "Date": Kind.DATE, "Picture": Kind.BINARY}
-
 
 class UnknownName(ValueError):
     """The name means nothing here; the text says so in the active language, with names that are near."""
@@ -149,24 +147,13 @@ def _member(repository: Repository[Any], name: str) -> Attribute:
     return attribute
 
 
-def custom_definition(repository: Repository[Any], code: str) -> custom_properties.Definition | None:
-    """The active custom property with this code, of the repository or of one it inherits from."""
-    current: Repository[Any] | None = repository
-    while current is not None:
-        for definition in custom_properties.definitions(current.name).values():
-            if definition.code == code:
-                return definition
-        current = current.base
-    return None
-
-
 def _bind_custom(repository: Repository[Any], text: str) -> Name:
     code = text[1:]
-    definition = custom_definition(repository, code)
+    definition = custom_properties.by_code(repository, code)
     if definition is None:
         known = [entry.code for entry in custom_properties.definitions(repository.name).values()]
         raise UnknownName(_("{0} has no custom property '{1}'.{2}"), repository.name, code, near(code, known))
-    kind = _CUSTOM_KINDS.get(definition.property_type, Kind.STRING)
+    kind = definition.kind
 
     def read(record: Record, events: EventValues) -> Any:
         stored = record.custom.get(code)
@@ -201,6 +188,16 @@ def custom_value(kind: Kind, text: Any) -> Any:
             return datetime.date.fromisoformat(str(text)[:10])
         case _:
             return str(text)
+
+
+def custom_event_values(
+    repository: Repository[Any], code: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> EventValues:
+    """$OldValue and $NewValue of a custom property that changes from one stored form to the other."""
+    definition = custom_properties.by_code(repository, code)
+    kind = Kind.STRING if definition is None else definition.kind
+    told = {"$OldValue": old, "$NewValue": new}
+    return {name: None if stored is None else custom_value(kind, stored.get("Value")) for name, stored in told.items()}
 
 
 def _bind_event(text: str, events: Iterable[EventName]) -> Name:

@@ -20,7 +20,9 @@ from domain import events
 from domain.cursor import execute_many
 from domain.dataset import access
 from domain.dataset.attempts import Attempt, Overtaken, repeated
+from domain.dataset.authority import check_again
 from domain.dataset.autoflush import targets_of
+from domain.dataset.beginning import write_transaction
 from domain.dataset.claims import Claims
 from domain.dataset.dataset import CommitResult, Dataset
 from domain.dataset.deferred import write_deferred
@@ -54,7 +56,7 @@ def commit(dataset: Dataset, *, savepoint: bool = True) -> CommitResult:
     before, deferred = _snapshot(dataset), dataset.copy_deferred()
     dataset._now = utc_now()
     try:
-        with transaction.atomic(savepoint=savepoint):
+        with transaction.atomic(savepoint=savepoint) if connection.in_atomic_block else write_transaction():
             for stage in STAGES:
                 stage(dataset, result)
     except BaseException as exc:
@@ -68,6 +70,7 @@ def commit(dataset: Dataset, *, savepoint: bool = True) -> CommitResult:
     finally:
         stamp, dataset._now = dataset.now(), None
         dataset.trail.clear()
+        dataset._watched.clear()
     _settle(dataset, result, stamp)
     return result
 
@@ -297,6 +300,11 @@ def check_row_policies(dataset: Dataset, result: CommitResult) -> None:
                 access.require_row(dataset.context, record, operation)  # type: ignore[arg-type]
 
 
+def check_authorities(dataset: Dataset, result: CommitResult) -> None:
+    """Who stood behind changes of what decides access still is an administrator: requests may lie between."""
+    check_again(dataset)
+
+
 def run_deferred(dataset: Dataset, result: CommitResult) -> None:
     """Write what events left for the same database transaction."""
     write_deferred(dataset.take_deferred())
@@ -326,6 +334,7 @@ STAGES: tuple[Stage, ...] = (
     write_change_feed,
     bump_stamps,
     check_row_policies,
+    check_authorities,
     run_deferred,
     announce,
 )
@@ -355,7 +364,7 @@ def raise_commit_events(
     changes_itself = record.state != "Unchanged"
     if changes_itself:
         dataset._raise(record, plain)
-        if record.by_client:
+        if record.client_caused:
             dataset._raise(record, client)
     if record.repository.is_root and record.key in client_touched:
         dataset._raise(record, aggregate)
@@ -384,10 +393,10 @@ def _audience(dataset: Dataset) -> list[Record]:
 
 
 def _client_touched(dataset: Dataset) -> set[tuple[str, str]]:
-    """Identities of what callers changed, and of the roots of it."""
+    """Identities of what callers caused to change, and of the roots of it."""
     found: set[tuple[str, str]] = set()
     for record in dataset.changed():
-        if record.by_client:
+        if record.client_caused:
             found.add(record.key)
             if record.repository.owner is not None:
                 found.update(root.key for root in record.roots)
@@ -410,11 +419,11 @@ def _committed_audience(dataset: Dataset, result: CommitResult) -> list[tuple[st
         name = record.repository.name
         if record.key in written:
             told.append((name, record.id, "COMMITTED"))
-            if record.by_client:
+            if record.client_caused:
                 told.append((name, record.id, "CLIENTCOMMITTED"))
         if record.repository.is_root and record.key in touched:
             told.append((name, record.id, "AGGREGATECLIENTCOMMITTED"))
-    return [entry for entry in told if events.wanted(entry[0], entry[2], "common")]
+    return [entry for entry in told if events.watched(entry[0], entry[2])]
 
 
 def _raise_committed(context: Any, told: Iterable[tuple[str, str, str]], lineage: tuple[str, ...]) -> None:
@@ -558,11 +567,12 @@ def _settle(dataset: Dataset, result: CommitResult, stamp: Any) -> None:
         dataset.records.pop(record.key, None)
         dataset._missing.add(record.key)
     dataset.sought.clear()
+    dataset.authorities.clear()
     for record in dataset.records.values():
         record.state = "Unchanged"
         record.original_values = {}
         record.custom_changed = False
-        record.by_client = False
+        record.by_client = record.client_caused = False
         record.dirty = set()
         record.version = record.values.get("ObjectVersion") or 1
 

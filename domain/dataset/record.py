@@ -29,11 +29,13 @@ class Record:
     key             identity within a dataset: the name of the base-most repository and the guid
     dirty           API names changed since the calculations last ran
     mutations       counts changes, so that the pipeline can tell whether anything moved
-    by_client       a caller changed it (CLIENT* events fire)
+    by_client       a caller edited it: edit guards and row policies apply
+    client_caused   a caller caused its change, by an edit, a deletion or an operation: CLIENT* events fire
     """
 
     __slots__ = (
         "by_client",
+        "client_caused",
         "custom",
         "custom_changed",
         "dataset",
@@ -61,6 +63,7 @@ class Record:
     dirty: set[str]
     mutations: int
     by_client: bool
+    client_caused: bool
 
     def __new__(cls, dataset: Dataset, repository: Repository[Any], *rest: Any) -> Record:
         """An object of the repository's own class, which has a property for each member."""
@@ -82,6 +85,7 @@ class Record:
         self.dirty = set()
         self.mutations = 0
         self.by_client = False
+        self.client_caused = False
 
     def __repr__(self) -> str:
         return f"<{self.repository.entity_type} {self.id} {self.state}>"

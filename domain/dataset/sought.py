@@ -13,7 +13,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.kinds import Kind
-from foundation.phrases import Phrase
+from foundation.phrases import Phrase, quoted
 from identity.context import CallContext
 
 
@@ -96,4 +96,4 @@ def _literal(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | Decimal):
         return str(value)
-    raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} cannot be searched for", repr(value)))
+    raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} cannot be searched for", quoted(value)))

@@ -8,6 +8,7 @@ What a placeholder's value becomes depends on where the text goes:
 text     for people: dates by the caller's language, a reference as the display text of what it leads to
 header   as text, with control characters as spaces, so that a value cannot begin a header of its own
 url      for machines (ISO 8601 dates, references as guids), percent-encoded (RFC 3986, 2.1)
+host     as url, but letters of every script stay as they are, for IDNA: part of a host name, or a port
 json     for machines; escaped inside a string literal, and a JSON value of its own type elsewhere
 xml      for machines; escaped for an element or an attribute
 plain    for machines, nothing escaped: values that are parsed again
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -44,7 +46,7 @@ from foundation.kinds import Kind
 if TYPE_CHECKING:
     from domain.dataset.record import Record
 
-Escape = Literal["text", "header", "url", "json", "xml", "plain"]
+Escape = Literal["text", "header", "url", "host", "json", "xml", "plain"]
 
 _XML_QUOTES = {'"': "&quot;", "'": "&apos;"}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
@@ -90,6 +92,12 @@ class Template:
 
     source: str
     parts: tuple[str | _Slot, ...]
+
+    @property
+    def literal(self) -> str | None:
+        """The text of a template without placeholders; else None."""
+        literals = [part for part in self.parts if isinstance(part, str)]
+        return "".join(literals) if len(literals) == len(self.parts) else None
 
     def render(self, record: Record, *, escape: Escape = "text", events: EventValues | None = None) -> str:
         """The text for one record. Raises Refused(INTERPOLATION_FAILED) where an event attribute is not given."""
@@ -235,6 +243,14 @@ def _in_url(slot: _Slot, record: Record, value: Any) -> str:
     return text if text.isalnum() and text.isascii() else quote(text, safe="")
 
 
+def _in_host(slot: _Slot, record: Record, value: Any) -> str:
+    """Percent-encode what a host name cannot contain, so that the value cannot end the host; sending refuses it."""
+    return "".join(
+        character if character in "-._" or unicodedata.category(character)[0] in "LMN" else quote(character, safe="")
+        for character in _plain(slot, record, value)
+    )
+
+
 def _in_json(slot: _Slot, record: Record, value: Any) -> str:
     """Outside of string literals null, true, 12.50; everything else becomes a string."""
     if slot.quoted:
@@ -273,6 +289,7 @@ _WRITERS: Mapping[Escape, Callable[[_Slot, Record, Any], str]] = {
     "text": _in_text,
     "header": _in_header,
     "url": _in_url,
+    "host": _in_host,
     "json": _in_json,
     "xml": _in_xml,
     "plain": _plain,

@@ -19,6 +19,7 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from domain.dataset import access
+from domain.dataset.beginning import write_transaction
 from domain.dataset.change_waits import watch
 from domain.dataset.dataset import Dataset, ModelName
 from domain.dataset.kept_writes import writes_load, writes_store
@@ -43,6 +44,8 @@ _STATED = "@stated"
 _GIVEN = "@given"
 #: And what it was looked for by, if it was made because it was not found.
 _SOUGHT = "@sought"
+#: And the authorities behind its changes (Dataset.authorities).
+_AUTHORITIES = "@authorities"
 #: State of the row of a new entity that was deleted again, kept until GetChanges has told of it.
 _GONE = "Gone"
 LIFETIME = timedelta(minutes=25)
@@ -88,7 +91,7 @@ def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
 
     Raises BadRequest(INVALID_TRANSACTION_ID) for one that is unknown, over, or another caller's.
     """
-    with transaction.atomic():
+    with write_transaction():
         row = _locked(context, id)
         dataset = TransactionDataset(context, row)
         yield dataset
@@ -282,8 +285,10 @@ class _PendingRows(PendingSource):
             record.dataset.stated_measures[record.key] = stated
         if (sought := row.current.get(_SOUGHT)) is not None:
             record.dataset.sought[record.key] = Sought.thaw(sought)
+        if (known := row.current.get(_AUTHORITIES)) is not None:
+            record.dataset.authorities.setdefault(record.key, set()).update(known)
         record.version = row.version
-        record.by_client = row.by_client
+        record.by_client, record.client_caused = row.by_client, row.client_caused
         record.state = cast(State, row.state)
         if row.custom is not None:
             record.custom, record.custom_changed = row.custom, True
@@ -329,7 +334,8 @@ class _PendingRows(PendingSource):
                 raise errors.Refused(errors.PENDING_LIMIT, MAX_PENDING)
             PendingChange.objects.bulk_create(created, batch_size=500)
         if updated:
-            fields = ["state", "version", "by_client", "owner_id", "current", "original", "custom", "reported"]
+            fields = ["state", "version", "by_client", "client_caused", "owner_id"]
+            fields += ["current", "original", "custom", "reported"]
             PendingChange.objects.bulk_update(updated, fields, batch_size=200)
         if created or updated or gone:
             DomainTransaction.objects.filter(pk=self.row.pk).update(sequence=self.row.sequence)
@@ -361,12 +367,14 @@ class _PendingRows(PendingSource):
             "state": record.state,
             "version": record.version,
             "by_client": record.by_client,
+            "client_caused": record.client_caused,
             "sequence": self.row.sequence,
             "owner_id": record.values.get(owner.name) if owner is not None else None,
             "current": {name: freeze(attributes[name], record.values[name]) for name in names if name in attributes}
             | ({_STATED: stated} if (stated := record.dataset.stated_measures.get(record.key)) else {})
             | ({_SOUGHT: sought.freeze()} if (sought := record.dataset.sought.get(record.key)) else {})
-            | ({_GIVEN: given} if (given := _still_given(record)) else {}),
+            | ({_GIVEN: given} if (given := _still_given(record)) else {})
+            | ({_AUTHORITIES: sorted(known)} if (known := record.dataset.authorities.get(record.key)) else {}),
             "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},
             "custom": record.custom if record.custom_changed else None,
             "reported": report(record, before) if self.row.track_changes else None,

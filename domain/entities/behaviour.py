@@ -32,6 +32,17 @@ def fill(record: Record, name: str, value: Any) -> None:
         _give(record, name, value)
 
 
+def propose(record: Record, name: str, value: Any) -> None:
+    """As `fill`; a new record's value that a late default gave follows its source, be it to nothing.
+
+    In the frontend model late defaults run after each attribute, so that a default may rest on what is then replaced.
+    """
+    if record.is_new and getattr(record, name) is not None and _is_ours(record, name):
+        _give(record, name, value)
+    else:
+        fill(record, name, value)
+
+
 def follow(record: Record, name: str, value: Any) -> None:
     """Give an attribute that people decide on (a price, terms) its value, unless somebody has.
 
@@ -179,10 +190,16 @@ def find_one(dataset: Dataset, repository: str, *, order_by: Sequence[str] = (),
     return next(iter(find_all(dataset, repository, order_by=order_by, limit=1, **conditions)), None)
 
 
+def named_company(dataset: Dataset) -> Record | None:
+    """The enterprise company that the request names (spec 08, 8.4); a guid that is none counts as not given."""
+    asked = dataset.context.company_id
+    return None if asked is None else dataset.load("General.EnterpriseCompanies", asked)
+
+
 def current_company(dataset: Dataset) -> Record | None:
-    """The enterprise company of the request (spec 08, 8.4), else the oldest active one."""
-    if dataset.context.company_id is not None:
-        return dataset.load("General.EnterpriseCompanies", dataset.context.company_id)
+    """The enterprise company that the request names, else the oldest active one."""
+    if (named := named_company(dataset)) is not None:
+        return named
     memory = scratch(dataset)
     if memory.get("company") is None:
         found = find_one(dataset, "General.EnterpriseCompanies", is_active=True)

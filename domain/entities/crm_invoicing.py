@@ -14,6 +14,7 @@ from domain.entities.general_documents import Document, check_parent_editable
 from domain.entities.master_detail import from_header, header_calculations, marks_header
 from domain.entities.trade_lines import (
     TOTAL_OF_HEADER,
+    TOTALLED,
     TRADE_LINE_CALCULATIONS,
     description_from_product,
     lines_prepared,
@@ -53,7 +54,7 @@ class InvoiceLine(Entity):
     """One item of an invoice."""
 
     # The model facts name the header twice, as the owner and as "Document"; one reference is enough.
-    invoice = ReferenceField("Invoice", owner=True)
+    invoice = ReferenceField("Invoice", owner=True, covers=TOTALLED)
     business_reason = EnumField(INVOICING_BUSINESS_REASON, default="Shipment")
     delivery_terms_code = EnumField(DELIVERY_TERMS, null=True, blank=True)
     intrastat_apply_date = models.DateTimeField(null=True, blank=True)
@@ -74,7 +75,7 @@ class InvoiceLine(Entity):
     line_deal_type = ReferenceField("DealType", null=True, blank=True)
     parent_document = ReferenceField("Document", null=True, blank=True)
     parent_sales_order_line = ReferenceField("SalesOrderLine", null=True, blank=True)
-    product = ReferenceField("Product", null=True, blank=True)
+    product = ReferenceField("Product", null=True, blank=True, covers=(*TOTALLED, "invoice"))
     quantity_unit = ReferenceField("MeasurementUnit")
     sales_order = ReferenceField("SalesOrder", null=True, blank=True)
 

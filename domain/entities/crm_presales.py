@@ -11,6 +11,7 @@ from domain.entities.behaviour import line_numbered
 from domain.entities.general_documents import Document, check_parent_editable
 from domain.entities.master_detail import from_header, header_calculations, marks_header
 from domain.entities.trade_lines import (
+    TOTALLED,
     TRADE_LINE_CALCULATIONS,
     description_from_product,
     lines_prepared,
@@ -34,7 +35,7 @@ class OfferLine(Entity):
     """One product of an offer."""
 
     # The model facts name the header twice, as the owner and as "Document"; one reference is enough.
-    offer = ReferenceField("Offer", owner=True)
+    offer = ReferenceField("Offer", owner=True, covers=TOTALLED)
     choice_group_name = models.CharField(max_length=60, null=True, blank=True)
     delivery_term_days = models.IntegerField(default=0)
     guarantee_period_days = models.IntegerField(null=True, blank=True)
@@ -52,7 +53,7 @@ class OfferLine(Entity):
     unit_price = AmountField(14, 5, currency="Offer.DocumentCurrency")
     variant = models.CharField(max_length=60, null=True, blank=True)
     line_end_customer_party = ReferenceField("Party", null=True, blank=True)
-    product = ReferenceField("Product")
+    product = ReferenceField("Product", covers=(*TOTALLED, "offer"))
     product_code = ReferenceField("ProductCode", null=True, blank=True)
     product_price = ReferenceField("ProductPrice", null=True, blank=True)
     quantity_unit = ReferenceField("MeasurementUnit")

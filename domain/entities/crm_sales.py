@@ -22,6 +22,7 @@ from domain.entities.general_documents import Document, check_parent_editable
 from domain.entities.master_detail import from_header, header_calculations, marks_header
 from domain.entities.trade_lines import (
     TOTAL_OF_HEADER,
+    TOTALLED,
     TRADE_LINE_CALCULATIONS,
     description_from_product,
     lines_prepared,
@@ -140,7 +141,7 @@ class SalesOrderLine(Entity):
     """One product of a sales order."""
 
     # The model facts name the header twice, as the owner and as "Document"; one reference is enough.
-    sales_order = ReferenceField("SalesOrder", owner=True)
+    sales_order = ReferenceField("SalesOrder", owner=True, covers=TOTALLED)
     apply_trade_conditions = models.BooleanField(default=True)
     delivery_terms_code = EnumField(DELIVERY_TERMS, null=True, blank=True)
     guarantee_period_days = models.IntegerField(null=True, blank=True)
@@ -175,7 +176,7 @@ class SalesOrderLine(Entity):
     line_store = ReferenceField("Store", null=True, blank=True)
     lot = ReferenceField("Lot", null=True, blank=True)
     parent_document = ReferenceField("Document", null=True, blank=True)
-    product = ReferenceField("Product")
+    product = ReferenceField("Product", covers=(*TOTALLED, "sales_order"))
     product_code = ReferenceField("ProductCode", null=True, blank=True)
     product_price = ReferenceField("ProductPrice", null=True, blank=True)
     quantity_unit = ReferenceField("MeasurementUnit")

@@ -299,6 +299,21 @@ def _require_editable(document: Record, void: bool, state: str) -> None:
         raise errors.Refused(errors.DOCUMENT_LOCKED, document.describe(), state)
 
 
+def type_of_entity(document: Record) -> None:
+    """Validation: the document type is one for documents of this repository (its EntityName)."""
+    if document.is_deleted or not (document.is_new or document.is_changed("document_type")):
+        return
+    document_type = document.document_type
+    if document_type is not None and document_type.entity_name != document.repository.name:
+        raise errors.Refused(
+            errors.DOCUMENT_TYPE_MISMATCH,
+            document_type.describe(),
+            document_type.entity_name,
+            document.repository.name,
+            target="DocumentType",
+        )
+
+
 @repositories.register
 class Documents(Repository[Document]):
     """Declares General.Documents.Documents."""
@@ -330,7 +345,7 @@ class Documents(Repository[Document]):
         document_no_from_sequence,
     )
     calculations = (Calculation(state_in_words, ("State", "UserStatus", "Void"), always=True),)
-    validations = (check_document_editable,)
+    validations = (check_document_editable, type_of_entity)
     read_only = frozenset(
         {
             "adjustment_number",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
@@ -16,9 +16,12 @@ from domain.entities.behaviour import (
     find_one,
     is_taken,
     line_numbered,
+    named_company,
     no_loop,
     not_negative,
     numbered,
+    per_commit,
+    propose,
     same_company,
     stamped_by_user,
 )
@@ -40,6 +43,7 @@ from foundation.models import AggregateRoot, Entity
 from foundation.phrases import Phrase
 
 if TYPE_CHECKING:
+    from domain.dataset.dataset import Dataset
     from domain.dataset.record import Record
 
 
@@ -213,6 +217,8 @@ class ProductGroup(AggregateRoot):
     active = models.BooleanField(default=True)
     configurator_creates_recipe = models.BooleanField(default=False)
     configurator_status = EnumField(PRODUCT_GROUP_CONFIGURATOR_STATUS, default="NotAllowed")
+    # Not in the model facts: the group of products that were given none (spec 08, 8.4).
+    is_default = models.BooleanField(default=False)
     full_path = models.CharField(max_length=254, default="", db_index=True)
     next_part_number = models.CharField(max_length=16, null=True, blank=True)
     next_serial_number = models.CharField(max_length=40, null=True, blank=True)
@@ -370,25 +376,69 @@ class Product(AggregateRoot):
         ]
 
 
+def default_group(product: Record) -> None:
+    """Late default: the active product group marked as default, else the first one by code.
+
+    Where the caller named a company, by the product or by the request, a group of another company does not count.
+    """
+    if not product.is_new or product.product_group_id is not None:
+        return
+    dataset = product.dataset
+    company = product.enterprise_company_id
+    if company is None and (named := named_company(dataset)) is not None:
+        company = named.id
+
+    def find_default() -> str | None:
+        scopes: list[dict[str, Any]] = [{}]
+        if company is not None:
+            scopes = [{"enterprise_company_id": of} for of in (company, None)]
+        groups = [
+            find_one(dataset, "General.Products.ProductGroups", order_by=("-is_default", "code"), active=True, **scope)
+            for scope in scopes
+        ]
+        best = min((group for group in groups if group is not None), key=_default_first, default=None)
+        return None if best is None else best.id
+
+    fill(product, "product_group_id", per_commit(dataset, ("default product group", company), find_default))
+
+
+def _default_first(group: Record) -> tuple[bool, str]:
+    return not group.is_default, group.code
+
+
+@at_commit
+def group_is_known(product: Record) -> None:
+    """Late default that only refuses: says why there is no default group. Other missing values are told by name."""
+    if product.is_new and product.product_group_id is None:
+        raise errors.Refused(errors.NO_PRODUCT_GROUP, product.repository.entity_type, target="ProductGroup")
+
+
 def defaults_from_group(product: Record) -> None:
     """Late default: unit, type and company of the product group; the base category is the unit's."""
     dataset, group = product.dataset, product.product_group
     if group is not None:
-        fill(product, "measurement_unit_id", group.default_measurement_unit_id)
-        fill(product, "product_type_id", group.default_product_type_id)
-        fill(product, "enterprise_company_id", group.enterprise_company_id)
+        propose(product, "measurement_unit_id", group.default_measurement_unit_id)
+        propose(product, "product_type_id", group.default_product_type_id)
+        propose(product, "enterprise_company_id", group.enterprise_company_id)
     if product.product_type_id is None:
-        default_type = find_one(dataset, "General.Products.ProductTypes", is_default=True)
-        fill(product, "product_type_id", default_type.id if default_type is not None else None)
-    if product.base_measurement_category_id is None and (unit := product.measurement_unit) is not None:
-        fill(product, "base_measurement_category_id", unit.measurement_category_id)
+        fill(product, "product_type_id", per_commit(dataset, "default product type", lambda: _default_type(dataset)))
+    if product.is_new or product.base_measurement_category_id is None:
+        unit = product.measurement_unit
+        propose(product, "base_measurement_category_id", unit.measurement_category_id if unit is not None else None)
+
+
+def _default_type(dataset: Dataset) -> str | None:
+    """The product type marked as default, else the first one by code."""
+    types = "General.Products.ProductTypes"
+    found = find_one(dataset, types, is_default=True) or find_one(dataset, types, order_by=("code",))
+    return None if found is None else found.id
 
 
 def costing_currency_of_company(product: Record) -> None:
     """Late default: costs and standard prices are in the base currency of the company."""
-    if product.costing_currency_id is None:
+    if product.is_new or product.costing_currency_id is None:
         company = product.enterprise_company or current_company(product.dataset)
-        fill(product, "costing_currency_id", company.base_currency_id if company is not None else None)
+        propose(product, "costing_currency_id", company.base_currency_id if company is not None else None)
 
 
 @at_commit
@@ -449,6 +499,8 @@ class Products(Repository[Product]):
         Child("Prices", "Crm.Pricing.ProductPrices", "Product"),
     )
     late_defaults = (
+        default_group,
+        group_is_known,
         defaults_from_group,
         costing_currency_of_company,
         part_number_from_group,

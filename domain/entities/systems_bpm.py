@@ -165,7 +165,8 @@ USER_BUSINESS_RULE_EVENT_TYPE = EnumType(
 
 USER_BUSINESS_RULE_EVENT_LAYER = EnumType(
     "Systems.Bpm.UserBusinessRuleEventsRepository.Layer",
-    {"FrontEnd": 0, "BackEnd": 1},
+    # The model facts lack Common, which is the layer of CREATENEW (spec 05, 5.1).
+    {"FrontEnd": 0, "BackEnd": 1, "Common": 2},
     edm_name="Systems_Bpm_UserBusinessRuleEvents_Layer",
 )
 
@@ -347,6 +348,7 @@ class UserBusinessRules(Repository[UserBusinessRule]):
     """Declares Systems.Bpm.UserBusinessRules."""
 
     name = "Systems.Bpm.UserBusinessRules"
+    authored = True
     stamp = "rules"
     code_member = "code"
     name_member = "name"
@@ -378,6 +380,7 @@ class UserBusinessRuleActions(Repository[UserBusinessRuleAction]):
     """Declares Systems.Bpm.UserBusinessRuleActions."""
 
     name = "Systems.Bpm.UserBusinessRuleActions"
+    authored = True
     name_member = "user_business_rule.name"
     display_format = "{UserBusinessRule.Name:T}"
     search_members = ("user_business_rule.name",)
@@ -400,6 +403,7 @@ class UserBusinessRuleConditions(Repository[UserBusinessRuleCondition]):
     """Declares Systems.Bpm.UserBusinessRuleConditions."""
 
     name = "Systems.Bpm.UserBusinessRuleConditions"
+    authored = True
     display_format = "{ConditionNo}. {AttributeName}"
     late_defaults = (line_numbered("condition_no", "Conditions"),)
 
@@ -419,6 +423,7 @@ class UserBusinessRuleEvents(Repository[UserBusinessRuleEvent]):
     """Declares Systems.Bpm.UserBusinessRuleEvents."""
 
     name = "Systems.Bpm.UserBusinessRuleEvents"
+    authored = True
     name_member = "user_business_rule.name"
     display_format = "{UserBusinessRule.Name:T}"
     search_members = ("user_business_rule.name",)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from django.db import models
 
-from domain.entities.behaviour import dates_in_order, line_numbered, numbered
+from domain.entities.behaviour import dates_in_order, find_one, line_numbered, numbered
 from domain.entities.defaults import current_date
 from domain.entities.enums import PARENT_DOCUMENT_RELATIONSHIP_TYPE, PRIORITY
 from domain.model.attributes import Child
+from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from foundation import errors
 from foundation.enums import DOCUMENT_STATE, EnumType
 from foundation.fields import EnumField, ExactDecimalField, GuidField, MultilanguageField, ReferenceField
 from foundation.models import AggregateRoot, Entity
+
+if TYPE_CHECKING:
+    from domain.dataset.record import Record
 
 DOCUMENT_STATE_FLAGS = EnumType(
     "General.Documents.DocumentStateFlags",
@@ -244,6 +251,43 @@ class DocumentType(AggregateRoot):
         ]
 
 
+def entity_name_as_declared(document_type: Record) -> None:
+    """Late default: EntityName is kept in the one spelling that documents are compared by, the repository's name."""
+    if (repository := _repository_of(document_type)) is not None:
+        document_type.entity_name = repository.name
+
+
+def entity_name_of_documents(document_type: Record) -> None:
+    """Validation: EntityName is a repository of documents, and the one of the documents that have the type already."""
+    if document_type.is_deleted or not (document_type.is_new or document_type.is_changed("entity_name")):
+        return
+    given = document_type.entity_name
+    if _repository_of(document_type) is None:
+        hint = near(given, [repository.name for repository in repositories if _has_types(repository)])
+        raise errors.BadRequest(errors.UNKNOWN_REPOSITORY, given, hint, target="EntityName")
+    if document_type.is_new:
+        return
+    document = find_one(document_type.dataset, "General.Documents.Documents", document_type_id=document_type.id)
+    if document is not None and document.repository.name != given:
+        raise errors.Refused(
+            errors.DOCUMENT_TYPE_MISMATCH,
+            document_type.describe(),
+            given,
+            document.repository.name,
+            target="EntityName",
+        )
+
+
+def _repository_of(document_type: Record) -> Repository[Any] | None:
+    """The repository of documents that EntityName names, by its name or its set's name, be it a former one."""
+    known = repositories.for_set((document_type.entity_name or "").replace(".", "_"))
+    return known[0] if known is not None and _has_types(known[0]) else None
+
+
+def _has_types(repository: Repository[Any]) -> bool:
+    return repository.is_document and not repository.abstract
+
+
 @repositories.register
 class DocumentTypes(Repository[DocumentType]):
     """Declares Systems.Documents.DocumentTypes."""
@@ -253,6 +297,8 @@ class DocumentTypes(Repository[DocumentType]):
     name_member = "type_name"
     display_format = "{TypeName:T}"
     search_members = ("code", "type_name")
+    late_defaults = (entity_name_as_declared,)
+    validations = (entity_name_of_documents,)
     children = (
         Child("Amounts", "Systems.Documents.DocumentTypeAmounts"),
         Child("DocumentTypeProperties", "Systems.Documents.DocumentTypeProperties"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
@@ -10,31 +11,27 @@ from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
-from identity.applications import check_application, is_secret_hash
+from identity.applications import application_warnings, check_application, is_secret_hash
 from identity.changes import access_changed
+from identity.logins import check_login, claim_login
 from identity.models import Role, RoleUser, TrustedApplication, User
 
 if TYPE_CHECKING:
     from domain.dataset.record import Record
 
 
-def only_administrators(record: Record) -> None:
-    """Validation: whoever could change this could give themselves any right; no role is enough for it."""
-    caller = record.dataset.context.user
-    if record.by_client and caller is not None and not caller.is_admin:
-        raise errors.Forbidden(errors.PERMISSION_DENIED, "change", record.repository.name)
-
-
-def only_administrators_make_administrators(user: Record) -> None:
-    """Validation: the same for the one attribute of a user that gives rights."""
-    if user.is_changed("is_admin") and (user.is_admin or not user.is_new):
-        only_administrators(user)
-
-
 def access_changes(record: Record) -> None:
     """Last validation: once it is written, nobody may go on with what they have cached of it."""
     model = record.repository.model
     record.dataset.defer_write(("access", model), lambda: access_changed(model))
+
+
+def keep_logins_apart(user: Record) -> None:
+    """Validation: a login once used is never given to another user, also after rename or delete (spec 01, 1.5)."""
+    if user.is_deleted or not user.is_changed("login"):
+        return
+    check_login(user.login, user.id)
+    user.dataset.defer_write(("login", user.id), partial(claim_login, user.login, user.id))
 
 
 @repositories.register
@@ -47,7 +44,12 @@ class Users(Repository[User]):
     display_format = "{Name} <{Login}>"
     search_members = ("login", "name")
     children = (Child("RoleUsers", "Systems.Security.RoleUsers"),)
-    validations = (only_administrators_make_administrators, access_changes)
+    validations = (keep_logins_apart, access_changes)
+    decides_access = True
+    # Not the name: row policies may ask for it ($user.Name).
+    left_to_roles = frozenset(
+        {"default_language", "phone_number", "time_zone", "notes", "external_id", "external_system"}
+    )
     read_only = frozenset({"creation_time_utc"})
     unpublished = frozenset({"password", "last_login"})
 
@@ -60,7 +62,8 @@ class RoleUsers(Repository[RoleUser]):
     name_member = "user.name"
     display_format = "{User.Name:T}"
     search_members = ("user.name",)
-    validations = (only_administrators, access_changes)
+    validations = (access_changes,)
+    decides_access = True
     old_names = ("Systems.Workflow.RoleUsers",)
 
 
@@ -72,8 +75,8 @@ class Roles(Repository[Role]):
     name_member = "name"
     display_format = "{Name}"
     search_members = ("name",)
-    validations = (only_administrators, access_changes)
-    unpublished = frozenset({"group"})
+    validations = (access_changes,)
+    decides_access = True
 
 
 def rules_of_applications(application: Record) -> None:
@@ -81,22 +84,44 @@ def rules_of_applications(application: Record) -> None:
     if application.is_deleted:
         return
     members = application.repository.by_python_name
-    fields = [field for field in TrustedApplication._meta.concrete_fields if field.name in members]
-    values = {
-        field.attname: application.values.get(members[field.name].name) for field in fields if field.attname != "id"
-    }
+    as_model = _as_model(application)
     try:
-        check_application(TrustedApplication(**values))
+        check_application(as_model)
     except ValidationError as exc:
         problems = exc.message_dict
         target = members[next(iter(problems))].name
         texts = [f"{members[name].name}: {text}" for name, found in problems.items() for text in found]
         details = [
-            errors.Detail(errors.VALIDATION_FAILED, (text,), members[name].name)
+            errors.Detail(errors.APPLICATION_INVALID, (text,), members[name].name)
             for name, found in problems.items()
             for text in found
         ]
-        raise errors.Refused(errors.VALIDATION_FAILED, " ".join(texts), target=target, details=details) from exc
+        raise errors.Refused(errors.APPLICATION_INVALID, " ".join(texts), target=target, details=details) from exc
+
+
+def warn_of_what_cannot_work(application: Record) -> None:
+    """Last validation but one: tells whoever saves it, in X-Warnings and in the admin (spec 01, 1.3 and 1.4)."""
+    if application.is_deleted:
+        return
+    dataset = application.dataset
+    stored = TrustedApplication.objects.filter(pk=application.id).exclude(application_secret_hash=None)
+    has_secret = _secret_key(application) in dataset.deferred_writes() or stored.exists()
+    for text in application_warnings(_as_model(application), has_secret=has_secret):
+        if text not in dataset.warnings:
+            dataset.warnings.append(text)
+
+
+def _as_model(application: Record) -> TrustedApplication:
+    """The record's values as an unsaved row, for rules that know nothing of records."""
+    members = application.repository.by_python_name
+    fields = [field for field in TrustedApplication._meta.concrete_fields if field.name in members]
+    return TrustedApplication(
+        **{field.attname: application.values.get(members[field.name].name) for field in fields if field.attname != "id"}
+    )
+
+
+def _secret_key(application: Record) -> tuple[str, str]:
+    return "secret", str(application.id)
 
 
 def keep_secret_hash(application: Record) -> None:
@@ -114,7 +139,7 @@ def keep_secret_hash(application: Record) -> None:
         rows.update(application_secret_hash=digest)
         access_changed(TrustedApplication)
 
-    application.dataset.defer_write(("secret", application.id), write)
+    application.dataset.defer_write(_secret_key(application), write)
 
 
 @repositories.register
@@ -126,7 +151,8 @@ class TrustedApplications(Repository[TrustedApplication]):
     display_format = "{Name}"
     search_members = ("name", "application_uri")
     late_defaults = (keep_secret_hash,)
-    validations = (only_administrators, rules_of_applications, access_changes)
+    decides_access = True
+    validations = (rules_of_applications, warn_of_what_cannot_work, access_changes)
     read_only = frozenset({"creation_time_utc"})
     unpublished = frozenset({"application_secret_hash", "previous_secret_hash", "previous_secret_expires_utc"})
     # The model facts call the policy of reference tokens by what it governs.

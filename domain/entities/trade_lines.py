@@ -47,6 +47,9 @@ _BUYERS = (
 _PRICE_AND_BUYERS = ("product_id", *_PRICE_MEMBERS, *_BUYERS)
 _RATES = "General.Currencies.CurrencyDirectoryLines"
 
+#: What lines are totalled by their header or product: their wide rows are not read for it (ReferenceField.covers).
+TOTALLED = ("line_amount", "quantity_base")
+
 # --- units --------------------------------------------------------------------------------------------------------
 
 

@@ -1345,12 +1345,13 @@ class Migration(migrations.Migration):
                     ("state", models.CharField(max_length=10)),
                     ("version", models.IntegerField()),
                     ("by_client", models.BooleanField(default=False)),
+                    ("client_caused", models.BooleanField(default=False)),
                     ("sequence", models.BigIntegerField()),
                     ("owner_id", foundation.fields.GuidField(null=True)),
-                    ("current", foundation.fields.JsonTextField()),
-                    ("original", foundation.fields.JsonTextField()),
+                    ("current", foundation.fields.SealedJsonField()),
+                    ("original", foundation.fields.SealedJsonField()),
                     ("custom", foundation.fields.JsonTextField(null=True)),
-                    ("reported", foundation.fields.JsonTextField(null=True)),
+                    ("reported", foundation.fields.SealedJsonField(null=True)),
                 ],
             ),
             migrations.CreateModel(
@@ -1362,7 +1363,7 @@ class Migration(migrations.Migration):
                     ),
                     ("key", models.CharField(max_length=1000)),
                     ("handler", models.CharField(max_length=254)),
-                    ("payload", foundation.fields.JsonTextField()),
+                    ("payload", foundation.fields.SealedJsonField()),
                 ],
             ),
             migrations.CreateModel(
@@ -1582,6 +1583,7 @@ class Migration(migrations.Migration):
                     ("active", models.BooleanField(default=True)),
                     ("configurator_creates_recipe", models.BooleanField(default=False)),
                     ("configurator_status", foundation.fields.EnumField(default="NotAllowed", max_length=64)),
+                    ("is_default", models.BooleanField(default=False)),
                     ("full_path", models.CharField(default="", max_length=254)),
                     ("next_part_number", models.CharField(blank=True, max_length=16, null=True)),
                     ("next_serial_number", models.CharField(blank=True, max_length=40, null=True)),
@@ -2084,14 +2086,14 @@ class Migration(migrations.Migration):
                     ("code", models.CharField(max_length=32)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("body", models.TextField(blank=True, null=True)),
-                    ("headers", models.TextField(blank=True, null=True)),
+                    ("headers", foundation.fields.SecretTextField(blank=True, null=True)),
                     ("notes", models.TextField(blank=True, null=True)),
                     ("repository_name", models.CharField(max_length=128)),
                     ("retry_logic", foundation.fields.EnumField(default="NoRetry", max_length=64)),
                     ("url", models.CharField(max_length=2000)),
                     ("is_active", models.BooleanField(default=True)),
-                    ("signing_secret", models.CharField(blank=True, max_length=128, null=True)),
-                    ("previous_signing_secret", models.CharField(blank=True, max_length=128, null=True)),
+                    ("signing_secret", foundation.fields.SecretTextField(blank=True, null=True)),
+                    ("previous_signing_secret", foundation.fields.SecretTextField(blank=True, null=True)),
                     ("previous_secret_expires_utc", models.DateTimeField(blank=True, null=True)),
                     ("timeout_seconds", models.PositiveSmallIntegerField(default=10)),
                     ("max_retries", models.PositiveSmallIntegerField(blank=True, null=True)),
@@ -5307,7 +5309,9 @@ class Migration(migrations.Migration):
             ),
             migrations.AddIndex(
                 model_name="offerline",
-                index=models.Index(fields=["offer", "id"], name="domain_offe_offer_i_b5332b_idx"),
+                index=models.Index(
+                    fields=["offer", "id", "line_amount", "quantity_base"], name="domain_offe_offer_i_34dbb5_idx"
+                ),
             ),
             migrations.AddIndex(
                 model_name="offerline",
@@ -5315,7 +5319,10 @@ class Migration(migrations.Migration):
             ),
             migrations.AddIndex(
                 model_name="offerline",
-                index=models.Index(fields=["product", "id"], name="domain_offe_product_67d20d_idx"),
+                index=models.Index(
+                    fields=["product", "id", "line_amount", "quantity_base", "offer"],
+                    name="domain_offe_product_6cbae8_idx",
+                ),
             ),
             migrations.AddIndex(
                 model_name="offerline",
@@ -5331,7 +5338,9 @@ class Migration(migrations.Migration):
             ),
             migrations.AddIndex(
                 model_name="invoiceline",
-                index=models.Index(fields=["invoice", "id"], name="domain_invo_invoice_8df372_idx"),
+                index=models.Index(
+                    fields=["invoice", "id", "line_amount", "quantity_base"], name="domain_invo_invoice_7d2880_idx"
+                ),
             ),
             migrations.AddIndex(
                 model_name="invoiceline",
@@ -5347,7 +5356,10 @@ class Migration(migrations.Migration):
             ),
             migrations.AddIndex(
                 model_name="invoiceline",
-                index=models.Index(fields=["product", "id"], name="domain_invo_product_9c555d_idx"),
+                index=models.Index(
+                    fields=["product", "id", "line_amount", "quantity_base", "invoice"],
+                    name="domain_invo_product_bbb9f1_idx",
+                ),
             ),
             migrations.AddIndex(
                 model_name="invoiceline",
@@ -5674,7 +5686,9 @@ class Migration(migrations.Migration):
             ),
             migrations.AddIndex(
                 model_name="salesorderline",
-                index=models.Index(fields=["sales_order", "id"], name="domain_sale_sales_o_1d6a70_idx"),
+                index=models.Index(
+                    fields=["sales_order", "id", "line_amount", "quantity_base"], name="domain_sale_sales_o_75f2fb_idx"
+                ),
             ),
             migrations.AddIndex(
                 model_name="salesorderline",
@@ -5698,7 +5712,10 @@ class Migration(migrations.Migration):
             ),
             migrations.AddIndex(
                 model_name="salesorderline",
-                index=models.Index(fields=["product", "id"], name="domain_sale_product_b4046f_idx"),
+                index=models.Index(
+                    fields=["product", "id", "line_amount", "quantity_base", "sales_order"],
+                    name="domain_sale_product_d11b99_idx",
+                ),
             ),
             migrations.AddIndex(
                 model_name="salesorderline",

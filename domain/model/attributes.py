@@ -38,6 +38,7 @@ class Attribute:
     default             constant or callable without arguments, applied when an entity is created; None: no default
     target              of a REFERENCE: the repository's dotted name
     owner               of a REFERENCE: leads to the aggregate parent
+    secret              of a STRING: encrypted in the database (foundation.vault); queries cannot compare it
     """
 
     name: str
@@ -61,6 +62,7 @@ class Attribute:
     default: Any = None
     target: str = ""
     owner: bool = False
+    secret: bool = False
 
     def __repr__(self) -> str:
         return f"Attribute({self.name}: {self.kind.name})"

@@ -1,8 +1,8 @@
 """Custom properties: attributes that administrators add to a repository (spec 08, 8.2).
 
 Definitions are entities (Systems.Bpm.CustomProperties); this module keeps them in the process, built from the stamp
-"custom_properties", which any commit of definitions bumps: usable at once here, elsewhere within
-foundation.stamps.CHECK_SECONDS. Values are kept with the entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}.
+"custom_properties", which any commit of definitions bumps: usable by the next request (foundation.stamps).
+Values are kept with the entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}.
 """
 
 from __future__ import annotations
@@ -11,17 +11,23 @@ import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from domain.model.naming import near
 from domain.model.values import check_characters
 from foundation import errors, stamps
+from foundation.kinds import Kind
 from foundation.phrases import Phrase
+
+if TYPE_CHECKING:
+    from domain.model.repository import Repository
 
 STAMP = "custom_properties"
 PREFIX = "CustomProperty_"
 #: Digits of a Number before and behind the point.
 MAX_DIGITS = 30
+
+_KINDS = {"Text": Kind.STRING, "Number": Kind.DECIMAL, "Date": Kind.DATE, "Picture": Kind.BINARY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class AllowedValue:
 class Definition:
     """One custom property of one repository.
 
-    property_type   Text, Number, Date or Picture
+    property_type   Text, Number, Date or Picture; `kind` is that of its values
     allowed         its list of allowed values, by value
     allowed_from    the repository whose entities are the allowed values instead; "" for none
     """
@@ -49,6 +55,11 @@ class Definition:
     name: Mapping[str, str]
     allowed: Mapping[str, AllowedValue] = field(default_factory=dict)
     allowed_from: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its canonical values."""
+        return _KINDS.get(self.property_type, Kind.STRING)
 
 
 #: (property, value, ValueId or None) → the entity that is meant, as an allowed value; None where there is none
@@ -90,6 +101,17 @@ def definition(repository: str, api_name: str) -> Definition:
     if found is None:
         raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, near(api_name, known), target=api_name)
     return found
+
+
+def by_code(repository: Repository[Any], code: str) -> Definition | None:
+    """The active custom property with this code, of the repository or of one it inherits from."""
+    current: Repository[Any] | None = repository
+    while current is not None:
+        for found in definitions(current.name).values():
+            if found.code == code:
+                return found
+        current = current.base
+    return None
 
 
 def _load() -> dict[str, dict[str, Definition]]:

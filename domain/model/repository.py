@@ -26,7 +26,7 @@ from django.db.models.fields import NOT_PROVIDED
 from domain.model import extensions
 from domain.model.attributes import Attribute, Calculation, Child, LateDefault, Validation
 from domain.model.naming import pascal_case, set_name
-from foundation.fields import EnumField, ExactDecimalField, ReferenceField, StateField
+from foundation.fields import EnumField, ExactDecimalField, ReferenceField, SecretTextField, StateField
 from foundation.kinds import Kind
 from foundation.models import AggregateRoot, PolymorphicRoot
 
@@ -72,6 +72,9 @@ class Repository(Generic[M]):
     ordering         default order, API names, "-" for descending; ties are broken by Id
     access           ReadWrite | ReadOnly over the API
     admin_only       only administrators may read or write it, whatever their roles say
+    decides_access   it says who may do what: administrators alone create, change and delete its entities
+    left_to_roles    of a repository that decides access: the attributes that a role is enough to change
+    authored         it acts later with the authority of who changed it: the dataset notes whose that is
     is_document      states, numbers and voiding of spec 03, 3.5 apply
     abstract         has no rows of its own type (Parties, Documents)
     stamp            name in foundation.stamps that every commit of an entity or of its children bumps
@@ -96,6 +99,9 @@ class Repository(Generic[M]):
     ordering: ClassVar[tuple[str, ...]] = ()
     access: ClassVar[Literal["ReadWrite", "ReadOnly"]] = "ReadWrite"
     admin_only: ClassVar[bool] = False
+    decides_access: ClassVar[bool] = False
+    left_to_roles: ClassVar[frozenset[str]] = frozenset()
+    authored: ClassVar[bool] = False
     is_document: ClassVar[bool] = False
     abstract: ClassVar[bool] = False
     stamp: ClassVar[str] = ""
@@ -288,6 +294,22 @@ class Repository(Generic[M]):
         own = type(self).__dict__.get(kind, ())
         return (*inherited, *own, *extensions.added(kind, self.name))
 
+    def needs_administrator(self, operation: str, attribute: str | None = None) -> bool:
+        """Whether the write decides what somebody may do, so that no role is enough for it.
+
+        attribute is an API name, or `@code` of a custom property. Without one the question is about the entity: an
+        update of which some attributes are left to roles does not need an administrator.
+        """
+        if operation == "read" or not self.decides_access:
+            return False
+        if operation != "update" or not self.left_to_roles:
+            return True
+        return attribute is not None and attribute not in self._left_to_roles and not attribute.startswith("@")
+
+    @cached_property
+    def _left_to_roles(self) -> frozenset[str]:
+        return frozenset(self.by_python_name[name].name for name in self.left_to_roles)
+
     # --- building -------------------------------------------------------------------------------------------------
 
     def _api_name(self, python_name: str) -> str:
@@ -352,6 +374,7 @@ class Repository(Generic[M]):
             default=None if field.default is NOT_PROVIDED else field.default,
             target=target,
             owner=isinstance(field, ReferenceField) and field.owner,
+            secret=isinstance(field, SecretTextField),
         )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
-import json
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
@@ -26,6 +25,8 @@ from foundation import errors
 from foundation.enums import DOCUMENT_STATE
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
+from foundation.phrases import written
+from foundation.vault import seal, unseal
 
 UTC = datetime.UTC
 _INT_RANGE = (-(2**31), 2**31 - 1)
@@ -47,7 +48,7 @@ def parse_input(attribute: Attribute, value: Any, *, language: str = "en") -> An
     try:
         parsed = _PARSERS[attribute.kind](attribute, value, language)
     except (ValueError, TypeError, ArithmeticError, binascii.Error) as exc:
-        shown = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+        shown = written(value)
         raise errors.BadRequest(
             errors.INVALID_LITERAL, shown[:100], _expected(attribute), attribute.name, target=attribute.name
         ) from exc
@@ -211,6 +212,8 @@ def _quantum(scale: int) -> Decimal:
 def to_storage(attribute: Attribute, vendor: str) -> Convert | None:
     """Converter from canonical (never None) to what the driver takes; None where it is the same."""
     kind = attribute.kind
+    if attribute.secret:
+        return seal
     if kind is Kind.MULTILANGUAGE:
         return lambda value: orjson.dumps(value).decode()
     if kind is Kind.STATE:
@@ -236,6 +239,8 @@ def moment_to_storage(vendor: str) -> Callable[[datetime.datetime], Any]:
 def from_storage(attribute: Attribute, vendor: str) -> Convert | None:
     """Converter from what the driver gives (never None) to canonical; None where it is the same."""
     kind = attribute.kind
+    if attribute.secret:
+        return unseal
     if kind in (Kind.GUID, Kind.REFERENCE):
         return str if vendor != "sqlite" else None
     if kind is Kind.MULTILANGUAGE:
@@ -267,9 +272,11 @@ def _datetime_from_sqlite(value: Any) -> datetime.datetime:
 
 
 def freeze(attribute: Attribute, value: Any) -> Any:
-    """Canonical to JSON without loss."""
+    """Canonical to JSON without loss; secrets sealed."""
     if value is None:
         return None
+    if attribute.secret:
+        return seal(value)
     match attribute.kind:
         case Kind.DECIMAL | Kind.AMOUNT | Kind.QUANTITY:
             return str(value)
@@ -285,6 +292,8 @@ def thaw(attribute: Attribute, value: Any) -> Any:
     """The inverse of `freeze`."""
     if value is None:
         return None
+    if attribute.secret:
+        return unseal(value)
     match attribute.kind:
         case Kind.DECIMAL | Kind.AMOUNT | Kind.QUANTITY:
             return Decimal(value)

@@ -109,6 +109,22 @@ def _complex_types() -> Node:
             "ValueId": {"$Type": "Edm.Guid", "$Nullable": True},
         },
         OPEN_OBJECT: {"$Kind": "ComplexType", "$OpenType": True},
+        **{
+            str(operation.returns).rpartition(".")[2]: _result_type(operation)
+            for operation in operations.all()
+            if operation.members
+        },
+    }
+
+
+def _result_type(operation: Operation) -> Node:
+    """The complex type that only this operation answers with."""
+    return {
+        "$Kind": "ComplexType",
+        **{
+            member.name: {**type_node(member.type), **({"$Nullable": True} if member.optional else {})}
+            for member in operation.members
+        },
     }
 
 

@@ -27,7 +27,7 @@ from domain.odata.payload import PayloadReader
 from domain.odata.references import reference_path
 from domain.odata.service import known_error
 from foundation import errors, turns
-from foundation.phrases import Phrase
+from foundation.phrases import Phrase, quoted
 from identity.context import CallContext
 
 logger = logging.getLogger(__name__)
@@ -217,7 +217,7 @@ def _no_type(name: Any) -> Phrase:
     """Names the type of a set, which is what people write instead."""
     found = repositories.for_set(str(name))
     if found is None:
-        return Phrase("@odata.type must name an entity type, not {0}", repr(name))
+        return Phrase("@odata.type must name an entity type, not {0}", quoted(name))
     return Phrase("@odata.type must name an entity type, {0}, not the set {1}", f"Erp.{found[0].entity_type}", name)
 
 

@@ -12,7 +12,7 @@ from domain.dataset.record import Record
 from domain.model.registry import repositories
 from domain.odata import reading, resources
 from domain.odata.body import parse_object
-from domain.odata.message import JSON, TEXT, ODataRequest, ODataResponse, json_response
+from domain.odata.message import JSON, TEXT, ODataRequest, ODataResponse, json_response, negotiate
 from domain.odata.operations import Operation, OperationCall, Result, check_arguments
 from domain.odata.pending import pending_response
 from domain.odata.references import check_target, parse_reference
@@ -39,6 +39,9 @@ def invoke(
 ) -> Callable[[], ODataResponse]:
     """Run the operation; the returned function makes the answer once the dataset is committed or kept."""
     operation = target.operation
+    # Before anything is done: an answer that cannot be made must not follow a write.
+    served = operation.served
+    media_type = negotiate(request.headers.get("accept", ""), options.format, served).media_type if served else ""
     if not operation.is_function:
         _check_options(operation, options, {})
     record: Record | None = None
@@ -62,7 +65,7 @@ def invoke(
     # An operation that takes the raw body reads its parameters from there itself.
     named = {name: value for name, value in given.items() if "@" not in name}
     arguments = named if operation.raw_body else check_arguments(operation, named)
-    result = operation.run(
+    result = operation.perform(
         OperationCall(
             context=request.context,
             dataset=dataset,
@@ -74,7 +77,7 @@ def invoke(
             body_file=request.body_file,
         )
     )
-    return lambda: _answer(request, operation, result, options, dataset, version)
+    return lambda: _answer(request, operation, result, options, dataset, version, media_type)
 
 
 def _arguments_of_body(request: ODataRequest) -> dict[str, Any]:
@@ -131,7 +134,13 @@ def _dereferenced(
 
 
 def _answer(
-    request: ODataRequest, operation: Operation, result: Result, options: QueryOptions, dataset: Dataset, version: str
+    request: ODataRequest,
+    operation: Operation,
+    result: Result,
+    options: QueryOptions,
+    dataset: Dataset,
+    version: str,
+    media_type: str,
 ) -> ODataResponse:
     if result.failure is not None:
         return _failed(request, result.failure, dataset)
@@ -154,7 +163,7 @@ def _answer(
             response = pending_response(result.record, request, 200)
         response.headers.update(headers)
         return response
-    if result.text is not None and not _wants_json(request):
+    if result.text is not None and media_type == TEXT:
         return ODataResponse(200, result.text.encode(), {"Content-Type": f"{TEXT};charset=utf-8", **headers})
     context = f"{request.service_root}$metadata#{operation.returns or 'Edm.Untyped'}"
     value = result.text if result.text is not None else result.value
@@ -174,9 +183,3 @@ def _failed(request: ODataRequest, error: errors.PlatformError, dataset: Dataset
     if not isinstance(dataset, TransactionDataset):
         raise error
     return failure(request, error)
-
-
-def _wants_json(request: ODataRequest) -> bool:
-    """Whether the caller accepts JSON only."""
-    accept = request.headers.get("accept", "").lower()
-    return JSON in accept and TEXT not in accept and "*/*" not in accept

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -117,6 +118,9 @@ class _Reader:
                     raise self.failure(of_json(exc)) from exc
             except RecursionError as exc:
                 raise self.failure(Phrase("nested too deeply")) from exc
+            except ValueError as exc:  # an integer of thousands of digits, which Python refuses to convert
+                longest = sys.get_int_max_str_digits()
+                raise self.failure(Phrase("a number has at most {0} digits", longest)) from exc
             else:
                 # A number may go on in the next chunk.
                 if end < len(self._text) or self._ended:

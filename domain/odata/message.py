@@ -31,7 +31,6 @@ class ODataRequest:
     dataset        what it worked on, once it has one: warnings and traces are told of failures too
     body_file      the body of a request that may be too large for memory (Import); then `body` is empty
     entity         path of the entity that it made or changed, for `$1` in later parts of a batch
-    refusal        why the caller of a batch is refused: each of its parts is answered so, none is carried out
     """
 
     method: str
@@ -46,7 +45,6 @@ class ODataRequest:
     dataset: Dataset | None = None
     body_file: BinaryIO | None = None
     entity: str | None = None
-    refusal: errors.PlatformError | None = None
 
     @property
     def content_type(self) -> str:
@@ -102,38 +100,53 @@ _FORMATS = {"json": JSON, "xml": XML, JSON: JSON, XML: XML}
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, format_option: str | None, served: tuple[str, ...]) -> Negotiated:
-    """The first media type of the caller's that is served; $format wins over Accept (OData URL Conventions, 5.1.2).
+    """What to answer in; $format wins over Accept (OData URL Conventions, 5.1.2).
 
-    Raises NotAcceptable.
+    The quality of each served type is that of the most specific range that names it (RFC 9110, 12.5.1). The highest
+    quality wins, then the more specific range, then the first of `served`. Raises NotAcceptable.
     """
     if format_option:
-        candidates = [(1.0, _FORMATS.get(format_option.lower(), format_option))]
+        accept = _FORMATS.get(format_option.lower(), format_option)
     elif not accept or accept == "*/*":
         return Negotiated(served[0])
-    else:
-        candidates = sorted((_quality(part) for part in accept.split(",")), key=lambda pair: -pair[0])
-    for quality, media in candidates:
-        if quality <= 0:
-            continue
-        name, _, raw_parameters = media.partition(";")
-        name = name.strip().lower()
-        parameters = _parameters(raw_parameters)
-        for offer in served:
-            if name in (offer, "*/*", f"{offer.partition('/')[0]}/*"):
-                level = parameters.get("odata.metadata", parameters.get("metadata", "minimal"))
-                if level not in _LEVELS:
-                    continue
-                ieee754 = parameters.get("ieee754compatible", "false") == "true"
-                return Negotiated(offer, _LEVELS[level], ieee754)
-    raise errors.NotAcceptable(errors.NOT_ACCEPTABLE, format_option or accept)
+    ranges = [_media_range(part) for part in accept.split(",")]
+    found: list[tuple[float, int, Negotiated]] = []
+    for offer in served:
+        # From the least specific to the most specific: "*/*", "text/*", "text/plain".
+        names = ("*/*", f"{offer.partition('/')[0]}/*", offer)
+        matching = [
+            (names.index(name), quality, form)
+            for name, quality, parameters in ranges
+            if name in names and (form := _form(offer, parameters)) is not None
+        ]
+        if matching:
+            specificity = max(rank for rank, _, _ in matching)
+            candidates = [(quality, form) for rank, quality, form in matching if rank == specificity]
+            quality, form = max(candidates, key=lambda candidate: candidate[0])
+            if quality > 0:
+                found.append((quality, specificity, form))
+    if not found:
+        raise errors.NotAcceptable(errors.NOT_ACCEPTABLE, format_option or accept)
+    return max(found, key=lambda each: each[:2])[2]
 
 
-def _quality(part: str) -> tuple[float, str]:
-    q = _parameters(part.partition(";")[2]).get("q", "1")
+def _media_range(part: str) -> tuple[str, float, dict[str, str]]:
+    """Name, quality and parameters of one element of Accept; a quality that is no number is 0."""
+    name, _, raw_parameters = part.partition(";")
+    parameters = _parameters(raw_parameters)
     try:
-        return float(q), part
+        quality = float(parameters.get("q", "1"))
     except ValueError:
-        return 0.0, part
+        quality = 0.0
+    return name.strip().lower(), quality, parameters
+
+
+def _form(offer: str, parameters: Mapping[str, str]) -> Negotiated | None:
+    """The served type with OData's parameters of a media range; None for a metadata level that does not exist."""
+    level = _LEVELS.get(parameters.get("odata.metadata", parameters.get("metadata", "minimal")))
+    if level is None:
+        return None
+    return Negotiated(offer, level, parameters.get("ieee754compatible", "false") == "true")
 
 
 def _parameters(text: str) -> dict[str, str]:

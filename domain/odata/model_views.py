@@ -88,7 +88,7 @@ def _details(request: HttpRequest) -> bool:
 
 @_json_view("GET", "POST")
 def reset(request: HttpRequest) -> ODataResponse:
-    """Drop what is kept of the model: here at once, on other nodes when they next look at the stamps.
+    """Drop what is kept of the model: on every process of the machine from the next request on.
 
     Definitions of custom properties, documents and query plans are all kept under this stamp.
     """

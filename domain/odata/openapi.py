@@ -246,6 +246,8 @@ def _results(operation: Operation) -> Node:
         is_open = returned in ("Edm.Untyped", f"{SCHEMA}.{OPEN_OBJECT}")
         schema = {} if is_open else {"properties": {"value": type_schema(type_node(returned))}}
         return {"200": _json("Success", {"type": "object", **schema}), **_ERROR}
+    if operation.members:
+        return {"200": _json("Success", type_schema(type_node(returned))), **_ERROR}
     return {"200": {"description": "Success", "content": {"*/*": {"schema": {}}}}, **_ERROR}
 
 

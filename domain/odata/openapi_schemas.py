@@ -136,7 +136,14 @@ def _error() -> Node:
                     "messageFormat": text,
                     "parameters": {"type": "array", "items": text},
                     "target": text,
-                    "details": {"type": "array", "items": {"type": "object"}},
+                    "details": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["code", "message"],
+                            "properties": {"code": {"type": "integer"}, "message": text, "target": text},
+                        },
+                    },
                 },
             }
         },

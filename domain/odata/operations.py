@@ -17,12 +17,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
 
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import check_characters
+from domain.odata.message import JSON, TEXT
 from foundation import errors
 from foundation.long_polls import LongPoll
 from identity.context import CallContext
@@ -105,6 +107,7 @@ class Operation:
 
     bound_to        "" unbound; a repository's dotted name; EVERY_ENTITY; DOCUMENTS
     is_function     GET without side effects; else POST
+    members         the properties of a complex result type that only this operation has; `returns` names the type
     scope           what the token must hold
     commits         the request commits the dataset when the operation succeeds outside a Domain transaction
     needs_dataset   False where no entity is read or written (no transaction is opened for it)
@@ -118,6 +121,7 @@ class Operation:
     is_function: ClassVar[bool] = False
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     returns: ClassVar[str | None] = None
+    members: ClassVar[tuple[Parameter, ...]] = ()
     scope: ClassVar[Scope] = "read"
     commits: ClassVar[bool] = True
     raw_body: ClassVar[bool] = False
@@ -129,10 +133,27 @@ class Operation:
         """Do it. Raises PlatformError."""
         raise NotImplementedError
 
+    def perform(self, call: OperationCall) -> Result:
+        """`run` for a caller: what an action changes, its caller has caused (spec 05, 5.1). Raises PlatformError.
+
+        Actions that leave the commit to others (transactions, scripts) change nothing by themselves.
+        """
+        if self.is_function or not self.commits:
+            return self.run(call)
+        with call.dataset.operating():
+            return self.run(call)
+
     @property
     def is_listed(self) -> bool:
         """Whether the service document names it: a function that can be called as its address stands there."""
         return self.is_function and not self.bound_to and not self.parameters
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The media types that the answer can have, the usual one first; none where there is no content."""
+        if self.returns is None:
+            return ()
+        return (TEXT, JSON) if self.takes_text else (JSON,)
 
     def applies_to(self, repository: Repository[Any]) -> bool:
         """Whether it is bound to the repository's entities."""
@@ -210,6 +231,8 @@ def _typed(operation: Operation, parameter: Parameter, value: Any) -> Any:
             return value
         case "Edm.Boolean", _ if written is not None and written.lower() in ("true", "false"):
             return written.lower() == "true"
+        case "Edm.Int32", Decimal() if value == value.to_integral_value() and abs(value) < 2**32:
+            return _typed(operation, parameter, int(value))
         case "Edm.Int32", int() if not isinstance(value, bool) and -(2**31) <= value < 2**31:
             return value
         case "Edm.Int32", str() if written is not None and re.fullmatch(r"-?[0-9]{1,10}", written):
@@ -224,7 +247,7 @@ def _typed(operation: Operation, parameter: Parameter, value: Any) -> Any:
 def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by declared name, in declared order, defaults filled in.
 
-    Raises BadRequest for an unknown name, a required one that is missing, and a value of another type.
+    Raises BadRequest for an unknown name, a required one that is missing or null, and a value of another type.
     """
     declared = {parameter.name.lower(): parameter for parameter in operation.parameters}
     named: dict[str, Any] = {}
@@ -236,7 +259,7 @@ def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str,
         named[parameter.name] = _typed(operation, parameter, value)
     arguments: dict[str, Any] = {}
     for parameter in operation.parameters:
-        if parameter.name in named:
+        if named.get(parameter.name) is not None or (parameter.name in named and parameter.optional):
             arguments[parameter.name] = named[parameter.name]
         elif parameter.optional:
             arguments[parameter.name] = parameter.default

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any, cast
 
+from domain import wildcards
 from domain.dataset import access, transactions
 from domain.dataset.allowed_values import allowed_entities
 from domain.dataset.change_waits import ChangeWait
@@ -355,11 +355,12 @@ def _number_of_rows(call: OperationCall, name: str, default: int) -> int:
 
 
 def _matches(value: custom_properties.AllowedValue, search: str, *, exact: bool) -> bool:
-    """`%` in the search stands for anything."""
-    pattern = re.compile(".*".join(re.escape(piece) for piece in search.split("%")), re.DOTALL)
-    matches = pattern.fullmatch if exact else pattern.search
+    """`%` in the search stands for any text; unless exact, any text may also stand before and behind the search."""
+    parts = search.split("%")
+    if not exact:
+        parts = ["", *parts, ""]
     texts = [value.value.lower(), *(text.lower() for text in value.description.values())]
-    return not search or any(matches(text) for text in texts)
+    return not search or any(wildcards.are_in_order(parts, text) for text in texts)
 
 
 def _bound(call: OperationCall) -> Record:

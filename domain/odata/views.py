@@ -23,7 +23,6 @@ from foundation.turns import CAME_IN_CHUNKS
 from identity.authentication import authenticate
 from identity.context import CallContext
 from identity.languages import request_language
-from identity.preferences import read_prefer
 
 SERVICE_PATH = "/api/domain/odata/"
 #: Of a GET, path and query together (spec 02, 2.6).
@@ -46,16 +45,10 @@ class ODataView(APIView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse | LongPollResponse:
         """Authenticate, read the body, hand over to the service."""
         headers = lower_headers(request)
-        body, body_file, refusal = b"", None, None
+        body, body_file = b"", None
         try:
             check_url(request)
-            try:
-                context = authenticate(request)
-            except errors.Unavailable as error:
-                if error.code is not errors.NO_LICENCE or not _is_batch(request):
-                    raise
-                refusal = error
-                context = _anonymous(request).with_(language=request_language(request), prefer=read_prefer(request))
+            context = authenticate(request)
             check_encoding(request)
             if _is_import(request):
                 body_file = spool_body(request)
@@ -78,7 +71,6 @@ class ODataView(APIView):
             context=context,
             service_root=service_root(request),
             body_file=body_file,
-            refusal=refusal,
         )
         try:
             response = service.handle(asked)
@@ -93,10 +85,6 @@ class ODataView(APIView):
 def _is_import(request: HttpRequest) -> bool:
     """Whether the body may be many times what memory should hold."""
     return request.method == "POST" and raw_path(request).lower() in ("import", "import()")
-
-
-def _is_batch(request: HttpRequest) -> bool:
-    return request.method == "POST" and raw_path(request).lower() == "$batch"
 
 
 def _anonymous(request: HttpRequest) -> CallContext:
@@ -174,21 +162,27 @@ def check_whole(request: HttpRequest, body: bytes) -> None:
 
 def read_body(request: HttpRequest) -> bytes:
     """The whole body. Raises PayloadTooLarge beyond settings.MAX_BODY_BYTES."""
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if length == "0":
+    if (request.META.get("CONTENT_LENGTH") or "0") == "0":
         return b""
-    if length.isdigit() and int(length) > settings.MAX_BODY_BYTES:
-        raise errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, settings.MAX_BODY_BYTES)
+    _check_length(request)
     try:
-        return request.body
+        # Not request.body, which is bounded as forms are.
+        return request.read()
     except OSError as exc:
         raise errors.BadRequest(
             errors.INVALID_BODY, Phrase("the connection closed before the whole body arrived")
         ) from exc
 
 
+def _check_length(request: HttpRequest) -> None:
+    length = request.META.get("CONTENT_LENGTH") or ""
+    if length.isdigit() and int(length) > settings.MAX_BODY_BYTES:
+        raise errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, settings.MAX_BODY_BYTES)
+
+
 def spool_body(request: HttpRequest) -> BinaryIO:
     """The whole body in a temporary file. Raises PayloadTooLarge beyond settings.MAX_BODY_BYTES."""
+    _check_length(request)
     file = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=1 << 20))  # noqa: SIM115  (closed by the view)
     size = 0
     try:

@@ -147,7 +147,8 @@ class _Writer:
             )
         if created or action in (None, "update", "merge"):
             self.payload.fill(record, self._without_id(record, body))
-            if self.request.method == "PUT":
+            # A new entity has its defaults, those of CREATENEW rules included.
+            if self.request.method == "PUT" and not created:
                 self._reset_missing(record, body)
         status = 201 if created else 200
         self._tell_entity(record)

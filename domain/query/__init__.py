@@ -11,6 +11,7 @@ from domain.query.representation import CollectionResult, EntityResult, ParentSc
 from domain.query.rows import (
     compile_filter,
     follow,
+    permitted_keys,
     predicate_holds,
     read_value,
     select_ids,
@@ -27,6 +28,7 @@ __all__ = [
     "compile_filter",
     "count",
     "follow",
+    "permitted_keys",
     "predicate_holds",
     "read_collection",
     "read_entity",

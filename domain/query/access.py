@@ -3,9 +3,11 @@
 Row policies are OData filters with variables of the call, written like parameters:
 
     $user.Id  $user.Login  $user.Name  $user.Email  $user.UserType  $user.IsAdmin
-    $company.Id (the current enterprise company)  $location.Id  $application
+    $company.Id (the current enterprise company)  $location.Id  $role.Id  $application
 
     "SalesPerson/Person eq $user.Id or CreationUser eq $user.Login"
+
+The current company, location and role are those that the request names, if they are assigned to the user, else null.
 
 A row is visible when one of the caller's policies holds. A policy itself reads with full rights: it belongs to the
 administrator who wrote it, and policies may refer to each other's repositories.
@@ -35,13 +37,13 @@ from identity.context import AllPermissions, CallContext, Operation, Permissions
 #: How `$user.Id` is spelled where the grammar has only parameter aliases.
 VARIABLE_PREFIX = "call__"
 #: A literal, to pass over, or a variable of the call.
-CALL_VARIABLE = re.compile(r"'(?:[^']|'')*'|\$(user|company|location)\.([A-Za-z]+)|\$(application)\b")
+CALL_VARIABLE = re.compile(r"'(?:[^']|'')*'|\$(user|company|location|role)\.([A-Za-z]+)|\$(application)\b")
 #: What administrators may write, by its lower-case form.
 KNOWN_VARIABLES: Mapping[str, str] = {
     name.lower(): name
     for name in (
         "$user.Id", "$user.Login", "$user.Name", "$user.Email", "$user.UserType", "$user.IsAdmin",
-        "$company.Id", "$location.Id", "$application",
+        "$company.Id", "$location.Id", "$role.Id", "$application",
     )
 }  # fmt: skip
 
@@ -59,6 +61,7 @@ CALL_VALUES: Mapping[str, Callable[[CallContext], object]] = {
     "user.isadmin": _user("is_admin"),
     "company.id": lambda ctx: ctx.company_id,
     "location.id": lambda ctx: ctx.location_id,
+    "role.id": lambda ctx: ctx.role_id,
     "application": lambda ctx: ctx.application,
     "language": lambda ctx: ctx.language.upper(),
     "datepattern": lambda ctx: culture_date_pattern(ctx.language),

@@ -50,6 +50,7 @@ class Sort(Enum):
     TEXTS = "Erp.MultilanguageString"
     REFERENCE = "reference"
     CUSTOM = "Erp.CustomPropertyValue"
+    SECRET = "encrypted text"  # noqa: S105 (a name of a type)
     NULL = "null"
 
 
@@ -92,6 +93,7 @@ BINARY = ValueType(Sort.BINARY)
 STATE = ValueType(Sort.STATE, enum=DOCUMENT_STATE)
 TEXTS = ValueType(Sort.TEXTS)
 CUSTOM = ValueType(Sort.CUSTOM)
+SECRET = ValueType(Sort.SECRET)
 NULL = ValueType(Sort.NULL)
 
 _BY_KIND = {
@@ -120,7 +122,7 @@ def type_of(attribute: Attribute) -> ValueType:
         return ValueType(Sort.ENUM, enum=attribute.enum)
     if attribute.kind is Kind.REFERENCE:
         return ValueType(Sort.REFERENCE, target=attribute.target)
-    return _BY_KIND[attribute.kind]
+    return SECRET if attribute.secret else _BY_KIND[attribute.kind]
 
 
 @dataclass(frozen=True, slots=True)

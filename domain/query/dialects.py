@@ -207,6 +207,11 @@ class Sqlite(Dialect):
         "custom": "json_extract({0}, '$.\"' || {1} || '\".' || {2})",
         "custom_is": "(json_extract({0}, '$.\"' || {1} || '\".Value') = {2})",
         "custom_object": "json_extract({0}, '$.\"' || {1} || '\"')",
+        # A path finds no key with characters that JSON escapes. Reading all keys is slower, and such codes are rare.
+        "custom_escaped": "(SELECT json_extract(e.value, '$.' || {2}) FROM json_each({0}) e WHERE e.key = {1})",
+        "custom_is_escaped": "EXISTS (SELECT 1 FROM json_each({0}) e"
+        " WHERE e.key = {1} AND json_extract(e.value, '$.Value') = {2})",
+        "custom_object_escaped": "(SELECT e.value FROM json_each({0}) e WHERE e.key = {1})",
         "to_text": "CAST({0} AS TEXT)",
         "to_text:BOOL": "CASE WHEN {0} THEN 'true' WHEN NOT {0} THEN 'false' END",
         "to_text:DATE": "{0}",
@@ -311,6 +316,7 @@ class Postgresql(Dialect):
         Sort.DURATION: "bigint",
         Sort.STATE: "smallint",
         Sort.BINARY: "bytea",
+        Sort.SECRET: "text",
     }
     templates = _COMMON | {
         "contains": "(strpos({0}, {1}) > 0)",

@@ -90,6 +90,8 @@ def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, kno
     if len(names) != len(path.steps):
         raise errors.NotSupported(Phrase("groupby by a path through a collection"))
     value = binder.value(path, scope)
+    if value.type.sort is Sort.SECRET:
+        mismatch(path.position, Phrase("{0} cannot be aggregated or grouped by", value.type))
     if value.type.sort is Sort.CUSTOM or (value.type.sort is Sort.TEXTS and not isinstance(value, Column)):
         # A stored multilanguage value groups as it is; a text put together of several is one text.
         value = as_scalar(value)
@@ -201,6 +203,8 @@ def _bind_item(binder: Binder, item: ast.AggregateItem, scope: Scope, known: Kno
 def _check(method: str, value: Bound, position: int) -> None:
     if method in ("sum", "average") and value.type.sort is not Sort.NUMBER:
         mismatch(position, Phrase("{0} needs numbers, not {1}", method, value.type))
+    if value.type.sort is Sort.SECRET:
+        mismatch(position, Phrase("{0} cannot be aggregated or grouped by", value.type))
     if method in ("min", "max") and value.type.sort in (Sort.BOOL, Sort.REFERENCE, Sort.BINARY):
         mismatch(position, Phrase("{0} has no order", value.type))
 

@@ -19,6 +19,7 @@ from domain.query.bound import Sort, ValueType
 from foundation import errors
 from foundation.enums import EnumType
 from foundation.guids import is_guid, parse_guid
+from foundation.phrases import written
 
 K = LiteralKind
 _NUMBERS = frozenset({K.INTEGER, K.DECIMAL})
@@ -39,6 +40,7 @@ ACCEPTED: dict[Sort, frozenset[LiteralKind]] = {
     Sort.TEXTS: frozenset({K.STRING}),
     Sort.REFERENCE: frozenset({K.STRING, K.GUID}),
     Sort.CUSTOM: frozenset({K.STRING, K.INTEGER, K.DECIMAL, K.DATE}),
+    Sort.SECRET: frozenset(),
 }
 
 #: The type of a literal that nothing else decides.
@@ -88,7 +90,7 @@ def checked(convert: Callable[[Any], Any], target: ValueType, what: str) -> Call
 
 
 def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return ",".join(map(written, value)) if isinstance(value, tuple) else written(value)
 
 
 def _same(value: Any) -> Any:

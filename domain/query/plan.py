@@ -16,7 +16,7 @@ from domain.model.repository import Repository
 from domain.odata.syntax import ast
 from domain.query import dialects
 from domain.query.access import Access
-from domain.query.bind import Binder
+from domain.query.bind import Binder, mismatch
 from domain.query.blocks import Block
 from domain.query.blocks import Statement as StatementContext
 from domain.query.bound import BOOL, GUID, Bound, Column, Compare, Order, Sort, Source, fixed
@@ -354,6 +354,9 @@ class Planner:
     ) -> tuple[Order, ...]:
         """$orderby, or the default, or the repository's own order; always ending in what no two rows share: the key."""
         orders = [Order(self.binder.scalar(item.expression, scope), item.is_descending) for item in options.orderby]
+        for item, order in zip(options.orderby, orders, strict=True):
+            if order.expression.type.sort is Sort.SECRET:
+                mismatch(item.expression.position, Phrase("{0} has no order", order.expression.type))
         orders = orders or list(default)
         if not orders:
             for name in source.repository.ordering:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
+from django.db import connections
 
 from domain.model.repository import Repository
 from domain.odata.syntax import ast, parse_boolean_expression, parse_orderby
@@ -26,7 +27,7 @@ from domain.query.fragments import Run, Sql, join, run_keys, run_limit
 from domain.query.paths import bind_path, column
 from domain.query.paths import follow as follow_reference
 from domain.query.plan import KeyEquals, Planner, RowsPlan
-from domain.query.policies import bind_policy, restriction
+from domain.query.policies import bind_policy, restriction, visible
 from domain.query.representation import Representation, ShapeKey, ValueResult
 from domain.query.scope import entity_scope
 from domain.query.shape import canonical_decoder, dump
@@ -278,6 +279,35 @@ def within_policies(repository: Repository[Any], operation: Operation, key: str,
     # In a tuple: a plan that is None counts as none.
     (statement,) = plan_for(("within", repository.name, operation), ctx, None, lambda: (make(),))
     return statement is None or bool(statement.fetch(Run((), ctx, key=key)))
+
+
+def permitted_keys(
+    repository: Repository[Any], operation: Operation, ctx: CallContext
+) -> tuple[str, list[Any]] | None:
+    """SQL (with %s) and parameters that select the keys of the rows which the caller may read, or which the row
+    policies for a write cover; None: all rows. It stands in statements of the admin, which Django makes.
+    """
+    access = Access(ctx.permissions)
+    if operation == "read" and not access.restricts(repository):
+        return None
+
+    def make() -> tuple[Sql | None]:
+        source = new_root(repository)
+        condition = visible(access, source) if operation == "read" else restriction(access, source, operation)
+        if condition is None:
+            return (None,)
+        block = Block(StatementContext(dialects.current(), Access(None)), source)
+        predicate = Compiler(block).predicate(condition)
+        select = Sql("SELECT ") + block.key(source)
+        return (select + Sql(" FROM ") + block.from_sql() + Sql(" WHERE ") + predicate,)
+
+    # In a tuple: a plan that is None counts as none.
+    (text,) = plan_for(("permitted", repository.name, operation), ctx, None, make)
+    if text is None:
+        return None
+    dialects.current().prepare(connections["default"])
+    run = Run((), ctx)
+    return text.text, [param(run) for param in text.params]
 
 
 def compile_filter(repository: Repository[Any], text: str) -> None:

@@ -23,6 +23,7 @@ from domain.query.dialects import Dialect
 from domain.query.fragments import Sql
 from domain.query.reals import DIGITS, real_text, rounded
 from foundation.enums import DOCUMENT_STATE
+from foundation.vault import unseal
 
 #: tuple rows, one dict per batch (key → what hangs on it) → JSON-ready values
 Shaper = Callable[[Sequence[tuple[Any, ...]], Sequence[Mapping[str, Any]]], list[Any]]
@@ -104,6 +105,7 @@ _NAMES: dict[str, Any] = {
     "D": duration_text,
     "R": real_number,
     "RT": real_text,
+    "U": lambda value: str(unseal(value)),
     "E": {},
     "L": [],
 }
@@ -181,6 +183,8 @@ class RowCode:
             return f"ST.get({cell})"
         if sort is Sort.BINARY:
             return f"Y({cell})"
+        if sort is Sort.SECRET:
+            return f"(None if {cell} is None else U({cell}))"
         if sort is Sort.DURATION:
             return f"D({cell})"
         if self._dialect.vendor == "sqlite":
@@ -250,6 +254,8 @@ def canonical_decoder(bound: Bound, dialect: Dialect) -> Callable[[Any], Any]:
         return DOCUMENT_STATE.by_number.__getitem__
     if sort is Sort.BINARY:
         return bytes
+    if sort is Sort.SECRET:
+        return unseal
     if sort is Sort.DURATION:
         return lambda value: datetime.timedelta(microseconds=value)
     if dialect.vendor == "sqlite":

@@ -10,6 +10,7 @@ Numbers on SQLite are scaled integers (foundation.fields); `number` brings one t
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -139,13 +140,20 @@ class Compiler:
         stored = self.block.raw(node.source, table, "custom_property_values")
         code = self.dialect.text_parameter(node.code)
         if not node.member:
-            return self.dialect.function("custom_object", Sort.STRING, stored, code)
-        return self.dialect.function("custom", Sort.STRING, stored, code, self.dialect.text_parameter(node.member))
+            return self._custom_function("custom_object", node, stored, code)
+        return self._custom_function("custom", node, stored, code, self.dialect.text_parameter(node.member))
 
     def _custom_is(self, node: CustomText, value: Sql) -> Sql:
         """Whether the custom property has this text as its value."""
         stored = self.block.raw(node.source, node.source.repository.tables[0][0], "custom_property_values")
-        return self.dialect.function("custom_is", Sort.STRING, stored, self.dialect.text_parameter(node.code), value)
+        return self._custom_function("custom_is", node, stored, self.dialect.text_parameter(node.code), value)
+
+    def _custom_function(self, name: str, node: CustomText, *arguments: Sql) -> Sql:
+        """The engine's function for the code; some engines have another for codes that JSON escapes."""
+        escaped = f"{name}_escaped"
+        if escaped in self.dialect.templates and json.dumps(node.code, ensure_ascii=False)[1:-1] != node.code:
+            name = escaped
+        return self.dialect.function(name, Sort.STRING, *arguments)
 
     def output_column(self, node: Output) -> Sql:
         return Sql(f"{self._relations[node.relation]}.{quote(node.name)}")

@@ -168,16 +168,27 @@ class Migration(migrations.Migration):
                 (
                     "token_failures_per_minute",
                     models.PositiveIntegerField(
-                        default=30, help_text="Failed client authentications from one address."
+                        default=30, help_text="Wrong secrets of one application, or unknown tokens, from one address."
                     ),
                 ),
                 (
                     "login_failures_per_minute",
-                    models.PositiveIntegerField(default=10, help_text="Failed logins of one login name."),
+                    models.PositiveIntegerField(
+                        default=10,
+                        help_text="Failed logins of one login name from one address; further tries are slowed down.",
+                    ),
                 ),
                 (
                     "login_address_per_minute",
-                    models.PositiveIntegerField(default=60, help_text="Failed logins from one address."),
+                    models.PositiveIntegerField(
+                        default=60, help_text="Failed logins from one address; further tries are slowed down."
+                    ),
+                ),
+                (
+                    "sessions_per_minute",
+                    models.PositiveIntegerField(
+                        default=60, help_text="Sessions that one user of one application opens."
+                    ),
                 ),
             ],
             options={
@@ -292,19 +303,25 @@ class Migration(migrations.Migration):
                 ("role_description", models.TextField(blank=True, null=True)),
                 ("visual_style", models.CharField(blank=True, max_length=64, null=True)),
                 ("is_active", models.BooleanField(default=True)),
-                (
-                    "group",
-                    models.OneToOneField(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="role",
-                        to="auth.group",
-                    ),
-                ),
             ],
             options={
                 "abstract": False,
+            },
+        ),
+        migrations.CreateModel(
+            name="UsedLogin",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("login", models.CharField(max_length=64)),
+                ("user_id", foundation.fields.GuidField(db_index=True)),
+                ("since", models.DateTimeField(default=foundation.fields.utc_now)),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        django.db.models.functions.text.Lower("login"), name="identity_usedlogin_any_case"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -394,6 +411,14 @@ class Migration(migrations.Migration):
                 ("access_tokens", foundation.fields.EnumField(default="None", max_length=64)),
                 ("is_enabled", models.BooleanField(default=True)),
                 ("rate_limit_per_minute", models.PositiveIntegerField(blank=True, null=True)),
+                (
+                    "max_sessions",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Sessions at once; a further one closes the longest idle. Empty: no limit.",
+                        null=True,
+                    ),
+                ),
                 ("notes", models.TextField(blank=True, null=True)),
                 ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
                 (
@@ -602,10 +627,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="roleuser",
             index=models.Index(fields=["role", "id"], name="identity_ro_role_id_1e416e_idx"),
-        ),
-        migrations.AddConstraint(
-            model_name="roleuser",
-            constraint=models.UniqueConstraint(fields=("user", "role"), name="identity_roleuser_once"),
         ),
         migrations.AddConstraint(
             model_name="user",

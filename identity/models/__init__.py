@@ -4,7 +4,7 @@ from identity.models.applications import TrustedApplication
 from identity.models.permissions import RolePermission, RowPolicy
 from identity.models.sessions import Licence, RateLimits, ReservedSeat, Session
 from identity.models.tokens import AccessToken, Grant, IDToken, ReferenceToken, RefreshToken, SigningKey
-from identity.models.users import Role, RoleUser, User
+from identity.models.users import Role, RoleUser, UsedLogin, User
 
 __all__ = [
     "AccessToken",
@@ -22,5 +22,6 @@ __all__ = [
     "Session",
     "SigningKey",
     "TrustedApplication",
+    "UsedLogin",
     "User",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from foundation.fields import EnumField, ReferenceField, utc_now
 from foundation.models import AggregateRoot
@@ -57,6 +58,9 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     access_tokens = EnumField(ACCESS_TOKENS, default="None")
     is_enabled = models.BooleanField(default=True)
     rate_limit_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    max_sessions = models.PositiveIntegerField(
+        null=True, blank=True, help_text=_("Sessions at once; a further one closes the longest idle. Empty: no limit.")
+    )
     notes = models.TextField(null=True, blank=True)
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
 

@@ -12,7 +12,7 @@ from identity.models.users import Role
 
 
 class RolePermission(models.Model):
-    """What a role may do with a repository, a namespace (`Crm.Sales.*`) or everything (`*`)."""
+    """What a role may do with a repository, a namespace (`Crm.Sales.*`) or all business data (`*`)."""
 
     role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="permissions")
     repository = models.CharField(max_length=128, help_text=_("Crm.Sales.SalesOrders, Crm.Sales.* or *"))

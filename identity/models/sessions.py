@@ -91,7 +91,7 @@ class ReservedSeat(models.Model):
 
 
 class RateLimits(models.Model):
-    """Requests a minute; 0 means no limit. One row, effective on every node within seconds of a change."""
+    """Requests a minute; 0 means no limit. One row; a change is in force for the next request."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     application_per_minute = models.PositiveIntegerField(
@@ -102,10 +102,17 @@ class RateLimits(models.Model):
     )
     token_per_minute = models.PositiveIntegerField(default=0, help_text=_("Token requests of one application."))
     token_failures_per_minute = models.PositiveIntegerField(
-        default=30, help_text=_("Failed client authentications from one address.")
+        default=30, help_text=_("Wrong secrets of one application, or unknown tokens, from one address.")
     )
-    login_failures_per_minute = models.PositiveIntegerField(default=10, help_text=_("Failed logins of one login name."))
-    login_address_per_minute = models.PositiveIntegerField(default=60, help_text=_("Failed logins from one address."))
+    login_failures_per_minute = models.PositiveIntegerField(
+        default=10, help_text=_("Failed logins of one login name from one address; further tries are slowed down.")
+    )
+    login_address_per_minute = models.PositiveIntegerField(
+        default=60, help_text=_("Failed logins from one address; further tries are slowed down.")
+    )
+    sessions_per_minute = models.PositiveIntegerField(
+        default=60, help_text=_("Sessions that one user of one application opens.")
+    )
 
     objects: ClassVar[models.Manager[RateLimits]]
 

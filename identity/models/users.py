@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
-from django.contrib.auth.models import Group, PermissionsMixin
+from django.contrib.auth.models import PermissionsMixin
+from django.contrib.auth.password_validation import validate_password
 from django.db import models
 from django.db.models import Value
 from django.db.models.functions import Lower
 
-from foundation.fields import EnumField, MultilanguageField, ReferenceField, utc_now
+from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField, utc_now
 from foundation.models import AggregateRoot, Entity
 from identity.enums import USER_TYPE
 
@@ -35,22 +36,22 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, login: str, password: str | None = None, **fields: Any) -> User:
-        """A new administrator (`manage.py createsuperuser`)."""
+        """A new administrator (`manage.py createsuperuser`). Raises ValidationError for a weak password."""
+        if password is not None:
+            validate_password(password, self.model(login=login, **fields))
         return self.create_user(login, password, is_admin=True, **fields)
 
 
 class Role(AggregateRoot):
-    """Systems.Security.Roles: what people do, and so what they may do.
+    """Systems.Security.Roles: what people do, and so what they may do (RolePermission, RowPolicy) in API and admin.
 
-    A role is this platform's exposed Django group. `group` holds what the role may do in the admin site beyond its
-    repositories' permissions (which are RolePermission rows); membership is RoleUser, for both.
+    Roles stand for Django's groups, which would grant beside the platform's permissions; membership is RoleUser.
     """
 
     name = models.CharField(max_length=254, unique=True)
     role_description = models.TextField(null=True, blank=True)
     visual_style = models.CharField(max_length=64, null=True, blank=True)
     is_active = models.BooleanField(default=True)
-    group = models.OneToOneField(Group, on_delete=models.SET_NULL, null=True, blank=True, related_name="role")
 
     objects: ClassVar[models.Manager[Role]]
 
@@ -77,7 +78,7 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
     roles = models.ManyToManyField(Role, through="identity.RoleUser", related_name="users")
 
-    # Membership is in `roles`; identity.backends maps Django's group permissions onto it.
+    # Membership is in `roles`; Django's permissions are granted to nobody (identity.backends).
     groups = None  # type: ignore[assignment]
     user_permissions = None  # type: ignore[assignment]
 
@@ -105,13 +106,18 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
 
     @property
     def is_staff(self) -> bool:
-        """Who may enter the admin site: administrators, and internal users whose roles carry a Django group."""
-        if self.user_type != "InternalUser":
-            return False
-        return self.is_admin or self.roles.filter(is_active=True, group__isnull=False).exists()
+        """Django's name for "may enter the admin site"."""
+        from identity.permissions import may_enter_admin
+
+        return may_enter_admin(self)
 
     def get_username(self) -> str:
         return self.login
+
+    @property
+    def person_name(self) -> str:
+        """The name in all languages, for the check that a password is not like it."""
+        return " ".join((self.name or {}).values())
 
     def display_name(self, language: str = "en") -> str:
         """The name in the language, else in English, else in any, else the login."""
@@ -133,16 +139,58 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
         )
 
 
+class UsedLogin(models.Model):
+    """A login that a user has, or had: nobody else gets it (identity.logins). The user may be deleted meanwhile."""
+
+    login = models.CharField(max_length=64)
+    user_id = GuidField(db_index=True)
+    since = models.DateTimeField(default=utc_now)
+
+    objects: ClassVar[models.Manager[UsedLogin]]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("login"), name="identity_usedlogin_any_case")]
+
+    def __str__(self) -> str:
+        return self.login
+
+
 class RoleUser(Entity):
-    """Systems.Security.RoleUsers: a user's membership in a role."""
+    """Systems.Security.RoleUsers: a user's membership in a role.
+
+    enterprise_company, company_location  which of them the user may make the current one of a request (spec 08, 8.4);
+                                          the role's rights do not depend on them
+    """
 
     user = ReferenceField(User, owner=True, related_name="role_users")
     role = ReferenceField(Role, on_delete=models.CASCADE, related_name="role_users")
+    enterprise_company = ReferenceField("domain.EnterpriseCompany", null=True, blank=True)
+    company_location = ReferenceField("domain.CompanyLocation", null=True, blank=True)
 
     objects: ClassVar[models.Manager[RoleUser]]
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "role"], name="identity_roleuser_once")]
+        # Missing values are different from each other to a database, so each pattern of them has its own constraint.
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "role"],
+                condition=models.Q(enterprise_company=None, company_location=None),
+                name="identity_roleuser_once",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "role", "enterprise_company"],
+                condition=models.Q(company_location=None),
+                name="identity_roleuser_once_in_company",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "role", "company_location"],
+                condition=models.Q(enterprise_company=None),
+                name="identity_roleuser_once_at_location",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "role", "enterprise_company", "company_location"], name="identity_roleuser_once_each"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.user_id} in {self.role_id}"

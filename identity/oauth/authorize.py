@@ -27,15 +27,16 @@ from identity.languages import ui_language
 from identity.models import TrustedApplication
 from identity.oauth import jwt, responses
 from identity.oauth.clients import client_load
+from identity.oauth.fresh_login import PARAMETER, fresh_login_ask, fresh_login_asked_at, fresh_login_used
 from identity.oauth.server import request_headers, server
 from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
 from identity.oauth.validator import RESPONSE_TYPES
 from identity.scopes import DESCRIPTIONS
 
-# Proof, made by this instance, that the person was asked to log in (or to consent) for this very request.
-_ASKED_AT = "_asked_at"
+# Proof, made by this instance, that the person was asked to consent.
 _CONSENT = "_consent"
 _PROOF_SECONDS = 3600
+_FRESH_PROMPTS = {"login", "select_account"}
 # What oauthlib is shown. Whatever else a request has would become attributes of oauthlib's request, `user` for example.
 _FOR_OAUTHLIB = {
     "client_id", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
@@ -248,8 +249,8 @@ def load_sign_in(asked: AuthorizationRequest) -> HttpResponse | None:
     another = asked.hinted_login is not None and asked.hinted_login != sign_in.user.login
     if another and "none" in asked.prompt:
         raise AuthorizationRefused("login_required", "Somebody else is signed in than the id_token_hint names.")
-    just_now = sign_in.auth_time.timestamp() >= _proof(asked, _ASKED_AT)
-    if (another or asked.prompt & {"login", "select_account"}) and not just_now:
+    just_now = sign_in.auth_time.timestamp() >= fresh_login_asked_at(asked.http, asked.query)
+    if (another or asked.prompt & _FRESH_PROMPTS) and not just_now:
         return _login_page(asked)
     if another:
         raise AuthorizationRefused("login_required", "Somebody else has signed in than the id_token_hint names.")
@@ -311,6 +312,7 @@ def answer(asked: AuthorizationRequest) -> HttpResponse:
         },
     )
     application_joined(asked.http, asked.application)
+    fresh_login_used(asked.http, asked.query)
     parameters = responses.protocol_parameters(headers["Location"])
     return responses.answer(asked.http, asked.redirect_uri, parameters, asked.mode)
 
@@ -334,6 +336,7 @@ STEPS: tuple[Step, ...] = (
 
 
 def _refuse(asked: AuthorizationRequest, error: str, description: str) -> HttpResponse:
+    fresh_login_used(asked.http, asked.query)
     return responses.answer_error(
         asked.http,
         asked.redirect_uri,
@@ -353,17 +356,9 @@ def _too_old(asked: AuthorizationRequest, sign_in: SignIn) -> bool:
     if asked.max_age_seconds is None:
         return False
     # Having just logged in for this request is recent enough for any max_age, 0 too.
-    asked_at = _proof(asked, _ASKED_AT)
+    asked_at = fresh_login_asked_at(asked.http, asked.query)
     authenticated = sign_in.auth_time.timestamp()
     return authenticated < min(asked_at, time.time() - asked.max_age_seconds)
-
-
-def _proof(asked: AuthorizationRequest, name: str) -> float:
-    """When this instance sent the person to the login page for this request; infinity when it did not."""
-    try:
-        return float(signing.loads(asked.query.get(name, ""), salt=name, max_age=_PROOF_SECONDS))
-    except signing.BadSignature:
-        return float("inf")
 
 
 def _consent(asked: AuthorizationRequest) -> dict[str, object]:
@@ -384,9 +379,10 @@ def _consent_of(answer: str) -> object:
 
 
 def _login_page(asked: AuthorizationRequest) -> HttpResponse:
-    """To the login page, and back to this request with the proof that it was visited."""
+    """To the login page and back to this request; with the proof of the visit, where the request needs one."""
     query = asked.query.copy()
-    query[_ASKED_AT] = signing.dumps(time.time(), salt=_ASKED_AT)
+    if asked.prompt & _FRESH_PROMPTS or asked.max_age_seconds is not None or asked.hinted_login is not None:
+        query[PARAMETER] = fresh_login_ask(asked.http, asked.query)
     parameters = {"next": f"{asked.http.path}?{query.urlencode()}"}
     for name in ("login_hint", "ui_locales"):
         if name in asked.query:

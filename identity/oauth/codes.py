@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import logging
 import uuid
@@ -23,6 +24,11 @@ logger = logging.getLogger(__name__)
 _REFUSED = "The authorization code is unknown, expired, already used or was issued to another client."
 
 
+def stored_code(code: str) -> str:
+    """What stands in the database for a code; a stolen database must redeem none."""
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
 def code_save(request: Request, code: str) -> Grant:
     """Keep a new code with all that the token request will need; `request` carries user, sid and auth_time."""
     lifetime = datetime.timedelta(seconds=settings.OAUTH2_PROVIDER["AUTHORIZATION_CODE_EXPIRE_SECONDS"])
@@ -30,7 +36,7 @@ def code_save(request: Request, code: str) -> Grant:
     grant: Grant = Grant.objects.create(
         application=request.client,
         user=request.user,
-        code=code,
+        code=stored_code(code),
         expires=utc_now() + lifetime,
         redirect_uri=request.redirect_uri,
         scope=" ".join(request.scopes),
@@ -49,11 +55,14 @@ def code_load(code: str, application: TrustedApplication, request: Request) -> N
     """Take over what the code stands for; a reused code revokes its tokens. Raises InvalidGrantError."""
     if not code.isascii() or "\x00" in code:
         raise InvalidGrantError(description=_REFUSED)  # PostgreSQL would refuse to look for it
-    grant = Grant.objects.select_related("user").filter(code=code, application=application).first()
-    if grant is None or grant.is_expired():
+    grant = Grant.objects.select_related("user").filter(code=stored_code(code), application=application).first()
+    if grant is None:
         raise InvalidGrantError(description=_REFUSED)
+    # Before its age: what it issued lives longer than the code.
     if grant.used is not None:
         _reused(grant)
+    if grant.is_expired():
+        raise InvalidGrantError(description=_REFUSED)
     if not grant.user.active:
         raise InvalidGrantError(description="The user is disabled.")
     # RFC 9700, 4.8.2: a verifier without a challenge means that somebody took the challenge away.
@@ -76,9 +85,9 @@ def check_redirect_uri(request: Request, redirect_uri: str) -> None:
 
 def code_use(code: str, application: TrustedApplication) -> None:
     """Mark the code used. Raises InvalidGrantError when another request was faster, and revokes what both got."""
-    used = Grant.objects.filter(code=code, application=application, used=None).update(used=utc_now())
+    used = Grant.objects.filter(code=stored_code(code), application=application, used=None).update(used=utc_now())
     if not used:
-        grant = Grant.objects.filter(code=code, application=application).first()
+        grant = Grant.objects.filter(code=stored_code(code), application=application).first()
         if grant is not None:
             _reused(grant)
         raise InvalidGrantError(description=_REFUSED)

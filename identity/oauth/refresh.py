@@ -30,11 +30,14 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
         .order_by("-pk")
         .first()
     )
-    if row is None or row.expires <= utc_now():
+    if row is None:
         raise InvalidGrantError(description=_REFUSED)
+    # Before its age: its successors live longer than the token.
     if row.revoked is not None and not _is_repeated(row):
         issue.family_revoke(row.token_family)
         logger.warning("refresh token %s of client %s was used again", row.pk, row.application_id)
+        raise InvalidGrantError(description=_REFUSED)
+    if row.expires <= utc_now():
         raise InvalidGrantError(description=_REFUSED)
     if not row.user.active or issue.is_external(row.user):
         raise InvalidGrantError(description="The user is disabled.")

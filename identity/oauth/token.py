@@ -52,10 +52,10 @@ def token(request: HttpRequest) -> HttpResponse:
     if not _form(request).get("grant_type"):
         return _error(400, "invalid_request", "The request has no grant_type.")
     try:
-        rate_limits.check_token_failures(client_address(request))
+        rate_limits.check_client(_client_id(request), client_address(request))
         rate_limits.check_token_request(_client_id(request))
     except errors.TooManyRequests as limited:
-        return _error(429, "slow_down", limited.message, limited.headers())
+        return _slow_down(limited)
     return _oauth_response(request, server().create_token_response)
 
 
@@ -65,6 +65,8 @@ def revocation(request: HttpRequest) -> HttpResponse:
     """POST token: 200 for whatever the client may revoke, and for what it may not know of."""
     if problem := _form_problem(request):
         return problem
+    if limited := _too_many_failures(request):
+        return limited
     raw = _form(request).get("token", "")
     if raw.startswith(REFERENCE_PREFIX):
         return _revoke_reference(request, raw)
@@ -77,6 +79,8 @@ def introspection(request: HttpRequest) -> HttpResponse:
     """POST token: what it stands for, for confidential clients (RFC 7662, 2.2)."""
     if problem := _form_problem(request):
         return problem
+    if limited := _too_many_failures(request):
+        return limited
     client = _authenticated(request)
     if client is None or client.is_public:
         return _refuse_client(request)
@@ -98,7 +102,7 @@ def userinfo(request: HttpRequest) -> HttpResponse:
     if given and (request.META.keys() & {"HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_API_KEY"}):
         return _error(400, "invalid_request", "Send the token in one place: the Authorization header or the body.")
     try:
-        identity = identify(given) if given else authentication.identify_caller(request)
+        identity = authentication.identify_caller(request, given)
         if identity.is_service:
             raise errors.Forbidden(errors.USER_REQUIRED)
         authentication.require_scope_of(identity.scopes, "openid")
@@ -131,6 +135,19 @@ def _form(request: HttpRequest) -> dict[str, str]:
     return {name: str(value) for name, value in parameters_given(request).items()}
 
 
+def _too_many_failures(request: HttpRequest) -> HttpResponse | None:
+    """The refusal of a client that guesses its secret, here as at the token endpoint; None for others."""
+    try:
+        rate_limits.check_client(_client_id(request), client_address(request))
+    except errors.TooManyRequests as limited:
+        return _slow_down(limited)
+    return None
+
+
+def _slow_down(limited: errors.TooManyRequests) -> HttpResponse:
+    return _error(429, "slow_down", limited.message, limited.headers())
+
+
 def _client_id(request: HttpRequest) -> str:
     """Who the client says it is, for counting; wrong credentials are refused later."""
     try:
@@ -155,13 +172,18 @@ def _oauth_response(request: HttpRequest, answer_of: Callable[..., tuple[Any, st
     if status == 401:
         return _refuse_client(request)
     content: dict[str, Any] = json.loads(text) if text else {}
+    if content.get("error") == "invalid_grant":
+        try:
+            rate_limits.count_guess(f"grant:{_client_id(request)}", client_address(request))
+        except errors.TooManyRequests as limited:
+            return _slow_down(limited)
     if "error" in content:
         return _error(status, content["error"], content.get("error_description") or "")
     return no_store(JsonResponse(content, status=status) if text else HttpResponse(status=status))
 
 
 def _refuse_client(request: HttpRequest) -> HttpResponse:
-    rate_limits.note_token_failure(client_address(request))
+    rate_limits.note_client_failure(_client_id(request), client_address(request))
     # RFC 6749, 5.2: the challenge names the scheme that the client used.
     return _error(
         401, "invalid_client", "Unknown client, or wrong client secret.", {"WWW-Authenticate": 'Basic realm="id"'}
@@ -175,6 +197,8 @@ def _error(status: int, error: str, description: str, headers: Any = None) -> Ht
 
 def _bearer_error(refused: errors.PlatformError) -> HttpResponse:
     """RFC 6750, 3.1."""
+    if isinstance(refused, errors.TooManyRequests):
+        return _slow_down(refused)
     error = "insufficient_scope" if refused.status == 403 else "invalid_token"
     response = _error(refused.status, error, refused.message, refused.headers())
     response.headers.setdefault("WWW-Authenticate", f'Bearer error="{error}"')
@@ -206,11 +230,16 @@ def _revoke_reference(request: HttpRequest, raw: str) -> HttpResponse:
 
 
 def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
-    """Active for a live token of an enabled application and user. Refresh tokens only for their own client."""
+    """Active for a live token of an enabled application and user, for the client that it was issued to.
+
+    Nobody else's business (RFC 7662, 4): the API, for which access tokens are meant, checks them by itself.
+    """
     try:
         found = identify(raw)
     except errors.PlatformError:
         return _introspect_refresh(raw, client)
+    if found.application_uri != client.application_uri:
+        return {"active": False}
     checksum = hashlib.sha256(raw.encode()).hexdigest()
     row = AccessToken.objects.filter(token_checksum=checksum).first()
     return {

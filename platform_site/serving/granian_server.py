@@ -1,4 +1,9 @@
-"""The web server granian, on the listening socket that its supervisor opened (platform_site.serving.listening)."""
+"""The web server granian, on the listening socket that its supervisor opened (platform_site.serving.listening).
+
+Granian's own interfaces either block a thread while a body arrives (WSGI) or run an event loop of Python for every
+request (ASGI, RSGI). This module combines RSGI, which notifies when a body has arrived, with the thread pool of
+WSGI. It uses internals of the pinned version 2.8; tests cover them.
+"""
 
 from __future__ import annotations
 
@@ -6,47 +11,54 @@ import argparse
 import json
 import multiprocessing
 import os
+import resource
 import socket
 import threading
-from collections.abc import Callable, Iterable
 from typing import Any
 
-import granian.server.mp
-from granian._granian import SocketHolder
+from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder
+from granian._signals import set_sync_signals
 from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from granian.server.mp import MPServer
-from granian.wsgi import _callback_wrapper as answering
+from granian.server.common import WORKERS_METHODS
+from granian.server.mp import MPServer, WorkerProcess
 
 from foundation.turns import turn
 from platform_site.environment import BASE_DIR
 from platform_site.serving.listening import DESCRIPTOR_VARIABLE
 from platform_site.serving.standby import Standby
+from platform_site.serving.stopping import on_stop
 
-#: Requests of one process that may arrive, or wait for something outside, at once. One at a time is worked on: pages
-#: that need the processor collapse under threads that share an interpreter lock (measured: docs/decisions.md).
+#: Requests of one process that may wait for something outside at once. One at a time is worked on: pages that need the
+#: processor collapse under threads that share an interpreter lock (measured: docs/decisions.md).
 THREADS = 128
 #: Connections of one process that the server reads from: also those whose requests wait, or that are kept open.
-CONNECTIONS = 1024
-# A process that does not end when it is told to is killed before the supervisor gives up (children).
+CONNECTIONS = 4096
+#: Files that a process opens beside its connections.
+_OTHER_FILES = 512
+#: A connection on which no head of a request has come whole within this time is closed: a new one, a kept one, and one
+#: that sends its head byte by byte. A proxy must close connections that it keeps before (deploy/Caddyfile).
+HEAD_SECONDS = 20
+# A process that does not end after SIGTERM is killed before the supervisor gives up (serving.children).
 KILL_TIMEOUT_SECONDS = 20
 
 
 class InheritingServer(MPServer):
-    """Granian whose processes share one socket, handed to it; by itself each of them opens one of its own."""
+    """A granian server whose processes share a given socket; granian's own processes each open a socket."""
 
-    def __init__(self, listening: socket.socket, *, workers: int) -> None:
+    def __init__(self, listening: socket.socket, *, workers: int, connections: int) -> None:
         host, port = listening.getsockname()[:2]
         super().__init__(
             "platform_site.serving.web:application",
             host,
             port,
-            interface=Interfaces.WSGI,
+            interface=Interfaces.RSGI,
             http=HTTPModes.http1,
+            http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000),
             websockets=False,
             workers=workers,
-            blocking_threads=THREADS,
-            backpressure=CONNECTIONS,
+            backpressure=connections,
             respawn_failed_workers=True,
             workers_kill_timeout=KILL_TIMEOUT_SECONDS,
             log_level=LogLevels.warning,
@@ -63,32 +75,94 @@ class InheritingServer(MPServer):
         self._shd = SocketHolder(self._sfd, False, self.backlog)  # type: ignore[assignment,call-arg]
 
 
-class _Way:
-    """The way back to the client. An answer that comes piece by piece comes from a thread of its own.
+@WorkerProcess.wrap_target
+def serve_in_process(
+    worker_id: int,
+    application: Any,
+    sock: Any,
+    ipc: Any,
+    loop: Any,
+    runtime_mode: Any,
+    runtime_threads: int,
+    runtime_blocking_threads: int,
+    blocking_threads: int,
+    blocking_threads_idle_timeout: int,
+    backpressure: int,
+    task_impl: Any,
+    http_mode: Any,
+    http1_settings: Any,
+    http2_settings: Any,
+    websockets: bool,
+    static_path: Any,
+    log_access_format: Any,
+    ssl_ctx: Any,
+    scope_options: Any,
+    metrics: Any,
+) -> None:
+    """What each web process runs (MPServer._spawn_rsgi_worker, with the threads and signals of _spawn_wsgi_worker)."""
+    # Models: not before the application is made.
+    from domain.dataset.change_waits import watch
+    from platform_site.metrics import files_allocate
+    from platform_site.serving.receiving import Receiver
+    from platform_site.serving.web import Policy
 
-    Such answers are long polls: nothing else leaves the application unfinished (serving.turns). One of the server's
-    threads that served it would be one less for requests.
-    """
-
-    __slots__ = ("_protocol", "response_bytes")
-
-    def __init__(self, protocol: Any) -> None:
-        self._protocol = protocol
-        self.response_bytes = protocol.response_bytes
-
-    def response_iter(self, status: int, headers: list[tuple[str, str]], body: Iterable[bytes]) -> None:
-        """Begin to answer."""
-        threading.Thread(
-            target=self._protocol.response_iter, args=(status, headers, body), name="long poll", daemon=True
-        ).start()
-
-
-def _answering_in_one_thread(application: Callable[..., Any], *options: Any) -> Callable[..., Any]:
-    """What a web process of granian 2.8 calls for each request (granian/wsgi.py), by the threads of serving.standby."""
-    answer = answering(application, *options)
+    files_allocate()
     standby = Standby()
     turn.reserve = standby
-    return standby.serving(lambda protocol, scope: answer(_Way(protocol), scope))
+    receiver = Receiver(application, Policy(), standby.serving)
+
+    def end_waits() -> None:
+        # The server finishes its requests before it ends, so requests that wait must stop waiting.
+        receiver.stop()
+        standby.stop()
+        watch.stop()
+
+    on_stop(end_waits)
+    ended = threading.Event()
+    stop = set_sync_signals()  # type: ignore[no-untyped-call]
+    stop.add_cb(ended.set)
+    make: Any = RSGIWorker  # its type stubs are of another version
+    worker = make(
+        worker_id,
+        sock,
+        ipc,
+        runtime_threads,
+        runtime_blocking_threads,
+        THREADS,
+        blocking_threads_idle_timeout,
+        backpressure,
+        http_mode,
+        http1_settings,
+        http2_settings,
+        websockets,
+        static_path,
+        *ssl_ctx,
+        metrics,
+    )
+    threading.Thread(target=receiver.watch, name="slow bodies", daemon=True).start()
+    # The receiver replaces the event loop: the server uses only the two methods that run a callback.
+    getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
+    ended.wait()
+
+
+def _scheduler(receiver: Any, loop: Any) -> CallbackScheduler:
+    """The scheduler that the server calls for each request, in one of its threads."""
+
+    class Scheduler(CallbackScheduler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__()
+            self._schedule_fn = receiver.take
+
+    return Scheduler(loop, receiver.take, None, None, None)
+
+
+def _open_files() -> int:
+    """Raise the limit of open files; returns the number of connections for which it suffices."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + _OTHER_FILES
+    allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(allowed, resource.getrlimit(resource.RLIMIT_NOFILE)[0]), most))
+    return max(allowed - _OTHER_FILES, allowed // 2)
 
 
 def main() -> None:
@@ -96,10 +170,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--workers", type=int, required=True)
     options = parser.parse_args()
-    # The socket is inherited, so the processes are forked; and what is said here holds in them.
+    # The socket is inherited, so the processes are forked.
     multiprocessing.set_start_method("fork")
-    granian.server.mp._wsgi_call_wrap = _answering_in_one_thread  # type: ignore[attr-defined, assignment]
-    InheritingServer(socket.socket(fileno=int(os.environ[DESCRIPTOR_VARIABLE])), workers=options.workers).serve()
+    listening = socket.socket(fileno=int(os.environ[DESCRIPTOR_VARIABLE]))
+    server = InheritingServer(listening, workers=options.workers, connections=_open_files())
+    server.serve(spawn_target=serve_in_process)
 
 
 if __name__ == "__main__":

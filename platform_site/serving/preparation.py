@@ -27,6 +27,7 @@ from django.core.management import call_command, get_commands
 from django.db import DatabaseError, connections
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
+from foundation.vault import key_ids
 from identity.oauth.keys import key_set
 from platform_site.environment import BASE_DIR
 from platform_site.metrics import forget_processes
@@ -84,10 +85,12 @@ def prepare(report: Report) -> None:
 
 
 def generate_keys() -> None:
-    """Make the keys that tokens are signed with, where there are none yet.
+    """Make the keys that encrypt secrets and that tokens are signed with, where there are none yet.
 
-    The public halves are in the database: before the first start there is none, and the first start makes them.
+    The public halves of the latter are in the database: before the first start there is none, and the first start makes
+    them.
     """
+    key_ids()
     if Prepared.load().databases:
         key_set()
 

@@ -1,107 +1,73 @@
-"""Of the server's threads one serves, as long as it can; the others stand by.
+"""Lets one of the server's threads serve requests as long as possible; the other threads rest.
 
-A process works on one request at a time (platform_site.serving.turns), but the server hands a request to whichever of
-its threads is free. Under load that was another thread for each request: it first took the interpreter from the one
-that worked, to learn that it had to wait, and then went on with a core that knew nothing of what it needed. Measured
-on two cores: pages of 100 under 64 connections, 498 a second so and 773 from one thread.
+A process works on one request at a time (platform_site.serving.turns), but the server gives a request to any free
+thread. Under load each request went to another thread: it took the interpreter lock only to find that it had to wait,
+and later continued with cold CPU caches. Measured on two cores, pages of 100 under 64 connections: 498 a second so, and
+773 from one thread.
 
-So who has answered a request stands by while somebody else is there to take the next one: free, or in a request that
-will go on without waiting for anything outside. A request that waits outside, or lets others go first, calls one of
-those that stand by; it is not counted on again before it is answered, for two that wait for one another by turns would
-each seem to be there. One whose body is late is taken for one that waits: most bodies are there already.
+So a thread that has answered a request rests while another thread is ready to take the next one: a free thread, or one
+in a request that will not wait for anything outside. A thread that waits outside, or lets other requests go first,
+steps aside: it wakes a resting thread and is not ready again before its request is answered. Otherwise two threads that
+wait for each other by turns would both count as ready.
 """
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 
-#: Who stands by looks for itself after this time, should nobody have called; with nothing to do the server lets the
-#: thread end soon after.
+#: A resting thread returns to the server after this time without a wake-up; an idle server ends the thread soon after.
 REST_SECONDS: Final = 10.0
-#: A body that takes longer is late.
-LATE_SECONDS: Final = 0.004
-#: Bodies are watched as long as one came within this time.
-_WATCH_SECONDS = 1.0
 
-#: What the server calls in one of its threads for a request: (the way back to the client, the request).
+#: Called by the server in one of its threads: (protocol, request).
 Serve = Callable[[Any, dict[str, Any]], Any]
 
 
 class Standby:
-    """The threads of one process that requests are given to.
+    """The request threads of one process.
 
-    ready   those that are free, or in a request and not aside: who can take the next request, now or when theirs is
-            answered
+    ready   number of threads that are free, or in a request and not aside: they can take the next request, now or after
+            their own
     """
 
-    def __init__(self, rest_seconds: float = REST_SECONDS, late_seconds: float = LATE_SECONDS) -> None:
+    def __init__(self, rest_seconds: float = REST_SECONDS) -> None:
         self._rest_seconds = rest_seconds
-        self._late_seconds = late_seconds
-        self._lock = threading.RLock()  # a thread may end, and be told of, in the middle
+        self._lock = threading.RLock()  # reentrant: _Known.__del__ may run while it is held
         self._ready = 0
         self._resting: list[threading.Lock] = []
         self._mine = threading.local()
-        self._arriving: dict[_Known, float] = {}
-        self._is_watching = False
 
     def serving(self, serve: Serve) -> Serve:
-        """`serve`, after which the thread may stand by before it returns to the server for another request."""
+        """Wrap `serve`: after a request the thread may rest before it returns to the server."""
 
         def served(protocol: Any, scope: dict[str, Any]) -> Any:
             if getattr(self._mine, "known", None) is None:
-                self._mine.known = _Known(self)  # until the server lets the thread end
+                self._mine.known = _Known(self)  # lives as long as the thread
             try:
                 answered = serve(protocol, scope)
             finally:
                 self._come_back()
-            # After an exception it returns at once: the server answers for it, and not before.
+            # After an exception the thread returns at once, because only then the server answers.
             self._rest()
             return answered
 
         return served
 
     def step_aside(self) -> None:
-        """Until its request is answered this thread is not counted on. Others than the server's threads are not."""
+        """Do not count this thread as ready until its request is answered. Other threads are never counted."""
         known: _Known | None = getattr(self._mine, "known", None)
         if known is not None and not known.aside:
             with self._lock:
                 self._put_aside(known)
 
-    @contextmanager
-    def arriving(self) -> Iterator[None]:
-        """This thread waits for the body of its request; when that is late it has stepped aside."""
-        known: _Known = self._mine.known
+    def stop(self) -> None:
+        """The process is stopping: wake all resting threads, since the server waits for its threads."""
         with self._lock:
-            self._arriving[known] = time.monotonic()
-            begin, self._is_watching = not self._is_watching, True
-        if begin:
-            threading.Thread(target=self._watch, name="late bodies", daemon=True).start()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._arriving.pop(known, None)
-
-    def _watch(self) -> None:
-        """Waiting for each body by a clock of its own would take longer than most bodies do."""
-        last = time.monotonic()
-        while True:
-            time.sleep(self._late_seconds)
-            with self._lock:
-                now = time.monotonic()
-                if self._arriving:
-                    last = now
-                late = [known for known, since in self._arriving.items() if now - since >= self._late_seconds]
-                for known in late:
-                    del self._arriving[known]
-                    self._put_aside(known)
-                if now - last > _WATCH_SECONDS:
-                    self._is_watching = False
-                    return
+            self._rest_seconds = 0.0
+            while self._resting:
+                self._ready += 1
+                self._resting.pop().release()
 
     def _put_aside(self, known: _Known) -> None:
         if not known.aside:
@@ -116,11 +82,11 @@ class Standby:
                 self._ready += 1
 
     def _leave(self) -> None:
-        """One less; with none left one is called."""
+        """Count one ready thread less; wake a resting thread if none is left."""
         self._ready -= 1
         if self._ready <= 0 and self._resting:
             self._ready += 1
-            # The one that rested last: what it needs is still near.
+            # The thread that rested last has the warmest caches.
             self._resting.pop().release()
 
     def _rest(self) -> None:
@@ -133,7 +99,7 @@ class Standby:
             self._resting.append(called)
         if not called.acquire(timeout=self._rest_seconds):
             with self._lock:
-                if called in self._resting:  # else it was called at this very moment, and counted by who called
+                if called in self._resting:  # else _leave or stop has just woken and counted it
                     self._resting.remove(called)
                     self._ready += 1
 
@@ -147,7 +113,7 @@ class Standby:
 
 
 class _Known:
-    """A thread's entry among those that are counted: made in the thread, gone with it."""
+    """Counts a thread as ready: created in the thread, deleted when the thread ends."""
 
     __slots__ = ("_standby", "aside")
 

@@ -16,8 +16,7 @@ from django.core.signals import request_finished  # noqa: E402
 from django.db import close_old_connections  # noqa: E402
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers  # noqa: E402
 
-from platform_site.serving.stopping import on_stop  # noqa: E402
-from platform_site.serving.turns import BufferedApplication, StartResponse  # noqa: E402
+from platform_site.serving.turns import StartResponse, TurnApplication  # noqa: E402
 from platform_site.wsgi import application as django_application  # noqa: E402
 
 # What Django does at the end of each request, done already: connections are looked at when they are taken back
@@ -26,7 +25,7 @@ request_finished.disconnect(close_old_connections)
 request_finished.disconnect(reset_urlconf)
 request_finished.disconnect(close_caches)
 
-_direct = BufferedApplication(django_application, max_body_bytes=settings.MAX_BODY_BYTES)
+_direct = TurnApplication(django_application)
 # REMOTE_ADDR becomes the caller's: rate limits count by it, and sessions and logs show it.
 _forwarded = wrap_wsgi_with_proxy_headers(_direct, settings.TRUSTED_PROXIES)
 
@@ -38,9 +37,19 @@ def application(environ: dict[str, Any], start_response: StartResponse) -> Itera
 
 
 # Models: there are none before the application is made.
-from domain.dataset.change_waits import watch  # noqa: E402
+from platform_site.serving import bodies  # noqa: E402
 
-# The server waits for answers that are under way before it ends; nobody should wait for those that wait themselves.
-on_stop(watch.stop)
 
-__all__ = ["application"]
+class Policy:
+    """What a request may send."""
+
+    max_bytes = staticmethod(bodies.max_bytes)
+    takes_data = staticmethod(bodies.takes_data)
+
+    def is_known(self, environ: dict[str, Any]) -> bool:
+        """Ask the database in a turn, as requests do."""
+        with _direct.working:
+            return bodies.is_known(environ)
+
+
+__all__ = ["Policy", "application"]

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop as _
 
 from domain.dataset.allowed_values import find_allowed
 from domain.dataset.dataset import Dataset
-from domain.dataset.names import Name, UnknownName, custom_definition
+from domain.dataset.names import Name, UnknownName
 from domain.interpolation import format_value
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
@@ -152,7 +152,7 @@ class SetValue(ActionType):
 
 def _custom_form(dataset: Dataset, repository: Any, code: str, text: str | None) -> tuple[str, dict[str, Any] | None]:
     """As custom_properties.parse_value, by code, also for properties of a repository that this one inherits from."""
-    definition = custom_definition(repository, code)
+    definition = custom_properties.by_code(repository, code)
     current = repository
     while current.base is not None and definition is not None:
         if definition.api_name in custom_properties.definitions(current.name):

@@ -15,6 +15,7 @@ class Migration(migrations.Migration):
             name="RuleState",
             fields=[
                 ("rule_id", foundation.fields.GuidField(primary_key=True, serialize=False)),
+                ("author", models.CharField(blank=True, default="", max_length=36)),
                 ("trace", models.BooleanField(default=False)),
                 ("last_fired", models.DateTimeField(null=True)),
                 ("fired_count", models.BigIntegerField(default=0)),

@@ -32,7 +32,7 @@ def user_of(context: CallContext) -> dict[str, Any]:
         return {"id": None, "name": "", "login": "", "roles": [], "locale": context.language, "email": ""}
     from identity.models import Role
 
-    roles = Role.objects.filter(role_users__user_id=caller.id, is_active=True).order_by("name")
+    roles = Role.objects.filter(role_users__user_id=caller.id, is_active=True).order_by("name").distinct()
     return {
         "id": caller.id,
         "name": caller.name,

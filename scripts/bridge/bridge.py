@@ -40,7 +40,6 @@ class Refusal(HostCallError):
 class Bridge:
     """One run's view of a dataset.
 
-    as_client          changes count as made by a caller
     transactions       False where the dataset belongs to somebody who is in the middle of something (rules)
     depth              how many scripts it runs within
     messages           what Action.log and Action.error left: (type, text)
@@ -53,7 +52,6 @@ class Bridge:
         dataset: Dataset,
         *,
         deadline: float,
-        as_client: bool = True,
         transactions: bool = True,
         subject: Record | None = None,
         depth: int = 0,
@@ -68,7 +66,7 @@ class Bridge:
         self.subject = subject
         self.handles = Handles(dataset)
         self.frames = Frames(self.handles)
-        self.writer = Writer(dataset, self.handles, as_client=as_client, free=subject)
+        self.writer = Writer(dataset, self.handles, free=subject)
         self.follows = dataset.model == "frontend"
 
     def globals_json(self, *, event: Mapping[str, Any] | None = None, files: bool = False) -> bytes:

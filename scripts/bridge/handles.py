@@ -139,5 +139,4 @@ def _missing(repository: Repository[Any], id: str) -> errors.NotFound:
 
 
 def _unknown(handle: Any) -> errors.BadRequest:
-    said = type(handle).__name__ if isinstance(handle, list | dict) else str(handle)[:100]
-    return errors.BadRequest(errors.INVALID_LITERAL, said, "entity", Phrase("this call"))
+    return errors.BadRequest(errors.INVALID_LITERAL, handle, "entity", Phrase("this call"))

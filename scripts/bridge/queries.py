@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from domain import wildcards
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
 from domain.model.naming import near
@@ -23,7 +24,8 @@ MAX_ROWS = 10_000
 #: Of a filter: about as many as the grammar reads. Making the text of more would stall the process for seconds.
 MAX_VALUES = 25_000
 OPTIONS = ("fetch", "orderBy", "filter")
-_WILDCARD = re.compile(r"[*%]+")
+#: Any character, line ends among them, in patterns of matchesPattern.
+_ANY = r"[\s\S]"
 _TEXTS = (Kind.STRING, Kind.MULTILANGUAGE)
 #: Makes the literal of a script's value.
 Literal = Callable[[Any], str]
@@ -166,21 +168,27 @@ def _function(function: str) -> Callable[[str, str, Any, Literal], str]:
 
 
 def _like(name: str, operand: str, value: Any, literal: Literal) -> str:
-    """`*` or `%` stands for any text; case does not matter, as in conditions of rules (spec 05, 5.2)."""
+    """A pattern as in conditions of rules (domain.wildcards); case does not matter."""
     if not isinstance(value, str):
         raise _wrong(f"{name}.like", Phrase("text is expected"))
-    parts = [_lower_literal(part) for part in _WILDCARD.split(value)]
+    parts = wildcards.parse(value.lower())
     lowered = f"tolower({operand})"
-    if len(parts) == 1:
-        return f"{lowered} eq {parts[0]}"
-    first, *inner, last = parts
-    found = [f"startswith({lowered},{first})"] if first != "''" else []
-    found.extend(f"contains({lowered},{part})" for part in inner if part != "''")
-    if last != "''":
-        found.append(f"endswith({lowered},{last})")
-    if len([part for part in parts if part != "''"]) > 1:
+    texts = ["".join(filter(None, part)) for part in parts]
+    exact = all(None not in part for part in parts)
+    if len(parts) == 1 and exact:
+        return f"{lowered} eq {_text_literal(texts[0])}"
+    found: list[str] = []
+    if exact:
+        # Said so that an index can help where one can.
+        first, *inner, last = texts
+        found += [f"startswith({lowered},{_text_literal(first)})"] if first else []
+        found += [f"contains({lowered},{_text_literal(text)})" for text in inner if text]
+        found += [f"endswith({lowered},{_text_literal(last)})"] if last else []
+    if not exact or len([text for text in texts if text]) > 1:
         # The parts must come one after the other: said once more, exactly.
-        pattern = ".*".join(re.escape(part) for part in _WILDCARD.split(value.lower()))
+        pattern = f"{_ANY}*".join(
+            "".join(_ANY if character is None else re.escape(character) for character in part) for part in parts
+        )
         found.append(f"matchesPattern({lowered},{_text_literal(f'^{pattern}$')})")
     return " and ".join(found) or f"{name} ne null"
 
@@ -220,12 +228,8 @@ def _text_literal(value: Any) -> str:
     if isinstance(value, dict) and "Value" in value:
         value = value["Value"]
     if isinstance(value, bool | dict | list) or value is None:
-        raise errors.BadRequest(errors.INVALID_LITERAL, str(value)[:100], "text", "a filter")
+        raise errors.BadRequest(errors.INVALID_LITERAL, value, "text", "a filter")
     return "'" + str(value).replace("'", "''") + "'"
-
-
-def _lower_literal(value: str) -> str:
-    return _text_literal(value.lower())
 
 
 def _wrong(what: str, why: str) -> errors.BadRequest:

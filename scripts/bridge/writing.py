@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -24,15 +23,13 @@ from scripts.bridge.handles import Handles
 class Writer:
     """Changes entities for a script.
 
-    as_client   a caller acts (CLIENT* events will fire); a rule's script acts for the platform
-    free        entities that may be changed without asking: the subject of a rule's script
+    free   an entity that may be changed without asking: the subject of a rule's script
     """
 
-    def __init__(self, dataset: Dataset, handles: Handles, *, as_client: bool, free: Record | None) -> None:
+    def __init__(self, dataset: Dataset, handles: Handles, *, free: Record | None) -> None:
         self._dataset = dataset
         self._handles = handles
         self._reader = PayloadReader(dataset, strict=False)
-        self._as_client = as_client
         self._allowed: set[tuple[str, str]] = set() if free is None else {free.key}
 
     def set(self, record: Record, name: str, value: Any) -> None:
@@ -70,19 +67,16 @@ class Writer:
         except BaseException:
             self._dataset.delete(record)
             raise
-        record.by_client = record.by_client and self._as_client
         return record
 
     def delete(self, record: Record) -> None:
         """Delete an entity with what it owns."""
-        with self._acting(record):
-            self._dataset.delete(record, by_client=True)
+        self._dataset.delete(record, by_client=True)
 
     def _fill(self, record: Record, values: Mapping[str, Any]) -> None:
         self.require_update(record)
         body = self.converted(record.repository, values)
-        with self._acting(record):
-            self._reader.fill(record, body)
+        self._reader.fill(record, body)
 
     def require_update(self, record: Record) -> None:
         """Raise Forbidden unless the caller may change the entity; asked once for each."""
@@ -91,13 +85,6 @@ class Writer:
         access.require(self._dataset.context, record.repository, "update")
         access.require_row(self._dataset.context, record, "update")
         self._allowed.add(record.key)
-
-    @contextmanager
-    def _acting(self, record: Record) -> Iterator[None]:
-        before = record.by_client
-        yield
-        if not self._as_client:
-            record.by_client = before
 
     # --- values ---------------------------------------------------------------------------------------------------
 

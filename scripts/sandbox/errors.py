@@ -8,6 +8,7 @@ SandboxError
 │   ├── ScriptLimitExceeded      a limit, named
 │   └── ScriptCrashed            the engine's process died under the script
 ├── SandboxBusy                  no worker within the wait; retry_after_seconds
+├── CallerBusy                   the caller's own runs are too many; retry_after_seconds
 ├── SandboxUnavailable           workers do not start here
 └── SandboxFault                 our own code in the worker failed: a prelude that throws
 
@@ -111,6 +112,15 @@ class SandboxBusy(SandboxError):
 
     def __init__(self, retry_after_seconds: int) -> None:
         super().__init__("All script workers are busy.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class CallerBusy(SandboxError):
+    """The caller has as many runs at once as it may have; `runs` of them run or wait."""
+
+    def __init__(self, runs: int, retry_after_seconds: int) -> None:
+        super().__init__(f"The caller has {runs} scripts that run or wait.")
+        self.runs = runs
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from scripts.sandbox import protocol
+from scripts.sandbox.throws import marked
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 RESERVED: Final = frozenset(
@@ -39,9 +40,13 @@ def function_opening(job: protocol.RunJob) -> str:
     return f"(function({','.join(['parameters', *variable_names(job)])}){{"
 
 
-def context_job(job: protocol.RunJob) -> str:
-    """The job as prelude.js takes it: a function's body is wrapped, its inputs named."""
-    source, wrapped = job["source"], is_function_body(job)
+def is_check(job: protocol.RunJob) -> bool:
+    return job["mode"] in (protocol.MODE_CHECK_SCRIPT, protocol.MODE_CHECK_FUNCTION_BODY)
+
+
+def context_job(job: protocol.RunJob, statements: list[int]) -> str:
+    """The job as prelude.js takes it: a function's body is wrapped, its inputs named, its `throw` statements marked."""
+    source, wrapped = marked(job["source"], statements), is_function_body(job)
     return json.dumps(
         {
             "source": None if wrapped else source,
@@ -49,6 +54,6 @@ def context_job(job: protocol.RunJob) -> str:
             "names": variable_names(job) if wrapped else [],
             "parameters": job["parameters"],
             "globals": job["globals"],
-            "check": job["mode"] in (protocol.MODE_CHECK_SCRIPT, protocol.MODE_CHECK_FUNCTION_BODY),
+            "check": is_check(job),
         }
     )

@@ -1,4 +1,4 @@
-"""The pool of workers: who runs when."""
+"""The pool of script workers, and the order of the runs."""
 
 from __future__ import annotations
 
@@ -17,41 +17,62 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 import orjson
+from prometheus_client import Histogram
 
 from scripts.sandbox import protocol
-from scripts.sandbox.errors import SandboxBusy, SandboxUnavailable
+from scripts.sandbox.errors import CallerBusy, SandboxBusy, SandboxUnavailable
+from scripts.sandbox.fair_queue import FairQueue, Ticket
 from scripts.sandbox.limits import Limits
 from scripts.sandbox.process import FrameTooLarge, WorkerGone, WorkerProcess
 from scripts.sandbox.run import HostCalls, Run, RunResult, Standby, check_source, refuse_all_calls
 
 logger = logging.getLogger(__name__)
 
+_wait_seconds = Histogram(
+    "platform_script_wait_seconds",
+    "Time until a script had a worker, or was told that there is none.",
+    buckets=(0.0001, 0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10),
+)
+
 Mode = Literal["script", "function_body"]
 
-# Callers that wait for a worker, per worker; who comes after them is told to come again.
-WAITING_PER_WORKER: Final = 64
-# Making the next context ready takes a millisecond; giving back a large old heap may take longer than it is worth.
+# Runs of one process that may wait for a worker. Each of them occupies one of the server's threads.
+MAX_WAITING: Final = 64
+# Making the next context ready takes a millisecond; freeing a large old heap may take too long to wait for.
 READY_SECONDS: Final = 1.0
 START_SECONDS: Final = 10.0
 
 
 class SandboxPool:
-    """A few warm workers of this process, given to callers in the order of their coming.
+    """A few warm workers of this process; callers take turns (fair_queue).
 
-    At most `size` run at once; one more is kept warm, so that whoever comes after a kill need not wait for a start.
-    A run within a host call of another is not counted: it gets a worker beyond the size, or both would wait for ever.
-    Any number of threads may call `run` at once. Nothing is started before the first run. After a fork the child has
-    an empty pool of its own; the workers stay the parent's. Workers end with the pool (`close`, or at exit), and with
-    this process however it ends.
+    At most `size` run at once. One more is kept warm: for the run after a kill, and for a caller that has nothing
+    running while others hold all workers. A run within a host call of another gets a worker beyond these, which
+    prevents a deadlock. Any number of threads may call `run` at once. Nothing is started before the first run. After a
+    fork the child has an empty pool of its own; the workers stay the parent's. Workers end with the pool (`close`, or
+    at exit), and with this process however it ends.
     """
 
-    def __init__(self, size: int, limits: Limits | None = None, *, wait_seconds: float = 10.0) -> None:
-        """limits: the most that any run may ask for. wait_seconds: for a worker, before SandboxBusy."""
+    def __init__(
+        self,
+        size: int,
+        limits: Limits | None = None,
+        *,
+        wait_seconds: float = 10.0,
+        max_waiting: int = MAX_WAITING,
+        max_per_caller: int | None = None,
+    ) -> None:
+        """limits: the most that any run may ask for. wait_seconds: for a worker, before SandboxBusy.
+
+        max_per_caller: runs of one caller at once, those that wait included; None: any number.
+        """
         if size < 1:
             raise ValueError("a pool needs at least one worker")
         self.size = size
         self.limits = limits or Limits()
         self.wait_seconds = wait_seconds
+        self.max_waiting = max_waiting
+        self.max_per_caller = max_per_caller
         self._reset()
         _pools.add(self)
 
@@ -59,10 +80,10 @@ class SandboxPool:
         self._lock = threading.Lock()
         self._idle: deque[WorkerProcess] = deque()
         self._workers: set[WorkerProcess] = set()  # all alive, idle or at work
-        self._at_work = 0
+        self._taken: dict[WorkerProcess, str] = {}  # at work → the caller
         self._callers: dict[int, int] = {}  # thread → runs it has begun and not ended, each within the one before
         self._extra = 0  # runs within runs, for which there are workers beyond the size
-        self._waiting: deque[_Ticket] = deque()
+        self._waiting = FairQueue()
         self._chores: queue.SimpleQueue[WorkerProcess | None] = queue.SimpleQueue()
         self._keeper: threading.Thread | None = None
         self._failed_starts = 0
@@ -83,6 +104,7 @@ class SandboxPool:
         limits: Limits | None = None,
         source_name: str = "script.js",
         standby: Standby | None = None,
+        caller: str = "",
     ) -> RunResult:
         """Run a source in a fresh context and wait for its end.
 
@@ -97,11 +119,12 @@ class SandboxPool:
                       for JSON that is there already), in the calling thread. HostCallError is thrown in the script; any
                       other exception ends the run and comes out of here.
         standby       what other threads of this process may do while this one waits
+        caller        id of the caller; max_per_caller does not apply to ""
 
-        Raises ScriptFailed (see errors.py), SandboxBusy, SandboxUnavailable, SandboxFault.
+        Raises ScriptFailed (see errors.py), SandboxBusy, CallerBusy, SandboxUnavailable, SandboxFault.
         """
         return self._run(
-            source, mode, parameters or {}, prelude, globals_json, host_calls, limits, source_name, standby
+            source, mode, parameters or {}, prelude, globals_json, host_calls, limits, source_name, standby, caller
         )
 
     def check_syntax(
@@ -128,6 +151,7 @@ class SandboxPool:
         limits: Limits | None,
         source_name: str,
         standby: Standby | None,
+        caller: str = "",
     ) -> RunResult:
         allowed = self.limits if limits is None else limits.within(self.limits)
         check_source(source, allowed)
@@ -140,7 +164,7 @@ class SandboxPool:
                 "globals": orjson.Fragment(globals_json or b"null"),
             }
         )
-        worker = self._acquire(standby)
+        worker = self._acquire(standby, caller)
         run = Run(worker, allowed, host_calls or refuse_all_calls, standby)
         try:
             return run.perform(prelude, job)
@@ -150,17 +174,22 @@ class SandboxPool:
 
     # -- workers ---------------------------------------------------------------------------------------------------
 
-    def _acquire(self, standby: Standby | None = None) -> WorkerProcess:
+    @property
+    def _at_work(self) -> int:
+        return len(self._taken)
+
+    def _acquire(self, standby: Standby | None = None, caller: str = "") -> WorkerProcess:
         """A worker that is ready; to be given back by `_release` and `_end_call`, in the same thread."""
         self._begin_call()
         try:
-            return self._find_worker(standby)
+            with _wait_seconds.time():
+                return self._find_worker(standby, caller)
         except BaseException:
             self._end_call()
             raise
 
     def _begin_call(self) -> None:
-        """A thread that comes again while it waits for the answer to a host call of its own script may not queue."""
+        """Count the thread's runs. A run within a host call of the thread's own script gets an extra worker at once."""
         thread = threading.get_ident()
         with self._lock:
             self._callers[thread] = self._callers.get(thread, 0) + 1
@@ -181,12 +210,12 @@ class SandboxPool:
                 self._workers.discard(surplus)
                 self._chores.put(surplus)
 
-    def _find_worker(self, standby: Standby | None) -> WorkerProcess:
+    def _find_worker(self, standby: Standby | None, caller: str) -> WorkerProcess:
         deadline = time.monotonic() + self.wait_seconds
-        # Whoever had a turn already and got a worker that died, or whose own script waits, does not queue again.
+        # A run whose worker died, and a run within another run, go to the front of the queue.
         in_front = self._callers[threading.get_ident()] > 1
         while True:
-            worker = self._next_worker(deadline, standby, in_front=in_front)
+            worker = self._next_worker(deadline, standby, caller, in_front=in_front)
             in_front = True
             fresh = worker.runs == 0
             try:
@@ -199,7 +228,7 @@ class SandboxPool:
                 self._release(worker, reusable=False)
                 raise
             exit_code = worker.exit_code(1)
-            if fresh and exit_code != -signal.SIGKILL:  # which somebody else sent
+            if fresh and exit_code != -signal.SIGKILL:  # sent by another process
                 self._failed_starts += 1
                 self._start_failure = worker.fatal or f"exit code {exit_code}"
             self._release(worker, reusable=False)
@@ -210,28 +239,29 @@ class SandboxPool:
         with waiting(standby):
             return worker.wait_ready(time.monotonic() + seconds)
 
-    def _next_worker(self, deadline: float, standby: Standby | None, *, in_front: bool) -> WorkerProcess:
+    def _next_worker(
+        self, deadline: float, standby: Standby | None, caller: str, *, in_front: bool
+    ) -> WorkerProcess:
+        ticket = Ticket(caller)
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable("The pool is closed.")
             if self._failed_starts >= 3 * self.size:
-                self._failed_starts -= 1  # so that every caller finds out, and one in a while tries again
+                self._failed_starts -= 1  # fail at once, and let a later run try again
                 raise SandboxUnavailable(f"Script workers do not start: {self._start_failure}")
             self._keep()
-            if self._idle and self._at_work < self.size + self._extra and (in_front or not self._waiting):
-                self._at_work += 1
-                return self._pick_idle()
-            if len(self._waiting) >= WAITING_PER_WORKER * self.size and not in_front:
-                raise SandboxBusy(self._retry_after())
-            ticket = _Ticket()
             if in_front:
-                self._waiting.appendleft(ticket)
+                self._waiting.put_first(ticket)
             else:
-                self._waiting.append(ticket)
+                self._queue(ticket)
+            self._hand_out()
+            worker = ticket.worker
+            if worker is not None:
+                return worker
         try:
             with waiting(standby):
                 ticket.given.wait(max(0.0, deadline - time.monotonic()))
-        except BaseException:  # an interrupt: nobody is there to take the worker
+        except BaseException:  # an interrupt: this thread will not use the worker
             self._leave(ticket)
             raise
         with self._lock:
@@ -242,8 +272,29 @@ class SandboxPool:
                 raise SandboxUnavailable(f"Script workers do not start: {self._start_failure}")
             raise SandboxBusy(self._retry_after())
 
+    def _queue(self, ticket: Ticket) -> None:
+        """Put a ticket behind the others of its caller; lock held. Raises CallerBusy, SandboxBusy."""
+        caller = ticket.caller
+        if caller and self.max_per_caller is not None:
+            own = self._waiting.count_of(caller) + sum(holder == caller for holder in self._taken.values())
+            if own >= self.max_per_caller:
+                raise CallerBusy(own, self._retry_after())
+        runs_at_once = self._idle and self._may_run(caller)
+        if len(self._waiting) >= self.max_waiting and not runs_at_once:
+            # In a full queue the last run of the caller with the most waiting runs is removed.
+            other = self._waiting.make_room(caller)
+            if other is None:
+                raise SandboxBusy(self._retry_after())
+            other.given.set()
+        self._waiting.put(ticket)
+
+    def _may_run(self, caller: str) -> bool:
+        """Whether a run of the caller may get an idle worker; lock held."""
+        spare = caller not in self._taken.values()
+        return self._at_work < self.size + self._extra + spare
+
     def _pick_idle(self) -> WorkerProcess:
-        """The longest idle one that is ready, or else will be soonest: one between runs, not one that starts.
+        """The longest idle worker that is ready; else one between two runs rather than one that is starting.
 
         Lock held.
         """
@@ -257,10 +308,10 @@ class SandboxPool:
         if not reusable:
             worker.kill()
         with self._lock:
+            self._taken.pop(worker, None)
             if worker not in self._workers:  # the pool was closed meanwhile
                 worker.reap()
                 return
-            self._at_work -= 1
             if reusable:
                 self._idle.append(worker)
             else:
@@ -268,7 +319,7 @@ class SandboxPool:
                 self._chores.put(worker)
             self._hand_out()
 
-    def _leave(self, ticket: _Ticket) -> None:
+    def _leave(self, ticket: Ticket) -> None:
         with self._lock:
             if ticket.worker is None:
                 self._waiting.remove(ticket)
@@ -276,18 +327,17 @@ class SandboxPool:
         self._release(ticket.worker, reusable=True)
 
     def _hand_out(self) -> None:
-        """Idle workers to those who wait longest; lock held."""
-        while self._waiting and self._idle and self._at_work < self.size + self._extra:
-            ticket = self._waiting.popleft()
-            self._at_work += 1
+        """Assign idle workers to the next runs; lock held."""
+        while self._idle and (ticket := self._waiting.take(self._may_run)) is not None:
             ticket.worker = self._pick_idle()
+            self._taken[ticket.worker] = ticket.caller
             ticket.given.set()
 
     def _retry_after(self) -> int:
         return max(1, math.ceil(min(self.limits.wall_seconds, self.wait_seconds) / 2))
 
     def _keep(self) -> None:
-        """See that the keeper runs and tops the workers up; lock held."""
+        """Start the keeper if needed, and have it start missing workers; lock held."""
         if self._keeper is None:
             self._keeper = threading.Thread(target=self._keep_workers, name="sandbox-keeper", daemon=True)
             self._keeper.start()
@@ -297,7 +347,7 @@ class SandboxPool:
             self._chores.put(None)
 
     def _keep_workers(self) -> None:
-        """Start and bury workers, off every caller's way.
+        """Start and reap workers, in a thread of its own, so that no caller waits for it.
 
         One thread for its process's whole life: the kernel sends a worker its death signal when the *thread* that
         started it ends, not the process.
@@ -354,7 +404,7 @@ class SandboxPool:
         for worker in workers:
             worker.exit_code(START_SECONDS)
         for worker in idle:
-            worker.close()  # the others are their runs' to close
+            worker.close()  # the runs close the others
         while not self._chores.empty():
             left = self._chores.get()
             if left is not None:
@@ -386,16 +436,8 @@ class SandboxPool:
         return flags
 
 
-class _Ticket:
-    """A place in the queue."""
-
-    def __init__(self) -> None:
-        self.given = threading.Event()
-        self.worker: WorkerProcess | None = None
-
-
 def waiting(standby: Standby | None) -> AbstractContextManager[None]:
-    """What a caller enters while it waits."""
+    """The context in which a caller waits."""
     return nullcontext() if standby is None else standby.waiting()
 
 

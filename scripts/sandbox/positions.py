@@ -4,6 +4,8 @@ The engine names every source `<input>` and gives lines, no columns; preludes an
 script is therefore evaluated behind more empty lines than any prelude has, so that a line says whose it is. A function
 that is written on one line has no line in a stack; it is looked for by its name.
 
+What is thrown and is no Error has no stack; throws.py tells the statement.
+
 Columns. Of a syntax error: that of the token at which the parser gives up, found by parsing shorter and shorter starts
 of the source. Of an exception: that of the first place on the line that fits the message (the property read of null,
 the name that is not defined, the `throw`), else of the line's first character that is no space. So it is right for a
@@ -22,6 +24,9 @@ PADDING_LINES: Final = 5_000
 # Longer sources get no column of their syntax errors: each step parses up to it again.
 COLUMN_SEARCH_MAX_CHARS: Final = 100_000
 
+# Longer messages are not the engine's own. A script chooses them, and searching one takes the square of its length.
+MESSAGE_MAX_CHARS: Final = 2_000
+
 _FRAME: Final = re.compile(
     r"^ {4}at (?:(?P<name>[^\n]*?) \()?(?P<file><input>|native)(?::(?P<line>\d{1,9}))?\)?$", re.MULTILINE
 )
@@ -31,7 +36,7 @@ _MESSAGE_VARIABLE: Final = re.compile(
     r"^'?([\w$]+)'? is (?:not defined|not initialized|read-only)|^assignment to '(.+)'"
 )
 _WORD: Final = re.compile(r"[\w$]")
-_CALL: Final = re.compile(r"[\w$.\]]+\s*\(")
+_CALL: Final = re.compile(r"(?<![\w$.\]])[\w$.\]]++\s*+\(")
 
 
 class Position(NamedTuple):
@@ -64,8 +69,16 @@ def of_exception(stack: str, name: str, message: str, source: str) -> Position:
     return NOWHERE
 
 
+def of_offset(offset: int, source: str) -> Position:
+    """The place of a character."""
+    line_start = source.rfind("\n", 0, offset) + 1
+    return Position(source.count("\n", 0, offset) + 1, offset - line_start + 1)
+
+
 def column_of_exception(text: str, name: str, message: str) -> int:
     """The first place on the line that fits the message."""
+    if len(message) > MESSAGE_MAX_CHARS:
+        message = ""
     for pattern in _places(name, message):
         match = pattern.search(text)
         if match is not None:
@@ -81,7 +94,8 @@ def _places(name: str, message: str) -> list[re.Pattern[str]]:
         return [re.compile(rf"(?<![\w$.]){re.escape(match[1] or match[2])}(?![\w$])")]
     if message == "not a function":
         return [_CALL]
-    return [re.compile(r"\bthrow\b"), re.compile(rf"\bnew\s+{re.escape(name)}\b")]
+    made = rf"\bnew\s+{re.escape(name)}\b" if name else r"\bPromise\s*\.\s*reject\b"
+    return [re.compile(r"\bthrow\b"), re.compile(made)]
 
 
 def _line_of_function(name: str, source: str) -> int | None:
@@ -90,7 +104,7 @@ def _line_of_function(name: str, source: str) -> int | None:
         return None
     escaped = re.escape(name)
     defined = re.compile(
-        rf"\bfunction\s*\*?\s*{escaped}\s*\(|(?<![\w$]){escaped}\s*[=:]\s*(?:async\b\s*)?(?:function\b|\(|[\w$]+\s*=>)"
+        rf"\bfunction\s*+(?:\*\s*+)?+{escaped}\s*\(|(?<![\w$]){escaped}\s*[=:]\s*(?:async\b\s*)?(?:function\b|\(|[\w$]+\s*=>)"
         rf"|(?<![\w$.]){escaped}\s*\([^()\n]*\)\s*\{{"
     )
     found = list(defined.finditer(source))
@@ -149,7 +163,7 @@ def of_syntax_error(
 
 def _token_start(source: str, line_start: int, end: int, message: str) -> int:
     """The start of the token that ends at, or has its first character before, an offset."""
-    if match := _MESSAGE_TOKEN.search(message):
+    if len(message) <= MESSAGE_MAX_CHARS and (match := _MESSAGE_TOKEN.search(message)):
         start = end - len(match[1])
         if start >= line_start and source[start:end] == match[1]:
             return start

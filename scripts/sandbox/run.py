@@ -378,4 +378,4 @@ def read_call(payload: bytes) -> tuple[str, list[Any]]:
 
 def refuse_all_calls(method: str, arguments: list[Any]) -> NoReturn:
     """The host calls of a run that was given none."""
-    raise HostCallError(f"There is no host call {method!r} here.", type_name="TypeError")
+    raise HostCallError(f"There is no host call '{method}' here.", type_name="TypeError")

@@ -22,9 +22,10 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, cast
 
 from scripts.sandbox import confinement, positions, protocol
-from scripts.sandbox.jobs import context_job, function_opening, is_function_body, read_run
+from scripts.sandbox.jobs import context_job, function_opening, is_check, is_function_body, read_run
 from scripts.sandbox.rejections import rejection_watcher
 from scripts.sandbox.texts import well_formed
+from scripts.sandbox.throws import throw_statements
 from scripts.sandbox.wire import Console, Wire
 
 EXIT_BROKEN: Final = 70
@@ -118,8 +119,10 @@ class Worker:
         self.preludes[digest.hex()] = source.decode()
 
     def _outcome(self, engine: Engine, header: protocol.RunHeader, job: protocol.RunJob) -> tuple[bytes, bytes]:
+        # A source that is only checked runs nothing.
+        statements = [] if is_check(job) else throw_statements(job["source"])
         try:
-            text = engine.run(context_job(job))
+            text = engine.run(context_job(job, statements))
         except Exception as error:
             # The runner itself throws only when the engine cannot even write the failure down.
             text = json.dumps({"kind": "throw", "name": "", "message": str(error), "stack": "", "is_bare": True})
@@ -127,9 +130,11 @@ class Worker:
             if len(text) > header["message_bytes"]:
                 return failed({"kind": "limit", "limit": "message", "name": "", "message": "", "stack": ""})
             return protocol.DONE, well_formed(text).encode()
-        return failed(self._described(json.loads(well_formed(text)), header, job))
+        return failed(self._described(json.loads(well_formed(text)), header, job, statements))
 
-    def _described(self, raw: dict[str, Any], header: protocol.RunHeader, job: protocol.RunJob) -> protocol.Failure:
+    def _described(
+        self, raw: dict[str, Any], header: protocol.RunHeader, job: protocol.RunJob, statements: list[int]
+    ) -> protocol.Failure:
         """The failure with its place in the author's source, and limits told from exceptions."""
         kind, name, message, stack = raw["kind"], raw["name"], raw["message"], raw["stack"]
         failure: protocol.Failure = {
@@ -150,6 +155,8 @@ class Worker:
             place = positions.of_syntax_error(parser_line, message, job["source"], self._parser(header, job))
         elif kind == "syntax":  # a body that closes its own function: parsed, but not as a body
             place = positions.NOWHERE
+        elif isinstance(site := raw.get("site"), int) and 0 <= site < len(statements):
+            place = positions.of_offset(statements[site], job["source"])
         else:
             place = positions.of_exception(stack, name, message, job["source"])
         failure["line"], failure["column"] = place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 import shlex
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from platform_site.environment import BASE_DIR, SETTINGS
+from platform_site.serving.granian_server import HEAD_SECONDS
 from tests.deploy.dockerfile import DEPLOY, DOCKERFILE, instructions
 
 PROGRAMS = Path(sys.executable).parent
@@ -75,6 +77,31 @@ def test_services_of_the_compose_file_are_sound() -> None:
         assert "restart" in service, name
         assert not service.get("privileged"), name
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
+
+
+def test_every_sample_names_the_proxy_in_front_of_its_web_nodes() -> None:
+    """Otherwise all callers share the proxy's address, and its limits."""
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    proxy = compose["services"]["proxy"]["networks"]["default"]["ipv4_address"]
+    assert compose["services"]["web"]["environment"]["TRUSTED_PROXIES"] == proxy
+    (network,) = compose["networks"]["default"]["ipam"]["config"]
+    assert ipaddress.ip_address(proxy) in ipaddress.ip_network(network["subnet"])
+    assert "TRUSTED_PROXIES=127.0.0.1" in (DEPLOY / "systemd" / "platform-web@.service").read_text()
+    assert "TRUSTED_PROXIES=127.0.0.1" in (DEPLOY / "run_cluster.sh").read_text()
+
+
+def test_every_sample_proxy_buffers_requests_and_ends_slow_ones() -> None:
+    """And it closes connections that it keeps to a node before the node does."""
+    caddy, nginx = (DEPLOY / "Caddyfile").read_text(), (DEPLOY / "nginx" / "proxy.conf").read_text()
+    assert re.search(r"^\s*request_buffers \d+MB$", caddy, re.MULTILINE)
+    assert re.search(r"^\s*read_header \d+s$", caddy, re.MULTILINE)
+    kept = re.search(r"^\s*keepalive (\d+)s$", caddy, re.MULTILINE)
+    assert kept is not None
+    assert int(kept[1]) < HEAD_SECONDS
+    assert "proxy_request_buffering on;" in nginx
+    assert "proxy_set_header Connection close;" in nginx
+    for name in ("client_header_timeout", "client_body_timeout", "send_timeout"):
+        assert re.search(rf"^{name} \d+s;$", nginx, re.MULTILINE), name
 
 
 def test_the_build_sees_what_is_copied_and_nothing_else() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.urls import reverse
 from domain.entities.crm_sales import SalesOrder
 from domain.entities.systems_documents import DocumentTypeUserStatus
 from identity.models import User
-from tests.rules.cast import ORDERS, World, dataset, fail, make_world, new_order, write_rule
+from tests.rules.cast import ORDERS, World, dataset, fail, make_world, new_line, new_order, write_rule
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +25,7 @@ def world(fresh_process: None) -> World:
 @pytest.fixture
 def boss(client: Client, world: World) -> Client:
     """An administrator's browser."""
-    client.force_login(User.objects.create_superuser("boss", "secret"))
+    client.force_login(User.objects.create_superuser("boss", "vast-Harbour-42"))
     return client
 
 
@@ -91,6 +92,48 @@ def test_an_order_is_made_void_for_a_reason(boss: Client, world: World) -> None:
     assert step(boss, "make_void", order, reason="ordered twice") == ["The document is void now."]
     assert "ordered twice" in page(boss, order).content.decode()
     assert "document-state" not in page(boss, order).content.decode()
+
+
+def test_a_list_shows_and_filters_void_orders_as_void(boss: Client, world: World) -> None:
+    orders = [saved_order(world), saved_order(world)]
+    for order in orders:
+        step(boss, "change_state", order, state="Released")
+    step(boss, "make_void", orders[0], reason="ordered twice")
+    address = reverse("admin:domain_salesorder_changelist")
+    for query, states in (("", ["Released", "Void"]), ("?state=Void", ["Void"]), ("?state=Released", ["Released"])):
+        shown = boss.get(address + query).content.decode()
+        assert sorted(re.findall(r'class="field-shown_state">(\w+)<', shown)) == states, query
+
+
+@pytest.mark.parametrize("state, void", [("Released", False), ("Planned", True), ("Released", True)])
+def test_what_nobody_may_edit_is_shown_read_only_and_says_why(
+    boss: Client, world: World, state: str, void: bool
+) -> None:
+    ds = dataset(world.context)
+    order = new_order(ds, world)
+    line = new_line(ds, world, order)
+    ds.commit()
+    step(boss, "change_state", order.id, state=state)
+    if void:
+        step(boss, "make_void", order.id, reason="ordered twice")
+    line_page = reverse("admin:domain_salesorderline_change", args=[line.id])
+    for shown in (page(boss, order.id), boss.get(line_page)):
+        text = shown.content.decode()
+        assert ("is void" if void else "is Released") + " and cannot be changed" in text
+        assert not re.search(r'name="_(save|continue|addanother)"|deletelink|class="add-row"|-DELETE', text)
+    text = page(boss, order.id).content.decode()
+    assert ("change-state" in text, "make-void" in text, "recalculate" in text) == (not void, not void, False)
+    for name in ("change", "delete"):
+        refused = boss.post(reverse(f"admin:domain_salesorder_{name}", args=[order.id]), {"post": "yes"})
+        assert refused.status_code == 403
+    assert SalesOrder.objects.filter(pk=order.id).exists()
+
+
+def test_an_open_order_can_be_edited(boss: Client, world: World) -> None:
+    text = page(boss, saved_order(world)).content.decode()
+    assert 'name="_save"' in text
+    assert "deletelink" in text
+    assert "edit-refusal" not in text
 
 
 def test_steps_are_not_taken_by_following_a_link(boss: Client, world: World) -> None:

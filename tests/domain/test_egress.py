@@ -69,6 +69,10 @@ def raw_server(serve: Callable[[socket.socket], None], family: int = socket.AF_I
         "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:169.254.169.254]", "[fe80::1]", "[fc00::1]",
         "[fd00:ec2::254]", "[ff02::1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::127.0.0.1]",
         "[2001:0:53aa:64c:0:0:80ff:fffe]", "[2001:db8::1]", "[fec0::1]",
+        # Special-purpose ranges in which versions of Python's ipaddress differ.
+        "192.0.0.1", "192.0.0.9", "192.0.2.1", "192.31.196.1", "192.52.193.1", "192.175.48.1", "198.51.100.1",
+        "203.0.113.1", "0.1.2.3", "[64:ff9b:1::1]", "[100::1]", "[2001:1::1]", "[2001:20::1]", "[3fff::1]", "[5f00::1]",
+        "[2620:4f:8000::1]", "[4000::1]", "[::ffff:0:7f00:1]", "[2002:a00:1::]",
     ],
 )  # fmt: skip
 def test_addresses_inside_are_refused_in_every_spelling(host: str) -> None:
@@ -277,10 +281,38 @@ def test_what_is_not_http_is_a_failure_of_the_protocol(said: bytes) -> None:
     assert failed.value.kind == "protocol"
 
 
-def test_headers_cannot_be_smuggled_in() -> None:
-    request = EgressRequest("POST", "http://127.0.0.1:9/", [("X", "a\r\nY: b")])
-    with raw_server(lambda connection: None) as port, pytest.raises(EgressFailed):
-        egress.send(EgressRequest("POST", f"http://127.0.0.1:{port}/", request.headers), policy=LOOPBACK)
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("X", "a\r\nY: b"), ("X", "a\nY: b"), ("X\r\nY", "b"), ("X Y", "b"), ("X:", "b"), ("", "b"), ("X", "a\x00"),
+        ("Host", "inside"), ("host", "inside"), ("Content-Length", "0"), ("Transfer-Encoding", "chunked"),
+        ("Connection", "keep-alive"), ("Keep-Alive", "1"), ("TE", "trailers"), ("Trailer", "X"), ("Upgrade", "h2c"),
+        ("Expect", "100-continue"), ("Proxy-Authorization", "x"),
+    ],
+)  # fmt: skip
+def test_headers_of_the_connection_and_line_breaks_are_refused(header: tuple[str, str]) -> None:
+    """Before anything is sent: nobody listens on the port."""
+    with pytest.raises(errors.Refused) as refused:
+        egress.send(EgressRequest("POST", "http://127.0.0.1:9/", [header]), policy=LOOPBACK)
+    assert refused.value.code is errors.EGRESS_REFUSED
+
+
+@pytest.mark.parametrize(
+    "host, listed",
+    [
+        ("erp.example", True), ("a.shops.example", True), ("a.b.shops.example", True), ("10.0.0.7", True),
+        ("shops.example", False), ("evil-shops.example", False), ("erp.example.evil.com", False), ("10.0.0.8", False),
+        ("1.1.1.1", False),
+    ],
+)  # fmt: skip
+def test_a_host_from_data_must_be_listed_by_itself(host: str, listed: bool) -> None:
+    """Networks list nothing: they say which addresses may be reached, not which hosts data may choose."""
+    policy = EgressPolicy.parse(["erp.example", "*.shops.example", "10.0.0.7", "10.1.0.0/16", "1.1.0.0/16"])
+    assert policy.lists(host) is listed
+    request = EgressRequest("GET", f"http://{host}/", listed_hosts_only=True)
+    if not listed:
+        with pytest.raises(errors.Refused, match="EGRESS_ALLOW"):
+            egress.send(request, policy=policy)
 
 
 def test_ipv6_is_spoken() -> None:

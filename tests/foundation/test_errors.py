@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from pathlib import Path
+
 import pytest
 from django.utils import translation
 
 from foundation import errors
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_the_fixed_codes_keep_their_numbers() -> None:
@@ -19,6 +25,15 @@ def test_numbers_and_types_are_unique() -> None:
     assert len({entry.number for entry in entries}) == len({entry.type for entry in entries}) == len(entries)
     with pytest.raises(ValueError, match="registered twice"):
         errors.Catalogue.add(8, "Another", "x", 500)
+
+
+def test_every_code_is_raised_somewhere() -> None:
+    """People look codes up in the list and program for them: one that nothing raises would be a promise not kept."""
+    names = [name for name, value in vars(errors).items() if isinstance(value, errors.ErrorCode)]
+    product = ("domain", "foundation", "identity", "platform_site", "rules", "scripts", "webhooks")
+    sources = "\n".join(path.read_text("utf-8") for part in product for path in (ROOT / part).rglob("*.py"))
+    uses = Counter(re.findall(r"\b[A-Z][A-Z_]+\b", sources))
+    assert [name for name in names if uses[name] < 2] == []
 
 
 def test_a_known_failure_shows_its_message_and_parameters() -> None:

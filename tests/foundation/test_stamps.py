@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.db import connection, transaction
 
 from foundation import stamps
+from foundation.stamp_board import StampBoard
 from foundation.stamp_signals import StampSignals
 from tests.support.waiting import eventually
 
@@ -104,3 +109,143 @@ def test_a_redis_that_is_not_there_is_said_once_and_costs_nothing(caplog: pytest
     alone.announce()
     assert "a little later" in caplog.text
     assert not alone.listening.is_set()
+
+
+class TestAnotherProcess:
+    """What this process sees of what others commit and announce, without Redis."""
+
+    @pytest.fixture(autouse=True)
+    def far_from_the_next_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)
+
+    def commit(self, value: int) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO foundation_versionstamp (name, value) VALUES (%s, %s)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                [NAME, value],
+            )
+
+    def test_what_it_announces_is_seen_by_the_next_look(self, db: None) -> None:
+        other = StampBoard(stamps.board().path)
+        for value in range(1, 20):
+            stamps.current(NAME)
+            self.commit(value)
+            other.announce(value)
+            assert stamps.current(NAME) == value
+
+    def test_what_it_does_not_announce_is_seen_by_the_next_write(self, db: None) -> None:
+        self.commit(1)
+        stamps.current(NAME)
+        self.commit(2)
+        stamps.check()
+        assert stamps.current(NAME) == 2
+
+    def test_what_it_does_not_announce_is_seen_within_a_second(
+        self, db: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.commit(1)
+        stamps.check()
+        self.commit(2)
+        assert stamps.current(NAME) == 1
+        monkeypatch.undo()
+        now = time.monotonic()
+        monkeypatch.setattr("foundation.stamps.time.monotonic", lambda: now + stamps.CHECK_SECONDS + 0.1)
+        assert stamps.current(NAME) == 2
+        assert stamps.CHECK_SECONDS < 1
+
+    def test_a_reading_that_began_earlier_does_not_replace_a_later_one(self, db: None) -> None:
+        def slow(text: str) -> list[tuple[str, int]]:
+            self.commit(2)
+            stamps.check()
+            return [(NAME, 1)]
+
+        stamps.check(slow)
+        assert stamps.current(NAME) == 2
+
+
+class TestATransactionThatBumps:
+    @pytest.fixture(autouse=True)
+    def no_period(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)
+
+    def seen_by_another_thread(self) -> int:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(self._seen).result()
+
+    def _seen(self) -> int:
+        try:
+            return stamps.current(NAME)
+        finally:
+            connection.close()
+
+    @pytest.mark.django_db(transaction=True)
+    def test_sees_its_own_stamp_and_others_see_it_after_the_commit(self) -> None:
+        before = stamps.current(NAME)
+        with transaction.atomic():
+            stamps.bump(NAME)
+            mine = stamps.current(NAME)
+            assert mine != before
+            stamps.expire()
+            assert stamps.current(NAME) == mine
+            stamps.check()
+            assert self.seen_by_another_thread() == before
+        assert stamps.current(NAME) == self.seen_by_another_thread() == mine
+
+    @pytest.mark.django_db(transaction=True)
+    def test_forgets_what_it_takes_back(self) -> None:
+        before = stamps.current(NAME)
+        with transaction.atomic():
+            with transaction.atomic():
+                stamps.bump(NAME)
+                transaction.set_rollback(True)
+            assert stamps.current(NAME) == before
+            stamps.bump(NAME)
+            assert stamps.current(NAME) != before
+            transaction.set_rollback(True)
+        assert stamps.current(NAME) == before
+
+
+class TestTheBoard:
+    def test_a_word_reaches_whoever_maps_the_file(self, tmp_path: Path) -> None:
+        here, there = StampBoard(tmp_path / "board"), StampBoard(tmp_path / "board")
+        for word in (1, 2**64 - 1, 3):
+            here.announce(word)
+            assert here.word[0] == there.word[0] == word
+        assert (tmp_path / "board").stat().st_mode & 0o777 == 0o600
+
+    @pytest.mark.parametrize("replaced", [False, True])
+    def test_a_file_that_was_removed_is_made_again_and_found(self, tmp_path: Path, replaced: bool) -> None:
+        path = tmp_path / "board"
+        here, there = StampBoard(path), StampBoard(path)
+        path.unlink()
+        if replaced:
+            path.write_bytes(b"")
+        here.announce(7)
+        there.follow()
+        assert here.word[0] == there.word[0] == 7
+
+    def test_an_empty_file_keeps_what_is_written_first(self, tmp_path: Path) -> None:
+        (tmp_path / "board").touch()
+        here = StampBoard(tmp_path / "board")
+        here.announce(7)
+        assert StampBoard(tmp_path / "board").word[0] == here.word[0] == 7
+
+    def test_a_file_that_cannot_be_used_is_said_once_and_tried_again(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        board = StampBoard(tmp_path / "missing" / "board")
+        board.announce(7)
+        board.follow()
+        assert board.word[0] == 0
+        assert caplog.text.count("a little later") == 1
+        (tmp_path / "missing").mkdir()
+        board.announce(8)
+        assert board.word[0] == 8
+
+    def test_a_forked_process_announces_to_its_parent(self, tmp_path: Path) -> None:
+        board = StampBoard(tmp_path / "board")
+        child = multiprocessing.get_context("fork").Process(target=board.announce, args=(9,))
+        child.start()
+        child.join(30)
+        assert board.word[0] == 9

@@ -27,7 +27,6 @@ def forget_everything() -> None:
     licences._cached = None
     rate_limits._cached = None
     stamps.expire()
-    stamps._values.clear()
 
 
 @pytest.fixture(autouse=True)

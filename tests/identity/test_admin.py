@@ -46,11 +46,14 @@ def test_each_list_opens(admin: Client, name: str) -> None:
     assert admin.get(reverse(f"admin:identity_{name}_changelist")).status_code == 200
 
 
-@pytest.mark.parametrize("login", ["demo", "customer"])
-def test_others_stay_outside(demo: None, login: str) -> None:
+@pytest.mark.parametrize("login, status", [("demo", 403), ("customer", 302)])
+@pytest.mark.parametrize("name", PAGES)
+def test_others_stay_outside(demo: None, login: str, status: int, name: str) -> None:
+    """Whoever has roles enters the admin, and none of these pages."""
     client = Client()
     client.force_login(User.objects.get(login=login))
-    assert client.get("/admin/").status_code == 302
+    for page in ("changelist", "add"):
+        assert client.get(reverse(f"admin:identity_{name}_{page}")).status_code == status
 
 
 def open_session(key: str = "k") -> Session:

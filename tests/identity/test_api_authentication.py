@@ -262,7 +262,7 @@ class TestContext:
 
 
 class TestIntrospection:
-    def ask(self, http: Client, token: str, client: str = "WebDemoClient", secret: str = "DEMO") -> Any:
+    def ask(self, http: Client, token: str, client: str = SERVICE, secret: str = "DEMO") -> Any:
         form = f"client_id={client}&client_secret={secret}&token={token}"
         return http.post("/id/connect/introspect", form, content_type="application/x-www-form-urlencoded")
 

@@ -10,6 +10,7 @@ import jwt
 import pytest
 
 from identity.models import AccessToken, Grant, TrustedApplication, User
+from identity.oauth.codes import stored_code
 from tests.identity.flows import (
     DUAL,
     LOGOUT_REDIRECT,
@@ -97,7 +98,7 @@ class TestCode:
         from foundation.fields import utc_now
 
         code = browser.code()
-        grant = Grant.objects.get(code=code)
+        grant = Grant.objects.get(code=stored_code(code))
         assert 55 < (grant.expires - utc_now()).total_seconds() <= 60
         Grant.objects.update(expires=utc_now() - timedelta(seconds=1))
         assert browser.redeem(code).json()["error"] == "invalid_grant"

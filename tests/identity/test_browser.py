@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.support.instances import instance_environment
+from tests.support.mail import MailServer
 from tests.support.platform import ROOT, LivePlatform
 from tests.support.processes import database_of
 from tests.support.receiver import Answer, LoopbackReceiver, ReceivedRequest
@@ -165,3 +167,57 @@ def test_the_profile_with_a_token_on_a_phone(live_platform: LivePlatform, chromi
     visitor.page.click(".stacked button")
     assert visitor.page.locator(".stacked").count() == 0
     assert visitor.complaints == []
+
+
+@pytest.fixture(scope="module")
+def mailed_link(live_platform: LivePlatform) -> str:
+    """From the reset mail of the new user `forgetful`, which the worker's task sent by SMTP."""
+    program = (
+        "from identity.models import User; from identity.password_reset import send;"
+        "User.objects.create_user('forgetful', email='forgetful@example.com');"
+        f"send('forgetful', '{live_platform.base_url}')"
+    )
+    with MailServer().running() as mail:
+        environment = {**live_platform.environment, "EMAIL_URL": mail.url}
+        command = [sys.executable, "manage.py", "shell", "-c", program]
+        subprocess.run(command, env=environment, cwd=ROOT, check=True, capture_output=True)
+    found = re.search(r"http://\S+", mail.messages[0].get_content())
+    assert found is not None
+    return found[0]
+
+
+def choose_password(visitor: Visitor, link: str, password: str) -> None:
+    """Open the link, send the form as a browser does, and sign in with the new password."""
+    visitor.page.goto(link)
+    visitor.page.fill("[name=new_password]", password)
+    visitor.page.fill("[name=repeated]", password)
+    with visitor.page.expect_navigation():
+        visitor.page.click("form button")
+    assert "Your password is set" in visitor.page.inner_text("[role=status]")
+    visitor.log_in("forgetful", password)
+    assert visitor.page.url.endswith("/profile/")
+
+
+def test_a_password_is_chosen_by_the_link_of_the_mail(
+    live_platform: LivePlatform, chromium: Browser, mailed_link: str
+) -> None:
+    visitor = Visitor(chromium, live_platform.base_url)
+    choose_password(visitor, mailed_link, "correct horse battery")
+    assert visitor.complaints == []
+    visitor.page.goto(mailed_link)
+    assert "used already" in visitor.page.inner_text("[role=alert]")
+
+
+def test_a_password_is_chosen_by_the_link_of_the_administrator(
+    live_platform: LivePlatform, chromium: Browser, mailed_link: str
+) -> None:
+    administrator = Visitor(chromium, live_platform.base_url)
+    administrator.go("/id/account/login", next="/admin/identity/user/?q=forgetful")
+    administrator.log_in("admin", "admin")
+    administrator.page.click("#result_list tbody th a")
+    administrator.page.click("text=Make a link to choose a password")
+    administrator.page.click("input[value='Make the link']")
+    link = administrator.page.inner_text("code.secret")
+    visitor = Visitor(chromium, live_platform.base_url, java_script_enabled=False)
+    choose_password(visitor, link, "staple correct battery")
+    assert administrator.complaints == visitor.complaints == []

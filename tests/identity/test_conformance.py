@@ -645,9 +645,8 @@ class TestRevocation:
 
     def test_introspection_needs_a_token(self, http: Client) -> None:
         refused(post_form(http, "/id/connect/introspect", *self.CLIENT), "invalid_request")
-        token = service_token(http)
-        body = post_form(http, "/id/connect/introspect", *self.CLIENT, ("token", token)).json()
-        assert body["active"] is True
+        own = (("client_id", SERVICE), ("client_secret", SECRET), ("token", service_token(http)))
+        assert post_form(http, "/id/connect/introspect", *own).json()["active"] is True
 
 
 # --- Form Post OP ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -22,13 +21,10 @@ from joserfc.jwk import KeySet
 from identity.applications import secret_hash
 from tests.support.platform import LivePlatform
 from tests.support.processes import connection_to_each, cpu_seconds
-from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.process
 REDIRECT = "http://localhost:5080/signin-callback"
 LOGOUT_REDIRECT = "http://localhost:5080/signout-callback"
-# Spec 01, 1.5: "takes effect within 5 seconds on every node".
-EFFECT_SECONDS = 5.0
 
 
 class _Fields(HTMLParser):
@@ -110,9 +106,7 @@ def test_a_client_library_goes_the_whole_way(live_platform: LivePlatform) -> Non
     )
     assert out.headers["Location"] == f"{LOGOUT_REDIRECT}?state=bye"
     # The process that asks may be another than the one that signed out.
-    assert eventually(
-        lambda: client.get(metadata["userinfo_endpoint"]).status_code == 401, timeout_seconds=EFFECT_SECONDS
-    )
+    assert [client.get(metadata["userinfo_endpoint"]).status_code for _ in range(6)] == [401] * 6
 
 
 def test_the_login_takes_as_long_for_an_unknown_user_as_for_a_wrong_password(live_platform: LivePlatform) -> None:
@@ -167,7 +161,7 @@ def service(live_platform: LivePlatform) -> Iterator[Service]:
 
 
 class TestTakingAway:
-    """Spec 01, 1.5: within 5 seconds on every node, with the token warm in both processes of the instance."""
+    """Spec 01, 1.5: from the next request on, with the token warm in both processes of the instance."""
 
     def test_revoking_the_token(self, processes: list[HTTPConnection], service: Service) -> None:
         form = {"token": service.token, "client_id": service.name, "client_secret": "DEMO"}
@@ -234,7 +228,7 @@ def _token(platform: LivePlatform, client_id: str) -> str:
 
 
 def acts_everywhere(processes: list[HTTPConnection], token: str, take_away: Callable[[], object]) -> None:
-    """Nobody who asks later than 5 seconds after the change gets in, and nobody was refused before."""
+    """Nobody who asks after the change gets in, and nobody was refused before."""
 
     def allowed(connection: HTTPConnection) -> bool:
         headers = {"Authorization": f"Bearer {token}"}
@@ -248,9 +242,4 @@ def acts_everywhere(processes: list[HTTPConnection], token: str, take_away: Call
     for _ in range(2):
         assert all(allowed(connection) for connection in processes)
     take_away()
-    changed = time.monotonic()
-    waiting = list(processes)
-    while waiting:
-        asked = time.monotonic()
-        waiting = [connection for connection in waiting if allowed(connection)]
-        assert not waiting or asked - changed <= EFFECT_SECONDS, f"still allowed after {asked - changed:.1f} s"
+    assert [allowed(connection) for connection in processes] == [False, False]

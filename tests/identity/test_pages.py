@@ -18,6 +18,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext
 
 from identity.models import ReferenceToken, TrustedApplication, User
+from identity.password_reset import link_make
 from tests.identity.flows import Browser, fields_of
 from tests.support.mail import MailServer
 
@@ -45,7 +46,9 @@ class TestLogin:
         assert len(pages) == 1
 
     def test_without_a_csrf_token_nothing_happens(self, browser: Browser) -> None:
-        assert browser.client.post("/id/account/login", {"login": "demo", "password": "demo"}).status_code == 403
+        refused = browser.client.post("/id/account/login", {"login": "demo", "password": "demo"})
+        assert refused.status_code == 403
+        assert "load the page again" in " ".join(refused.content.decode().split())
 
     def test_the_sessions_key_changes(self, browser: Browser) -> None:
         browser.client.get(PROFILE)
@@ -206,6 +209,15 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
     return found
 
 
+def open_link(browser: Browser, path: str) -> tuple[str, str]:
+    """(address, text) of the form to which a link leads."""
+    answer = browser.client.get(path)
+    assert answer.status_code == 302, answer.content
+    page = browser.client.get(answer.headers["Location"])
+    assert page.status_code == 200
+    return answer.headers["Location"], page.content.decode()
+
+
 class TestReset:
     def ask(self, browser: Browser, login: str) -> str:
         page = browser.client.get("/id/account/reset").content.decode()
@@ -219,12 +231,34 @@ class TestReset:
         assert mailoutbox[0].to == ["demo@example.com"]
         link = next(line for line in str(mailoutbox[0].body).splitlines() if line.startswith("http://testserver/"))
         path = link.removeprefix("http://testserver")
-        page = browser.client.get(path)
-        assert page.headers["Referrer-Policy"] == "no-referrer"
         form = {"new_password": "correct horse", "repeated": "correct horse"}
-        assert browser.client.post(path, {**fields_of(page.content.decode()), **form}).status_code == 302
+        at, page = open_link(browser, path)
+        assert browser.client.post(at, {**fields_of(page), **form}).status_code == 302
         assert browser.log_in("demo", "correct horse").status_code == 302
-        assert browser.client.get(path).status_code == 400
+        for used in (path, at):
+            refused = browser.client.get(used)
+            assert (refused.status_code, b"used already" in refused.content) == (400, True)
+
+    def test_the_form_is_at_an_address_without_the_token(self, browser: Browser) -> None:
+        """A page that holds a secret in its address may send no referrer, and is then no page that can post a form."""
+        path = link_make(User.objects.get(login="demo"), "")
+        answer = browser.client.get(path)
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        form = browser.client.get(answer.headers["Location"])
+        assert form.headers["Referrer-Policy"] == "same-origin"
+        assert path.rpartition("/")[2] not in answer.headers["Location"] + form.content.decode()
+
+    def test_a_link_opens_the_form_in_its_own_browser_alone(self, browser: Browser) -> None:
+        at, _page = open_link(browser, link_make(User.objects.get(login="demo"), ""))
+        assert Client().get(at).status_code == 400
+        other = link_make(User.objects.get(login="admin"), "")
+        assert browser.client.get(other.rpartition("/")[0] + "/set").status_code == 400
+
+    def test_an_old_link_is_refused(self, browser: Browser, settings: Any) -> None:
+        path = link_make(User.objects.get(login="demo"), "")
+        at, _page = open_link(browser, path)
+        settings.PASSWORD_RESET_TIMEOUT = -1
+        assert browser.client.get(path).status_code == browser.client.get(at).status_code == 400
 
     def test_nobody_learns_who_exists(self, browser: Browser, worker: Worker, mailoutbox: list[EmailMessage]) -> None:
         """Neither from the page nor from how long it takes: all of the work is the worker's."""
@@ -257,7 +291,7 @@ class TestReset:
         assert (message["Subject"] == "Your new password") is (subject is not None)
         link = re.search(r"http://testserver(/id/account/reset/\S+)", message.get_content())
         assert link is not None
-        assert browser.client.get(link[1]).status_code == 200
+        assert open_link(browser, link[1])
 
     def test_a_mail_server_that_refuses_fails_the_task_and_not_the_page(
         self, browser: Browser, worker: Worker, settings: Any
@@ -271,7 +305,8 @@ class TestReset:
 
     @pytest.mark.parametrize("path", ["/id/account/reset/x/y", "/id/account/reset/MQ/x-y", "/id/account/reset/_w/x-y"])
     def test_made_up_links_are_refused(self, browser: Browser, path: str) -> None:
-        assert browser.client.get(path).status_code == 400
+        refused = browser.client.get(path)
+        assert (refused.status_code, b"made by another instance" in refused.content) == (400, True)
 
     def test_it_is_offered_only_where_mail_can_be_sent(self, browser: Browser, settings: Any) -> None:
         assert "/id/account/reset" in browser.client.get("/id/account/login").content.decode()
@@ -306,9 +341,9 @@ class TestNewUsers:
         assert "no-store" in shown.headers["Cache-Control"]
         link = re.search(r"http://testserver(/id/account/reset/[^<]+)<", shown.content.decode())
         assert link is not None
-        fields = fields_of(browser.client.get(link[1]).content.decode())
+        at, shown_form = open_link(browser, link[1])
         new = {"new_password": "correct horse", "repeated": "correct horse"}
-        assert browser.client.post(link[1], {**fields, **new}).status_code == 302
+        assert browser.client.post(at, {**fields_of(shown_form), **new}).status_code == 302
         assert browser.log_in("anna", "correct horse").status_code == 302
 
     def test_there_is_no_link_for_who_does_not_log_in_nor_from_others(self, admin: Client, browser: Browser) -> None:
@@ -316,13 +351,13 @@ class TestNewUsers:
         assert admin.post(service).status_code == 403
         browser.log_in("demo")
         other = reverse("admin:identity_user_password_link", args=[User.objects.get(login="admin").pk])
-        assert browser.client.get(other).status_code == 302  # to the login
+        assert browser.client.get(other).status_code == browser.client.post(other).status_code == 403
 
     def test_who_may_not_enter_the_admin_is_told_so(self, browser: Browser) -> None:
         assert b"who may not enter" not in browser.client.get("/admin/", follow=True).content
-        browser.log_in("demo")
+        browser.log_in("customer")
         page = browser.client.get("/admin/", follow=True)
-        assert b"You are signed in as demo, who may not enter the administration" in page.content
+        assert b"You are signed in as customer, who may not enter the administration" in page.content
         assert b"who may not enter" not in browser.client.get("/id/account/login").content
         at = page.redirect_chain[-1][0]
         assert browser.log_in("admin", at=at).headers["Location"] == "/admin/"

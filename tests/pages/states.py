@@ -44,6 +44,7 @@ def _entering(cast: Cast) -> Iterator[State]:
     yield State("consent", _authorize(cast, prompt="consent"))
     yield State("profile", "/profile/", _new_token)
     yield State("password", "/id/account/password")
+    yield State("email", "/id/account/email")
 
 
 def _admin(cast: Cast) -> Iterator[State]:

@@ -27,7 +27,7 @@ from platform_site.management.commands.prune import PRUNERS
 from scripts.models import ScriptRun
 from tests.support.instances import instance_environment, prepared_instance
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
-from webhooks.models import DestinationBreaker, WebHookDelivery
+from webhooks.models import CircuitBreaker, WebHookDelivery
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TOPICS = {name for name, _examination in doctor._examinations}
@@ -257,11 +257,11 @@ def leave_something_old() -> None:
         )
     DomainTransaction.objects.create(id="0" * 32, began_at=old, expires_at=old)
     ScriptRun.objects.create(kind="Command", started=old, duration_ms=1, outcome="Succeeded")
-    new_web_hook("http://127.0.0.1:9/")
+    new_web_hook("http://93.184.216.34/")
     WebHookDelivery.objects.filter(pk=new_delivery("HOOK", new_currency()).pk).update(
         state="Delivered", finish_time_utc=old
     )
-    DestinationBreaker.objects.create(destination="127.0.0.1:9", failures=5, open_until=old)
+    CircuitBreaker.objects.create(web_hook_id=new_guid(), destination="127.0.0.1:9", failures=5, open_until=old)
 
 
 @pytest.mark.django_db
@@ -275,3 +275,23 @@ def test_prune_removes_what_is_past_its_retention_and_nothing_else(capsys: pytes
     gone = (Session, BrowserSession, AccessToken, ScriptRun, DomainTransaction, WebHookDelivery)
     assert not any(model.objects.exists() for model in gone)
     assert ChangeFeedEntry.objects.filter(repository="General.Currencies.Currencies", operation="D").count() == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "trusted, host, base, level, said",
+    [
+        (["127.0.0.1", "::1"], "127.0.0.1", "https://p.example", "ok", "trusted: 127.0.0.1, ::1"),
+        (["127.0.0.1"], "0.0.0.0", "https://p.example", "warning", "only proxies on this machine are trusted"),
+        (["172.31.250.2"], "0.0.0.0", "https://p.example", "ok", "trusted: 172.31.250.2"),
+        (["0.0.0.0/0"], "127.0.0.1", "", "problem", "every caller is believed to be a proxy"),
+        (["*"], "127.0.0.1", "", "problem", "every caller is believed to be a proxy"),
+    ],
+)
+def test_doctor_warns_of_proxies_that_hide_their_callers(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, trusted: list[str], host: str, base: str, level: str, said: str
+) -> None:
+    settings.TRUSTED_PROXIES, settings.BASE_URL = trusted, base
+    monkeypatch.setenv("HOST", host)
+    first = next(iter(doctor._proxies()))
+    assert (first.level, said in first.text) == (level, True), first

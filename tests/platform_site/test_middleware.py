@@ -25,7 +25,7 @@ def echo(request: HttpRequest) -> HttpResponse:
 
 def refuse(request: HttpRequest) -> HttpResponse:
     """A failure with a public face that its view did not render."""
-    raise errors.BadRequest(errors.UNKNOWN_QUERY_OPTION, "$nothing")
+    raise errors.BadRequest(errors.UNKNOWN_SET, "Nothing", "")
 
 
 def lose(request: HttpRequest) -> HttpResponse:
@@ -121,7 +121,7 @@ def test_the_api_forbids_sniffing(client: Client) -> None:
 @pytest.mark.parametrize(
     "address,status,code",
     [
-        ("/api/refuse", 400, "UnknownQueryOption"),
+        ("/api/refuse", 400, "UnknownEntitySet"),
         ("/api/lose", 404, "ResourceNotFound"),
         ("/api/nothing/here", 404, "ResourceNotFound"),
         ("/api/crash", 500, "InternalError"),

@@ -66,7 +66,7 @@ def admin_pages() -> Iterator[str]:
 
 @pytest.mark.parametrize("language", ["bg", "de"])
 def test_no_page_is_left_in_english(client: Client, language: str) -> None:
-    client.force_login(User.objects.create_superuser("boss", "secret"))
+    client.force_login(User.objects.create_superuser("boss", "vast-Harbour-42"))
     english = (english_only(language) | DJANGO) - set(labels())
     found = {}
     for address in [*PAGES, *admin_pages()]:

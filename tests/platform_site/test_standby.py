@@ -6,7 +6,7 @@ import random
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from foundation.turns import Turn
-from platform_site.serving.granian_server import _Way
 from platform_site.serving.standby import Standby
 from tests.support.platform import LivePlatform
 from tests.support.waiting import eventually
@@ -169,8 +168,7 @@ def test_nobody_is_left_waiting(standby: Standby, turn: Turn, seed: int) -> None
     def request(kind: int, seconds: float) -> Callable[[], int]:
         def work() -> int:
             if kind == 1:
-                with turn.arriving():
-                    time.sleep(seconds * 5)
+                time.sleep(seconds * 5)
             with turn:
                 if kind == 2:
                     turn.lend()
@@ -220,35 +218,6 @@ def test_requests_that_wait_by_turns_do_not_seem_to_be_there(standby: Standby, t
         answer.result(5)
 
 
-def test_a_late_body_is_stood_in_for(standby: Standby, turn: Turn) -> None:
-    server = Server(standby, most=4)
-    arrived = threading.Event()
-
-    def late() -> None:
-        with turn.arriving():
-            arrived.wait(10)
-
-    server.warm()
-    waiting = [server.ask(late) for _ in range(3)]
-    for _ in range(5):
-        server.ask(lambda: None).result(5)
-    arrived.set()
-    for answer in waiting:
-        answer.result(5)
-
-
-def test_a_body_that_is_there_wakes_nobody() -> None:
-    standby = Standby(rest_seconds=60, late_seconds=60)
-    server = Server(standby, most=4)
-
-    def there() -> None:
-        with standby.arriving():
-            pass
-
-    server.warm()
-    assert len({server.ask(there).result(5)[0] for _ in range(20)}) == 1
-
-
 def test_who_was_not_called_looks_for_itself() -> None:
     standby = Standby(rest_seconds=0.05)
     standby._ready += 1  # somebody who seems to be there, and is not
@@ -257,21 +226,12 @@ def test_who_was_not_called_looks_for_itself() -> None:
         server.ask(lambda: None).result(2)
 
 
-def test_a_long_poll_has_a_thread_of_its_own() -> None:
-    served: SimpleQueue[tuple[int, list[bytes]]] = SimpleQueue()
-
-    class Protocol:
-        def response_bytes(self, *answer: Any) -> None:
-            """Not asked for."""
-
-        def response_iter(self, status: int, headers: Any, body: Iterator[bytes]) -> None:
-            """As granian does: takes the parts in the calling thread."""
-            served.put((threading.get_ident(), list(body)))
-
-    _Way(Protocol()).response_iter(200, [], iter([b" ", b"{}"]))
-    thread, parts = served.get(timeout=5)
-    assert thread != threading.get_ident()
-    assert parts == [b" ", b"{}"]
+def test_who_stands_by_goes_when_the_process_is_to_end(standby: Standby, turn: Turn) -> None:
+    """The server waits for its threads."""
+    server = Server(standby, most=4)
+    server.warm()
+    standby.stop()
+    assert eventually(lambda: server.free == 4)
 
 
 @pytest.mark.process

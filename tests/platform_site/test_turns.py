@@ -1,4 +1,4 @@
-"""Requests arrive whole and take turns (platform_site.serving.turns)."""
+"""Requests take turns (platform_site.serving.turns), when they have arrived whole (test_receiving)."""
 
 from __future__ import annotations
 
@@ -16,47 +16,9 @@ import pytest
 from django.db import connections
 
 from foundation.turns import share, turn, waiting
-from platform_site.serving.turns import BufferedApplication
+from platform_site.serving.turns import TurnApplication
 from tests.support.platform import LivePlatform
 from tests.support.waiting import eventually
-
-
-def echo(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Answers the body, read by its declared length as Django does."""
-    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-    start_response("200 OK", [])
-    assert turn.is_mine
-    return iter([body])
-
-
-def ask(body: bytes, **environ: str) -> bytes:
-    """A request to `echo`."""
-    application = BufferedApplication(echo, max_body_bytes=100)
-    answer = application({"wsgi.input": io.BytesIO(body), **environ}, lambda *args: None)
-    return b"".join(answer)
-
-
-def test_a_body_arrives_whole() -> None:
-    assert ask(b"hello", CONTENT_LENGTH="5") == b"hello"
-    assert ask(b"", CONTENT_LENGTH="") == b""
-
-
-def test_a_chunked_body_gets_its_length() -> None:
-    assert ask(b"hello", HTTP_TRANSFER_ENCODING="chunked") == b"hello"
-    assert len(ask(b"x" * 500, HTTP_TRANSFER_ENCODING="chunked")) == 101, "one over the limit tells the application"
-
-
-def test_a_body_that_breaks_off_never_reaches_the_application() -> None:
-    """Even where what arrived would be a whole document: nobody knows what else was to come."""
-    answers: list[str] = []
-
-    def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        raise AssertionError("the application saw a part of a request")
-
-    environ = {"wsgi.input": io.BytesIO(b'{"Name":"Gone"}'), "CONTENT_LENGTH": "90"}
-    answer = BufferedApplication(application, max_body_bytes=100)(environ, lambda status, _: answers.append(status))
-    assert answers == ["400 Bad Request"]
-    assert "15 of the 90 bytes" in json.loads(b"".join(answer))["error"]["message"]
 
 
 def test_the_turn_is_given_back_while_waiting() -> None:
@@ -209,7 +171,7 @@ def test_connections_go_with_the_turn_and_stay_with_who_waits() -> None:
             assert connections["default"] is seen["waits"]
         return [b""]
 
-    application = BufferedApplication(show, max_body_bytes=100)
+    application = TurnApplication(show)
 
     def ask_as(name: str) -> None:
         thread = threading.Thread(target=application, args=({"name": name}, lambda *args: None))
@@ -249,7 +211,7 @@ def test_of_polls_that_are_woken_together_one_asks_for_the_turn() -> None:
     def application(environ: dict[str, Any], start_response: Any) -> Any:
         return SimpleNamespace(long_poll=next(waiting_for_answers))
 
-    buffered = BufferedApplication(application, max_body_bytes=100)
+    buffered = TurnApplication(application)
     answers = [buffered({"wsgi.input": io.BytesIO()}, lambda *args: None) for _ in polls]
     got: list[bytes] = []
     threads = [threading.Thread(target=lambda answer=answer: got.append(b"".join(answer))) for answer in answers]

@@ -96,7 +96,7 @@ def test_a_rule_is_written_with_its_rows_on_one_page_and_acts_at_once(admin: Cli
     stamps.expire()
     from rules.engine import engine
 
-    assert engine.wants(ORDERS, "STATECHANGING", "common")
+    assert list(engine.watches(ORDERS, "STATECHANGING")) == ["Released"]
 
 
 def test_choices_come_from_the_catalogues(admin: Client) -> None:

@@ -94,6 +94,9 @@ def test_every_shipped_repository_tells_its_events_in_the_exact_shape(api: Api) 
         assert list(told) == ["@odata.context", "repositoryName", "events"]
         assert told["repositoryName"] == repository.name
         names = {event["EventType"] for event in told["events"]}
+        if repository.access == "ReadOnly":
+            assert names == set(), repository.name
+            continue
         assert names >= ALL, repository.name
         assert (names >= ROOTS) is (repository.owner is None), repository.name
         assert (names >= HEADERS) is repository.is_document, repository.name

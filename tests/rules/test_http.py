@@ -33,7 +33,7 @@ RELEASE_RULE = {
         {"ActionNo": 10, "ActionType": "FAIL", "Parameter1Type": "Constant", "Parameter1Value": "Check it first."}
     ],
 }
-DISCOUNT_RULE = {
+DISCOUNT_RULE: dict[str, Any] = {
     "Code": "DISC",
     "Name": "At most 25 percent",
     "RepositoryName": "Crm.Sales.SalesOrderLines",
@@ -101,6 +101,28 @@ def test_what_is_wrong_with_a_rule_is_told_by_place(api: Api) -> None:
     assert not bpm.UserBusinessRuleCondition.objects.exists()
 
 
+def test_a_rule_comes_in_several_requests_and_is_warned_of_until_it_is_whole(api: Api) -> None:
+    rule = {name: value for name, value in DISCOUNT_RULE.items() if name not in ("Events", "Conditions", "Actions")}
+    made = api.post(RULES_SET, rule)
+    assert made.status_code == 201
+    assert "has no event" in made["X-Warnings"]
+    path = f"{RULES_SET}({id_of(json.loads(made.content))})"
+    assert "neither an action" in api.post(f"{path}/Events", DISCOUNT_RULE["Events"][0])["X-Warnings"]
+    assert "X-Warnings" not in api.post(f"{path}/Actions", {
+        "ActionNo": 1, "ActionType": "FAIL", "Parameter1Type": "Constant", "Parameter1Value": "x",
+    })  # fmt: skip
+
+
+def test_the_layer_that_get_repository_events_names_is_accepted(api: Api) -> None:
+    told = api.read(f"GetRepositoryEvents(repositoryName='{ORDERS}')")["events"]
+    for number, event in enumerate(told):
+        parameter = {"ATTRIBUTE": "DocumentNotes", "STATECHAN": "30"}.get(event["EventType"][:9])
+        row = {"EventType": event["EventType"], "EventParameter": parameter, "Layer": event["Layer"]}
+        body = {"Code": f"L{number}", "Name": "x", "RepositoryName": ORDERS, "Layer": event["Layer"], "Events": [row]}
+        made = api.create(f"{RULES_SET}?$expand=Events", body)
+        assert (made["Layer"], made["Events"][0]["Layer"]) == (event["Layer"], event["Layer"])
+
+
 def test_get_repository_events(api: Api) -> None:
     told = api.read(f"GetRepositoryEvents(repositoryName='{ORDERS}')")
     assert told["@odata.context"]
@@ -113,15 +135,15 @@ def test_get_repository_events(api: Api) -> None:
     assert "Crm.Sales.SalesOrders" in error_of(response)["message"]
 
 
-def test_the_discount_rule_speaks_in_frontend_transactions_only(api: Api, world: World) -> None:
+def test_the_discount_rule_speaks_with_and_without_a_transaction_and_in_both_models(api: Api, world: World) -> None:
     create_rule(api, DISCOUNT_RULE)
-    api.create("Crm_Sales_SalesOrders", order_body(world, 0.3))  # the common model skips it
-    frontend = api.begin(model="frontend")
-    response = frontend.post("Crm_Sales_SalesOrders", order_body(world, 0.25, 0.26))
-    assert response.status_code == 500
-    error = error_of(response)
-    assert error["message"] == "Line 2: 0.26 is more than a quarter."
-    assert (error["type"], error["target"]) == ("RuleFailed", "Lines/1/LineCustomDiscountPercent")
+    api.create("Crm_Sales_SalesOrders", order_body(world, 0.25))
+    for caller in (api, api.begin(model="common"), api.begin(model="frontend")):
+        response = caller.post("Crm_Sales_SalesOrders", order_body(world, 0.25, 0.26))
+        assert response.status_code == 500
+        error = error_of(response)
+        assert error["message"] == "Line 2: 0.26 is more than a quarter."
+        assert (error["type"], error["target"]) == ("RuleFailed", "Lines/1/LineCustomDiscountPercent")
 
 
 def test_a_refused_post_leaves_nothing(api: Api, world: World) -> None:

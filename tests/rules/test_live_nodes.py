@@ -1,10 +1,13 @@
-"""Two instances on one database: a rule activated on one acts there at once, on the other within five seconds."""
+"""Two nodes on one database: a rule saved on one acts on the next write on the other, too (spec 05, 5.2).
+
+On PostgreSQL each has a DATA_DIR of its own, as on another machine: nothing but the database tells the other.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
-import time
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,7 +22,6 @@ from tests.support.platform import LivePlatform, start_platform
 
 pytestmark = pytest.mark.process
 SET = "General_Currencies_Currencies"
-MAX_SECONDS = 5.0
 _numbers = itertools.count()
 
 
@@ -54,7 +56,6 @@ class Node:
         sign = f"Z{next(_numbers) % 256:02X}"
         status, answer = self.call("POST", SET, {"CurrencySign": sign, "Name": "live"})
         if status == 201:
-            # The rule may arrive between the two; then it refuses the second.
             status, answer = self.call("DELETE", answer["@odata.id"])
         if status == 204:
             return False
@@ -68,20 +69,15 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node
     settings = {"WEB_PROCESSES": "1", "WORKER_PROCESSES": "1"}
     with ExitStack() as stack:
         settings |= stack.enter_context(prepared_instance(directory))
-        first, second = (stack.enter_context(start_platform(directory, settings=settings)) for _ in range(2))
+        own = directory
+        if "DATABASE_URL" in settings:
+            own = shutil.copytree(directory, directory.with_name("another"))
+        first, second = (stack.enter_context(start_platform(each, settings=settings)) for each in (directory, own))
         yield Node(first), Node(second)
 
 
-def seconds_until(node: Node, refused: bool) -> float:
-    began = time.monotonic()
-    while node.is_refused() is not refused:
-        assert time.monotonic() - began < MAX_SECONDS + 5, "the change never arrived"
-        time.sleep(0.05)
-    return time.monotonic() - began
-
-
 @pytest.mark.parametrize("here, there", [(0, 1), (1, 0)])
-def test_a_rule_acts_at_once_here_and_soon_there(nodes: tuple[Node, Node], here: int, there: int) -> None:
+def test_a_rule_acts_on_the_next_write_of_each_node(nodes: tuple[Node, Node], here: int, there: int) -> None:
     one, other = nodes[here], nodes[there]
     rule = {
         "Code": f"LIVE{here}",
@@ -99,7 +95,7 @@ def test_a_rule_acts_at_once_here_and_soon_there(nodes: tuple[Node, Node], here:
     path = created["@odata.id"]
     assert one.call("PATCH", path, {"IsActive": True})[0] in (200, 204)
     assert one.is_refused()
-    assert seconds_until(other, refused=True) <= MAX_SECONDS
+    assert other.is_refused()
     assert one.call("PATCH", path, {"IsActive": False})[0] in (200, 204)
     assert not one.is_refused()
-    assert seconds_until(other, refused=False) <= MAX_SECONDS
+    assert not other.is_refused()

@@ -136,10 +136,11 @@ TRUTH: dict[Kind, tuple[str, str, Any, dict[str, tuple[list[str | None], list[st
     }),
     Kind.STRING: (ORDERS, "DocumentNotes", "Fragile glass", {
         E: (["Fragile glass"], ["fragile glass"]), N: (["x"], ["Fragile glass"]), G: (["A"], ["a"]), L: (["a"], ["A"]),
-        GE: (["Fragile glass"], ["G"]), LE: (["G"], ["A"]), "Like": (["fragile*", "*GLASS", "*"], ["fragile", "?*"]),
+        GE: (["Fragile glass"], ["G"]), LE: (["G"], ["A"]),
+        "Like": (["fragile*", "%GLASS", "*", "?ragile_glass"], ["fragile", "?", r"fragile\_glass"]),
     }),
     Kind.MULTILANGUAGE: (LINES, "ProductDescription", {"EN": "Chair", "BG": "Стол"}, {
-        E: (["Chair", "Стол"], ["chair"]), N: (["Table"], ["Стол"]), "Like": (["ch*", "*ТОЛ"], ["table*"]),
+        E: (["Chair", "Стол"], ["chair"]), N: (["Table"], ["Стол"]), "Like": (["ch%", "_ТОЛ"], ["table*"]),
     }),
     Kind.BOOL: (ORDERS, "CreditLimitOverride", True, {E: (["true"], ["false"]), N: (["False"], ["True"])}),
     Kind.ENUM: (ORDERS, "DeliveryTermsCode", "FreeOnBoard", {

@@ -55,6 +55,130 @@ def test_events_belong_to_the_repository_and_have_a_parameter_exactly_when_requi
     assert words in error.message
 
 
+@pytest.mark.parametrize(
+    "repository, event, rule_layer, event_layer, target, words",
+    [
+        (PRODUCTS, "COMMIT", "BackEnd", "FrontEnd", "Events[0]/Layer", "COMMIT has the layer BackEnd, not FrontEnd"),
+        (PRODUCTS, "COMMIT", "BackEnd", "Common", "Events[0]/Layer", "COMMIT has the layer BackEnd, not Common"),
+        (PRODUCTS, "COMMIT", "FrontEnd", "BackEnd", "Layer", "COMMIT has the layer BackEnd, not FrontEnd"),
+        (ORDERS, STATE, "FrontEnd", "FrontEnd", "Events[0]/Layer", "STATECHANGING has the layer BackEnd"),
+    ],
+)
+def test_a_layer_that_the_event_does_not_have_is_refused_with_those_it_has(
+    world: World, repository: str, event: Any, rule_layer: str, event_layer: str, target: str, words: str
+) -> None:
+    name, *parameter = event if isinstance(event, tuple) else (event,)
+    given = {"EventType": name, "Layer": event_layer} | ({"EventParameter": parameter[0]} if parameter else {})
+    error = refusal(world, repository, [given], actions=[fail()], Layer=rule_layer)
+    assert (error.target, words in error.message) == (target, True), error.message
+
+
+@pytest.mark.parametrize("layer", ["FrontEnd", "BackEnd", "Common"])
+@pytest.mark.parametrize("event", ["CREATENEW", DISCOUNT, "BEFORERECALCULATE"])
+def test_events_of_other_layers_take_any(world: World, event: Any, layer: str) -> None:
+    name, *parameter = event if isinstance(event, tuple) else (event,)
+    given = {"EventType": name, "Layer": layer} | ({"EventParameter": parameter[0]} if parameter else {})
+    write_rule(world, LINES, [given], actions=[fail()], Layer=layer)
+
+
+def test_a_common_rule_may_have_events_of_every_layer(world: World) -> None:
+    write_rule(world, ORDERS, ["COMMIT", "CREATENEW", "BEFORERECALCULATE"], actions=[warn("w")], Layer="Common")
+
+
+def test_what_callers_may_only_read_has_no_events(world: World) -> None:
+    error = refusal(world, "General.Documents.DocumentStateChanges", ["COMMIT"], actions=[warn("w")])
+    assert "has no event COMMIT" in error.message
+
+
+@pytest.mark.parametrize("attribute", ["Id", "DisplayText", "ObjectVersion", "AggregateLastUpdateTimeUtc"])
+def test_an_event_of_an_attribute_that_nobody_sets_is_refused(world: World, attribute: str) -> None:
+    assert f"nobody sets {attribute}" in refusal(world, PRODUCTS, [("ATTRIBUTECHANGED", attribute)]).message
+
+
+# --- rules that can do nothing ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [("PartNumber", "IsNull"), ("PartNumber", "Equals", "P1")],
+        [("PartNumber", "IsNull"), ("Name", "Not_IsNull"), ("partnumber", "Not_IsNull")],
+        [("PartNumber", "Like", "a*"), ("PartNumber", "IsNull")],
+        [("PartNumber", "Equals", "P1"), ("PartNumber", "Equals", "P2")],
+        [("PartNumber", "Equals", "P1"), ("PartNumber", "Like", "a*")],
+        [("Name", "Equals", "x"), ("Name", "Not_Equals", "x")],
+        [("ScrapRate", "Equals", "0.3"), ("ScrapRate", "Greater_Than", "0.3")],
+        [("ScrapRate", "Greater_Than", "0.3"), ("ScrapRate", "Less_Than_Or_Equal", "0.3")],
+        [("ScrapRate", "Less_Than", "0.2"), ("ScrapRate", "Greater_Than", "0.3")],
+        [("ProductGroup.Code", "IsNull"), ("ProductGroup.Code", "Equals", "G1")],
+    ],
+)
+def test_conditions_that_never_hold_together_are_refused(world: World, conditions: list[tuple[str, ...]]) -> None:
+    error = refusal(world, PRODUCTS, ["COMMIT"], conditions=conditions, actions=[fail()])
+    assert error.target == f"Conditions[{len(conditions) - 1}]"
+    assert "never hold together" in error.message
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [("PartNumber", "IsNull"), ("PartNumber", "Not_Equals", "P1")],
+        [("Name", "Equals", "Chair"), ("Name", "Equals", "Стол")],
+        [("ScrapRate", "Greater_Than_Or_Equal", "0.3"), ("ScrapRate", "Less_Than_Or_Equal", "0.3")],
+        [("ScrapRate", "Greater_Than", "0.2"), ("ScrapRate", "Less_Than", "0.3")],
+        [("PartNumber", "Equals", "P1"), ("PartNumber", "Like", "p*"), ("ShortName", "IsNull")],
+    ],
+)
+def test_conditions_that_may_hold_together_are_saved(world: World, conditions: list[tuple[str, ...]]) -> None:
+    assert warnings_of_rule(world, PRODUCTS, ["COMMIT"], conditions=conditions, actions=[fail()]) == []
+
+
+def test_a_state_that_the_event_does_not_tell_is_refused_or_warned_of(world: World) -> None:
+    other = [("$ToState", "Equals", "Completed")]
+    assert "never hold together" in refusal(world, ORDERS, [STATE], conditions=other, actions=[fail()]).message
+    events = [STATE, ("STATECHANGING", "COMPLETED")]
+    (warning,) = warnings_of_rule(world, ORDERS, events, conditions=other, actions=[fail()])
+    assert "never acts on STATECHANGING Released" in warning
+
+
+def warnings_of_rule(world: World, *args: Any, **kwargs: Any) -> list[str]:
+    """What the commit of a rule warns of."""
+    ds = dataset(world.context)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.rules.cast.dataset", lambda context: ds)
+        write_rule(world, *args, **kwargs)
+    return ds.warnings
+
+
+SCRIPT = {"ScriptLanguage": "JavaScript", "ScriptText": "1"}
+
+
+@pytest.mark.parametrize(
+    "events, actions, values, words",
+    [
+        ([], [warn("w")], {}, ["has no event"]),
+        (["COMMIT"], [], {}, ["neither an action nor a script"]),
+        ([], [], {"IsActive": False}, ["has no event", "neither an action nor a script"]),
+        (["COMMIT"], [], SCRIPT, []),
+        ([], [warn("w")], {"UserStartable": True}, []),
+        (["COMMITTED"], [fail()], {}, ["FAIL of the rule", "too late"]),
+        (["CLIENTCOMMITTED"], [set_value("ShortName", "x")], {}, []),
+        ([("ATTRIBUTECHANGED", "ShortName")], [warn("w")], {}, []),
+    ],
+)
+def test_a_rule_that_is_likely_a_mistake_is_saved_with_a_warning(
+    world: World, events: list[Any], actions: list[Any], values: dict[str, Any], words: list[str]
+) -> None:
+    told = " ".join(warnings_of_rule(world, PRODUCTS, events, actions=actions, **values))
+    assert all(each in told for each in words)
+    assert bool(told) is bool(words)
+
+
+def test_an_attribute_that_callers_cannot_set_is_warned_of(world: World) -> None:
+    (warning,) = warnings_of_rule(world, ORDERS, [("ATTRIBUTECHANGED", "State")], actions=[warn("w")])
+    assert "callers cannot set State" in warning
+
+
 # --- conditions ---------------------------------------------------------------------------------------------------
 
 

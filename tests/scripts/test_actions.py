@@ -87,6 +87,25 @@ def test_http_sends_and_answers(api: Api, monkeypatch: pytest.MonkeyPatch) -> No
         assert receiver.requests[0].headers["content-type"] == "application/json"
 
 
+def test_http_headers_of_the_connection_and_line_breaks_are_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = egress_policy.EgressPolicy.parse(["127.0.0.1"])
+    monkeypatch.setattr("domain.egress.egress_policy", lambda: allowed)
+    forged = [
+        {"Host": "inside"}, {"Content-Length": "1"}, {"Transfer-Encoding": "chunked"}, {"Connection": "close"},
+        {"Upgrade": "h2c"}, {"TE": "trailers"}, {"X": "y\r\nZ: 1"}, {"X Y": "z"},
+    ]  # fmt: skip
+    with LoopbackReceiver().running() as receiver:
+        source = f"""
+            for (const headers of {json.dumps(forged)})
+                console.log(JSON.stringify(Action.http.post('{receiver.url}/', 'a', headers)));
+        """
+        answers = [json.loads(line) for line in console(api, source).split("\n")]
+        assert receiver.requests == []
+    assert len(answers) == len(forged)
+    assert not any(answer["isSuccess"] for answer in answers)
+    assert "the header Host is set by the platform" in answers[0]["errorMessage"]
+
+
 def test_http_sends_well_formed_texts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = egress_policy.EgressPolicy.parse(["127.0.0.1"])
     monkeypatch.setattr("domain.egress.egress_policy", lambda: allowed)

@@ -15,7 +15,7 @@ from foundation.fields import utc_now
 from identity.models import User
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
-from webhooks.models import TemplateHealth, WebHookDelivery
+from webhooks.models import CircuitBreaker, TemplateHealth, WebHookDelivery
 from webhooks.pump import deliver_due
 from webhooks.services import signing_secret_rotate
 
@@ -27,7 +27,7 @@ LIST = "/admin/webhooks/webhookdelivery/"
 @pytest.fixture
 def boss(client: Client) -> Client:
     """An administrator's browser."""
-    client.force_login(User.objects.create_superuser("boss", "secret"))
+    client.force_login(User.objects.create_superuser("boss", "vast-Harbour-42"))
     return client
 
 
@@ -133,7 +133,7 @@ def test_what_does_not_exist(boss: Client) -> None:
     nobody = "00000000-0000-7000-8000-00000000dead"
     assert boss.post(reverse("admin:webhooks_webhookdelivery_cancel", args=[nobody])).status_code == 404
     assert boss.post(reverse("admin:webhooks_webhookdelivery_cancel", args=["x"])).status_code == 404
-    assert boss.get(reverse("admin:webhooks_webhookdelivery_change", args=["x"])).status_code == 302
+    assert boss.get(reverse("admin:webhooks_webhookdelivery_change", args=["x"])).status_code == 404
 
 
 # --- templates ----------------------------------------------------------------------------------------------------
@@ -192,6 +192,22 @@ def test_resume(boss: Client) -> None:
     assert [str(message) for message in resumed.context["messages"]] == ["Resumed: 1 delivery is sent now."]
     assert reloaded(delivery).state == "Pending"
     assert "Suspended since" not in text_of(boss.get(hook_page(hook)))
+
+
+def test_an_open_circuit_is_shown(boss: Client) -> None:
+    hook = new_web_hook("http://127.0.0.1:9/")
+    CircuitBreaker.objects.create(web_hook_id=hook.id, destination="127.0.0.1:9", open_until=utc_now())
+    assert "127.0.0.1:9 does not answer" in text_of(boss.get(hook_page(hook)))
+
+
+def test_an_address_that_is_not_allowed_is_told_at_its_field(boss: Client) -> None:
+    hook = new_web_hook("http://127.0.0.1:9/")
+    initial = boss.get(hook_page(hook)).context["adminform"].form.initial
+    values = {name: "" if value is None else value for name, value in initial.items() if not isinstance(value, dict)}
+    response = boss.post(hook_page(hook), {**values, "name_en": "HOOK", "url": "http://10.0.0.1/"})
+    (error,) = response.context["adminform"].form.errors["url"]
+    assert error.startswith("Requests to 10.0.0.1:80 are refused: it is a private address.")
+    assert "EGRESS_ALLOW" in error
 
 
 def test_a_new_secret_is_shown_once_and_never_again(boss: Client) -> None:

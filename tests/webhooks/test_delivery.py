@@ -14,7 +14,7 @@ from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
 from webhooks.claim import Claim, claims_release, deliveries_claim, leases_expire
 from webhooks.health import deliveries_suspend, web_hook_resume
-from webhooks.models import DestinationBreaker, TemplateHealth, WebHookAttempt, WebHookDelivery
+from webhooks.models import CircuitBreaker, TemplateHealth, WebHookAttempt, WebHookDelivery
 from webhooks.pump import deliver_due
 from webhooks.record import deliveries_record
 from webhooks.selectors import delivery_statistics
@@ -79,9 +79,9 @@ def test_while_the_earlier_waits_for_its_retry_the_later_waits_too() -> None:
     assert [claim.delivery_id for claim in claims(later)] == [str(two.pk)]
 
 
-def test_order_holds_per_destination_only() -> None:
+def test_order_holds_per_template_only() -> None:
     new_web_hook("http://127.0.0.1:9/", code="A")
-    new_web_hook("http://127.0.0.1:10/", code="B")
+    new_web_hook("http://127.0.0.1:9/other", code="B")
     record = new_currency()
     new_delivery("A", record)
     new_delivery("B", record)
@@ -89,7 +89,7 @@ def test_order_holds_per_destination_only() -> None:
 
 
 def test_attempts_to_one_destination_are_bounded(settings: Settings) -> None:
-    settings.WEBHOOKS = {"destination_concurrency": 2}
+    settings.WEBHOOKS = {"destination_concurrency": 4}
     new_web_hook("http://127.0.0.1:9/")
     for number in range(5):
         new_delivery("HOOK", new_currency(f"C{number}"))
@@ -100,8 +100,21 @@ def test_attempts_to_one_destination_are_bounded(settings: Settings) -> None:
     assert len(claims()) == 1
 
 
+def test_a_template_leaves_room_for_others_of_its_destination(settings: Settings) -> None:
+    """Each takes half of what the others leave; together never more than the destination's limit."""
+    settings.WEBHOOKS = {"destination_concurrency": 8}
+    records = [new_currency(f"C{number}") for number in range(6)]
+    taken = []
+    for code in ("A", "B", "C", "D", "E", "F"):
+        new_web_hook(f"http://127.0.0.1:9/{code}", code=code)
+        for record in records:
+            new_delivery(code, record)
+        taken.append([claim.web_hook_code for claim in claims()])
+    assert taken == [["A"] * 4, ["B"] * 2, ["C"], ["D"], [], []]
+
+
 def test_a_long_queue_starves_no_other_destination(settings: Settings) -> None:
-    settings.WEBHOOKS = {"destination_concurrency": 3}
+    settings.WEBHOOKS = {"destination_concurrency": 6}
     new_web_hook("http://127.0.0.1:9/", code="LONG")
     new_web_hook("http://127.0.0.1:10/", code="SHORT")
     for number in range(20):
@@ -247,7 +260,43 @@ def test_a_dead_destination_is_left_alone_and_probed_and_others_go_on(settings: 
     (probe,) = claims(again)
     finish(probe, again)
     assert len(claims(again)) == 15
-    assert not DestinationBreaker.objects.exists()
+    assert not CircuitBreaker.objects.exists()
+
+
+def test_the_circuit_of_one_template_does_not_open_for_another_of_its_host(settings: Settings) -> None:
+    settings.WEBHOOKS = {"breaker_failures": 2, "breaker_open_seconds": [30]}
+    new_web_hook("http://127.0.0.1:9/down", code="DOWN")
+    for number in range(3):
+        new_delivery("DOWN", new_currency(f"C{number}"))
+    fail(2, NOW)
+    assert claims() == []
+    new_web_hook("http://127.0.0.1:9/up", code="UP")
+    for number in range(3):
+        new_delivery("UP", new_currency(f"U{number}"))
+    up = claims()
+    assert [claim.web_hook_code for claim in up] == ["UP"] * 3
+    finish(up[0])
+    assert claims() == [], "a success of another template closes no circuit"
+    assert [claim.web_hook_code for claim in claims(NOW + timedelta(seconds=31))] == ["DOWN"]
+
+
+def test_probes_of_one_host_are_bounded_over_its_templates(settings: Settings) -> None:
+    """Each may take a whole connect timeout; hosts with other templates need the workers meanwhile."""
+    settings.WEBHOOKS = {"breaker_failures": 1, "breaker_open_seconds": [30]}
+    record = new_currency()
+    for number in range(5):
+        new_web_hook(f"http://127.0.0.1:9/{number}", code=f"T{number}", RetryLogic="Retry")
+        new_delivery(f"T{number}", record)
+        new_delivery(f"T{number}", new_currency(f"C{number}"))
+    for claim in claims():
+        finish(claim, error="connect", host_trouble=True)
+    assert claims() == []
+    half_open = NOW + timedelta(seconds=31)
+    probes = claims(half_open)
+    assert len(probes) == 2
+    assert claims(half_open) == []
+    finish(probes[0], half_open)
+    assert {claim.web_hook_code for claim in claims(half_open)} - {probes[0].web_hook_code}, "the next one probes"
 
 
 def test_a_500_comes_from_a_host_that_works(settings: Settings) -> None:
@@ -277,7 +326,7 @@ def test_a_probe_whose_worker_died_is_free_again_when_its_lease_ends(settings: S
 
 def test_a_template_with_a_long_run_of_failures_is_suspended_and_administrators_are_told(settings: Settings) -> None:
     settings.WEBHOOKS = {"suspend_failures": 3, "suspend_after_seconds": 60}
-    User.objects.create_superuser("boss", "secret")
+    User.objects.create_superuser("boss", "vast-Harbour-42")
     new_web_hook("http://127.0.0.1:9/", code="BAD")
     new_web_hook("http://127.0.0.1:9/", code="GOOD")
     for number in range(5):
@@ -373,8 +422,8 @@ def test_only_2xx_is_delivered(loopback_receiver: LoopbackReceiver, status: int,
 def test_an_address_that_is_not_allowed_is_never_called(
     loopback_receiver: LoopbackReceiver, settings: Settings
 ) -> None:
-    settings.EGRESS_ALLOW = []
     new_web_hook(f"{loopback_receiver.url}/", RetryLogic="Retry")
+    settings.EGRESS_ALLOW = []
     delivery = new_delivery("HOOK", new_currency())
     deliver_due()
     found = reloaded(delivery)
@@ -382,6 +431,52 @@ def test_an_address_that_is_not_allowed_is_never_called(
     assert "loopback" in (found.last_error or "")
     assert WebHookAttempt.objects.get().outcome == "Refused"
     assert loopback_receiver.requests == []
+
+
+def test_a_host_from_data_is_sent_to_where_it_is_listed_and_nowhere_else(
+    loopback_receiver: LoopbackReceiver, settings: Settings
+) -> None:
+    settings.EGRESS_ALLOW = ["127.0.0.1", "*.shops.example"]
+    port = loopback_receiver.url.rpartition(":")[2]
+    new_web_hook(f"http://{{Name}}:{port}/x?host={{Name}}", RetryLogic="Retry")
+    names = [
+        "evil.example", "127.0.0.2", "127.0.0.1/", "127.0.0.1?", "127.0.0.1#", "127.0.0.1\\@evil.example",
+        "user@127.0.0.1", "user:pw@127.0.0.1", "127.0.0.1:81", "127.0.0.1%2f", "a b.shops.example", "-.shops.example",
+        ".shops.example", "x\r\nHost: y", "[::1]", "evil.example\uff0f.shops.example",
+    ]  # fmt: skip
+    refused = [new_delivery("HOOK", new_currency(f"C{number}", name)) for number, name in enumerate(names)]
+    allowed = new_delivery("HOOK", new_currency("OK", "127.0.0.1"))
+    deliver_due()
+    (request,) = loopback_receiver.requests
+    assert (request.path, request.headers["Host"]) == ("/x?host=127.0.0.1", f"127.0.0.1:{port}")
+    assert reloaded(allowed).state == "Delivered"
+    found = [reloaded(delivery) for delivery in refused]
+    assert {(each.state, each.attempt_count) for each in found} == {("Failed", 1)}
+    assert set(WebHookAttempt.objects.exclude(delivery=allowed).values_list("outcome", flat=True)) == {"Refused"}
+    assert "must be listed in the setting EGRESS_ALLOW" in (found[0].last_error or "")
+    assert all("its host is not a valid name" in (each.last_error or "") for each in found[2:]), found
+
+
+def test_a_port_from_data_must_be_one(loopback_receiver: LoopbackReceiver, settings: Settings) -> None:
+    settings.EGRESS_ALLOW = ["127.0.0.1"]
+    new_web_hook("http://127.0.0.1:{Name}/")
+    port = loopback_receiver.url.rpartition(":")[2]
+    wrong = ["0", "65536", "-1", "x", "80@evil.example", "80/", "8 0"]
+    refused = [new_delivery("HOOK", new_currency(f"C{number}", name)) for number, name in enumerate(wrong)]
+    new_delivery("HOOK", new_currency("OK", port))
+    deliver_due()
+    assert len(loopback_receiver.requests) == 1
+    errors_ = {reloaded(delivery).last_error or "" for delivery in refused}
+    assert all("its port must be a number from 1 to 65535" in text for text in errors_), errors_
+
+
+def test_each_host_from_data_has_a_queue_of_its_own_and_idna(settings: Settings) -> None:
+    settings.EGRESS_ALLOW = ["*.example"]
+    new_web_hook("http://{Name}.example/")
+    one, other = (new_delivery("HOOK", new_currency(sign, name)) for sign, name in (("A", "Bücher"), ("B", "shop")))
+    assert (one.destination, other.destination) == ("xn--bcher-kva.example:80", "shop.example:80")
+    fail(1, NOW)
+    assert len(claims()) == 1
 
 
 def test_a_receiver_that_does_not_answer_in_time_is_tried_again(loopback_receiver: LoopbackReceiver) -> None:

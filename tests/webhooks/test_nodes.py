@@ -9,54 +9,26 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-import redis
 import requests
 
 from tests.support.instances import instance_environment, prepared_instance
-from tests.support.platform import ROOT, free_port, start_platform
-from tests.support.programs import missing
+from tests.support.platform import ROOT, start_platform
 from tests.support.receiver import LoopbackReceiver
+from tests.support.redis_server import redis_of_its_own
 from tests.webhooks.workers import wait_until
 
 pytestmark = pytest.mark.process
 
 EVENTS = 120
-
-
-@contextmanager
-def redis_of_its_own() -> Iterator[str]:
-    """A Redis on a free port: the product's keys are not prefixed, and the shared one is not ours to fill."""
-    try:
-        port = free_port()
-        server = subprocess.Popen(
-            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
-            stdout=subprocess.DEVNULL,
-        )
-    except FileNotFoundError:
-        missing("needs redis-server, which this machine lacks")
-    try:
-        client = redis.Redis(port=port)
-        deadline = time.monotonic() + 10
-        while True:
-            with suppress(redis.ConnectionError):
-                client.ping()
-                break
-            assert time.monotonic() < deadline, "redis did not start"
-            time.sleep(0.05)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        server.terminate()
-        server.wait(10)
 
 
 _TEMPLATE_AND_RULE = """

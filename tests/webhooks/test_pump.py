@@ -13,7 +13,7 @@ import pytest
 from django.db import connections
 from pytest_django import Settings
 
-from tests.support.receiver import LoopbackReceiver
+from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from tests.webhooks.workers import wait_until
 from webhooks import claim, pump
@@ -52,7 +52,7 @@ def seconds_to_deliver(receiver: LoopbackReceiver, count: int) -> float:
 def test_a_dead_destination_does_not_slow_the_healthy_ones(
     loopback_receiver: LoopbackReceiver, settings: Settings
 ) -> None:
-    settings.WEBHOOKS = {"destination_concurrency": 4}
+    settings.WEBHOOKS = {"destination_concurrency": 8}
     new_web_hook(f"{loopback_receiver.url}/", code="ALIVE")
     records = [new_currency(f"C{number}") for number in range(40)]
     for record in records:
@@ -70,6 +70,51 @@ def test_a_dead_destination_does_not_slow_the_healthy_ones(
         assert not WebHookAttempt.objects.filter(delivery__web_hook_code="DEAD").exists()
         assert WebHookDelivery.objects.filter(web_hook_code="DEAD", state="Delivering").count() == 4
     print(f"40 deliveries in {alone * 1000:.0f} ms alone, {beside * 1000:.0f} ms beside a dead destination")
+
+
+def test_a_template_that_fails_delays_no_other_template_of_its_host_and_entity(
+    loopback_receiver: LoopbackReceiver,
+) -> None:
+    """Before, both waited in one queue: the second one came after the first one's last retry, 180 seconds later."""
+    loopback_receiver.respond_with = lambda request: Answer(500 if request.path == "/down" else 200)
+    new_web_hook(f"{loopback_receiver.url}/down", code="DOWN", RetryLogic="Retry")
+    new_web_hook(f"{loopback_receiver.url}/up", code="UP")
+    record = new_currency()
+    for _ in range(2):
+        new_delivery("DOWN", record)
+        new_delivery("UP", record)
+    with running():
+        began = time.monotonic()
+        wait_until(lambda: WebHookDelivery.objects.filter(web_hook_code="UP", state="Delivered").count() == 2)
+        waited = time.monotonic() - began
+        wait_until(lambda: WebHookAttempt.objects.filter(delivery__web_hook_code="DOWN").exists())
+    print(f"2 deliveries in {waited * 1000:.0f} ms beside a template of the same host and entity that fails")
+    # The order within the failing template holds: its second event waits for the first one's retry.
+    assert sorted(WebHookDelivery.objects.filter(web_hook_code="DOWN").values_list("state", "attempt_count")) == [
+        ("Pending", 0),
+        ("Pending", 1),
+    ]
+    assert waited < 5, "before the first retry of the failing template"
+
+
+def test_many_templates_of_a_dead_host_leave_workers_to_other_hosts(
+    loopback_receiver: LoopbackReceiver, settings: Settings
+) -> None:
+    settings.WEBHOOKS = {"concurrency": 8, "destination_concurrency": 4}
+    new_web_hook(f"{loopback_receiver.url}/", code="ALIVE")
+    records = [new_currency(f"C{number}") for number in range(10)]
+    with silent_host() as url:
+        for number in range(12):
+            new_web_hook(f"{url}/{number}", code=f"DEAD{number}", RetryLogic="Retry", TimeoutSeconds=120)
+            for record in records[:2]:
+                new_delivery(f"DEAD{number}", record)
+        with running():
+            wait_until(lambda: WebHookDelivery.objects.filter(state="Delivering").count() == 4)
+            for record in records:
+                new_delivery("ALIVE", record)
+            loopback_receiver.wait_for(10)
+            wait_until(lambda: WebHookDelivery.objects.filter(state="Delivered").count() == 10)
+            assert not WebHookAttempt.objects.exclude(delivery__web_hook_code="ALIVE").exists()
 
 
 def test_it_survives_a_turn_that_fails(loopback_receiver: LoopbackReceiver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +168,7 @@ def test_a_worker_shows_signs_of_life_until_it_ends(loopback_receiver: LoopbackR
 @pytest.mark.parametrize("bound", [7, 1000])
 def test_workers_that_claim_at_once_never_have_the_same_and_keep_the_bound(settings: Settings, bound: int) -> None:
     """Each with a connection of its own, as processes have; nothing that was claimed is recorded."""
-    settings.WEBHOOKS = {"destination_concurrency": bound}
+    settings.WEBHOOKS = {"destination_concurrency": 2 * bound}
     new_web_hook("http://127.0.0.1:9/")
     for number in range(20):
         record = new_currency(f"C{number}")

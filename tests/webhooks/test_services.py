@@ -20,11 +20,11 @@ from foundation.fields import utc_now
 from tests.support.receiver import LoopbackReceiver
 from tests.webhooks.cast import CALLER, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks import tasks
-from webhooks.breaker import breakers_prune, destination_failed
+from webhooks.breaker import breakers_prune, circuit_failed
 from webhooks.claim import deliveries_claim, signing_secrets
 from webhooks.conf import webhook_settings
 from webhooks.heartbeat import heartbeat_write
-from webhooks.models import DestinationBreaker, WebHookAttempt, WebHookDelivery
+from webhooks.models import CircuitBreaker, Queue, WebHookAttempt, WebHookDelivery
 from webhooks.pump import deliver_due
 from webhooks.selectors import delivery_statistics, workers_problem
 from webhooks.services import (
@@ -194,16 +194,16 @@ def test_a_circuit_is_told_while_it_is_open_or_something_waits_for_it() -> None:
     new_web_hook("http://127.0.0.1:9/")
     delivery = new_delivery("HOOK", new_currency())
     now = utc_now()
-    destination_failed(delivery.destination, now=now)
-    DestinationBreaker.objects.update(open_until=now + timedelta(seconds=30), times_opened=1)
-    assert delivery_statistics(now).open_circuits == (delivery.destination,)
+    circuit_failed(Queue(delivery.web_hook_id, delivery.destination), now=now)
+    CircuitBreaker.objects.update(open_until=now + timedelta(seconds=30), times_opened=1)
+    assert delivery_statistics(now).open_circuits == ("HOOK (127.0.0.1:9)",)
     later = now + timedelta(hours=1)
-    assert delivery_statistics(later).open_circuits == (delivery.destination,)
+    assert delivery_statistics(later).open_circuits == ("HOOK (127.0.0.1:9)",)
     delivery_cancel([str(delivery.pk)])
-    assert delivery_statistics(now).open_circuits == (delivery.destination,)
+    assert delivery_statistics(now).open_circuits == ("HOOK (127.0.0.1:9)",)
     assert delivery_statistics(later).open_circuits == ()
     assert breakers_prune() == 0
-    DestinationBreaker.objects.update(open_until=now)
+    CircuitBreaker.objects.update(open_until=now)
     assert breakers_prune() == 1
 
 

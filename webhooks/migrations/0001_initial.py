@@ -14,9 +14,16 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="DestinationBreaker",
+            name="CircuitBreaker",
             fields=[
-                ("destination", models.CharField(max_length=262, primary_key=True, serialize=False)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "web_hook_id", "destination", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("web_hook_id", foundation.fields.GuidField()),
+                ("destination", models.CharField(max_length=262)),
                 ("failures", models.PositiveIntegerField(default=0)),
                 ("times_opened", models.PositiveIntegerField(default=0)),
                 ("open_until", models.DateTimeField(null=True)),
@@ -63,11 +70,12 @@ class Migration(migrations.Migration):
                 ("is_test", models.BooleanField(default=False)),
                 ("state", foundation.fields.EnumField(default="Pending", max_length=64)),
                 ("destination", models.CharField(max_length=262)),
+                ("is_host_rendered", models.BooleanField(default=False)),
                 ("sequence", models.BigIntegerField()),
                 ("request_url", models.TextField()),
                 ("request_headers", models.TextField(blank=True)),
                 ("request_body", models.TextField(blank=True)),
-                ("headers", foundation.fields.JsonTextField()),
+                ("headers", foundation.fields.SealedJsonField()),
                 ("timeout_seconds", models.PositiveSmallIntegerField(default=10)),
                 ("max_retries", models.PositiveSmallIntegerField(default=0)),
                 ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now)),
@@ -82,8 +90,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["state", "destination", "next_attempt_time_utc"], name="delivery_due"),
-                    models.Index(fields=["destination", "entity_id", "sequence"], name="delivery_lane"),
+                    models.Index(
+                        fields=["state", "web_hook_id", "destination", "next_attempt_time_utc"], name="delivery_due"
+                    ),
+                    models.Index(fields=["web_hook_id", "entity_id", "sequence"], name="delivery_lane"),
                     models.Index(
                         condition=models.Q(("finish_time_utc__isnull", False)),
                         fields=["finish_time_utc"],

@@ -16,7 +16,7 @@ from domain.odata.batch.runner import Runner, continue_on_error
 from domain.odata.body import parse_object
 from domain.odata.message import JSON, ODataRequest, ODataResponse
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.phrases import Phrase, written
 
 
 def run(request: ODataRequest) -> ODataResponse:
@@ -67,7 +67,7 @@ def _part(entry: Any, where: str) -> Part:
     headers = entry.get("headers") or {}
     if not isinstance(headers, dict):
         raise errors.BadRequest(errors.INVALID_BODY, Phrase("headers must be an object"), target=f"{where}/headers")
-    lowered = {str(name).lower(): str(value) for name, value in headers.items()}
+    lowered = {name.lower(): written(value) for name, value in headers.items()}
     depends_on = entry.get("dependsOn") or []
     return Part(
         id=entry["id"],
@@ -75,9 +75,9 @@ def _part(entry: Any, where: str) -> Part:
         url=entry["url"],
         headers=lowered,
         body=_body(entry.get("body"), lowered, f"{where}/body"),
-        group=str(entry.get("atomicityGroup") or ""),
-        depends_on=tuple(str(id) for id in (depends_on if isinstance(depends_on, list) else [depends_on])),
-        condition=str(entry["if"]) if entry.get("if") is not None else None,
+        group=written(entry.get("atomicityGroup") or ""),
+        depends_on=tuple(written(id) for id in (depends_on if isinstance(depends_on, list) else [depends_on])),
+        condition=written(entry["if"]) if entry.get("if") is not None else None,
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
+
+from django.db import connection
 
 from domain.dataset import transactions
 from domain.dataset.attempts import Attempt, repeated
@@ -15,11 +18,18 @@ from domain.odata.batch.conditions import holds
 from domain.odata.batch.parts import Done, Part
 from domain.odata.message import JSON, ODataRequest, ODataResponse
 from domain.odata.telling import tell
-from foundation import errors
+from foundation import errors, turns
 from foundation.phrases import Phrase
 from identity.preferences import parse_prefer
+from identity.rate_limits import check_api_request
 
 MAX_PARTS = 1000
+#: Answers of a batch, in bytes: once they have so many, the parts behind are not carried out.
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+#: Seconds after which no further part is begun.
+MAX_SECONDS = 30.0
+#: Who holds locks waits no longer for the turn of the process.
+_PATIENCE_SECONDS = 0.02
 #: Headers of the batch itself that say nothing about its parts.
 _OWN_HEADERS = frozenset(
     {
@@ -49,11 +59,17 @@ class Runner:
 
     references   id of a part → path of the entity that it made, changed or read
     done         id of a part, or name of a group → how it ended
+    begun        when, by the monotonic clock
+    counted      requests that the rate limits have counted ahead: the batch itself is one
+    answered     bytes of answers so far
     """
 
     request: ODataRequest
     references: dict[str, str] = field(default_factory=dict)
     done: dict[str, Done] = field(default_factory=dict)
+    begun: float = field(default_factory=time.monotonic)
+    counted: int = 1
+    answered: int = 0
 
     def run(self, parts: list[Part], *, continue_on_error: bool) -> Iterator[list[Done]]:
         """Answers group by group, in order; stops behind the first failure unless told to continue.
@@ -61,10 +77,14 @@ class Runner:
         Raises BadRequest, before anything is carried out, for what is no batch.
         """
         _check(parts)
-        for group in _groups(parts):
+        for number, group in enumerate(_groups(parts)):
+            if number:
+                # A batch may take long; others take their turns between its parts.
+                turns.share(_PATIENCE_SECONDS if connection.in_atomic_block else None)
             answers = self._group(group) if group[0].group else [self._single(group[0])]
             for answer in answers:
                 self.done[answer.part.id] = answer
+                self.answered += len(answer.response.body)
             if group[0].group:
                 self.done[group[0].group] = answers[0]
             yield answers
@@ -72,10 +92,9 @@ class Runner:
                 return
 
     def _single(self, part: Part) -> Done:
-        if self.request.refusal is not None:
-            return Done(part, self._failure(self.request.refusal))
         try:
             self._check_dependencies(part)
+            self._check_budget(1)
             asked = self._asked(part)
         except errors.PlatformError as error:
             return Done(part, self._failure(error))
@@ -87,8 +106,6 @@ class Runner:
 
     def _group(self, parts: list[Part]) -> list[Done]:
         """A changeset: one dataset, one commit; one failure answers for all (11.7.4)."""
-        if self.request.refusal is not None:
-            return [Done(part, self._failure(self.request.refusal)) for part in parts]
         culprit: Part | None = None
         dataset: Dataset | None = None
 
@@ -111,6 +128,7 @@ class Runner:
             for culprit in parts:
                 self._check_dependencies(culprit, inside)
             culprit = None
+            self._check_budget(len(parts))
             return repeated(attempted)
         except Exception as error:
             for other in parts:
@@ -119,6 +137,19 @@ class Runner:
             if self.request.content_type != JSON:
                 return [Done(culprit or parts[0], failed)]
             return self._all_failed(parts, culprit, failed)
+
+    def _check_budget(self, requests: int) -> None:
+        """Count requests that are to be carried out. Raises TooManyRequests, and PayloadTooLarge of the answers."""
+        if self.answered > MAX_ANSWER_BYTES:
+            spent = Phrase("{0} bytes of answers", MAX_ANSWER_BYTES)
+            raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, spent)
+        if time.monotonic() - self.begun > MAX_SECONDS:
+            raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, Phrase("{0} seconds", int(MAX_SECONDS)))
+        if self.counted:
+            # The first part is what the batch itself was counted for.
+            requests, self.counted = requests - self.counted, 0
+        if requests and self.request.context.quota is not None:
+            check_api_request(self.request.context.quota, requests)
 
     @contextmanager
     def _dataset_of(self, parts: list[Part], attempt: Attempt) -> Iterator[tuple[Dataset, str | None]]:

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
-from identity.applications import secret_generate
+from identity.applications import application_warnings, secret_generate
 from identity.management.support import PlatformCommand, user_get
 from identity.models import TrustedApplication
 
@@ -56,6 +56,8 @@ class Command(PlatformCommand):
             problems = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in exc.message_dict.items())
             raise CommandError(problems) from exc
         application.save()
+        for warning in application_warnings(application, has_secret=secret is not None):
+            self.stderr.write(f"warning: {warning}")
         result = {"client_id": application.application_uri, "client_secret": secret}
         shown = f"; secret, shown only now: {secret}" if secret else ""
         self.print_result(result, f"Registered {application.application_uri}{shown}", as_json=options["as_json"])

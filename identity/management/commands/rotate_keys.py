@@ -4,24 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
 
+from foundation import vault
+from foundation.sealed_columns import count_not_newest, reseal_all
 from identity.management.support import PlatformCommand
 from identity.models import SigningKey
 from identity.oauth.keys import keys_rotate
 
 
 class Command(PlatformCommand):
-    """Replaces the key that signs tokens on this node."""
+    """Replaces the key that signs tokens on this node, or with --secrets the one that encrypts secrets."""
 
-    help = "Sign with a new key from now on. Old tokens stay valid: their key stays published until they have expired."
-    example = "manage.py rotate_keys"
+    help = (
+        "Sign with a new key from now on. Old tokens stay valid: their key stays published until they have expired. "
+        "With --secrets: encrypt the secrets in the database with a new key. What is stored is encrypted anew in "
+        "batches while the instance runs; run it again after an interruption, and it goes on where it was. The former "
+        "keys stay, for backups of the database, until --forget-former. With ENCRYPTION_KEYS set, put the new key in "
+        "front there and restart every node first."
+    )
+    example = "manage.py rotate_keys\n  manage.py rotate_keys --secrets"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--list", action="store_true", dest="only_list", help="only list the keys")
+        parser.add_argument("--secrets", action="store_true", help="the key that encrypts secrets in the database")
+        parser.add_argument(
+            "--forget-former", action="store_true",
+            help="with --secrets: no new key; remove the former ones, where nothing needs them any more",
+        )  # fmt: skip
         parser.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["forget_former"] and not options["secrets"]:
+            raise CommandError("--forget-former is for --secrets.")
+        if options["secrets"]:
+            self._rotate_secrets(options)
+            return
         if not options["only_list"]:
             new = keys_rotate()
             if not options["as_json"]:
@@ -31,3 +50,21 @@ class Command(PlatformCommand):
             for key in SigningKey.objects.order_by("-created")
         ]
         self.print_rows(rows, as_json=options["as_json"])
+
+    def _rotate_secrets(self, options: dict[str, Any]) -> None:
+        if options["only_list"]:
+            self.print_rows([{"key": key} for key in vault.key_ids()], as_json=options["as_json"])
+            return
+        # What an interrupted run left is finished with the key that it made.
+        if not settings.ENCRYPTION_KEYS and not options["forget_former"] and not count_not_newest():
+            vault.key_add()
+        changed, unreadable = reseal_all()
+        if options["forget_former"]:
+            if unreadable or count_not_newest():
+                raise CommandError("Some values still need a former key, or one that is missing: see manage.py doctor.")
+            vault.keys_keep_newest()
+        result = {"key": vault.key_ids()[0], "rows": changed, "unreadable": unreadable, "keys": len(vault.key_ids())}
+        sentence = f"Secrets are encrypted with {result['key']}; {changed} rows were encrypted anew."
+        if unreadable:
+            sentence += f" {unreadable} rows cannot be decrypted and stay as they are: see manage.py doctor."
+        self.print_result(result, sentence, as_json=options["as_json"])

@@ -6,13 +6,15 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,19 +25,29 @@ from django.core.checks import WARNING, run_checks
 from django.core.management.base import CommandParser
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count, Max, Min
 
 from domain.dataset.dataset import Dataset
+from foundation.fields import utc_now
+from foundation.sealed_columns import unreadable_rows
+from foundation.vault import FILE_NAME, key_ids
 from identity.context import system_context
 from identity.licences import licence_read
 from identity.management.support import PlatformCommand
-from identity.models import User
+from identity.models import Session, User
 from identity.oauth.keys import key_set
 from identity.sessions import open_count
-from platform_site.environment import BASE_DIR, SETTINGS
+from identity.usage import usage_warnings
+from platform_site.environment import BASE_DIR, SETTINGS, Environment
 
 Level = Literal["ok", "warning", "problem"]
+#: (name, version, marker) of a package in a compiled requirements file.
+_PIN = re.compile(r"^([\w.-]+)==([^\s;]+)(?: ; ([^\\\n]+))?", re.M)
 _FREE_WARNING, _FREE_PROBLEM = 2 * 1024**3, 200 * 1024**2
 _CLOCK_WARNING_SECONDS = 2.0
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+# So many people behind one address are rather a proxy than a chance.
+_USERS_OF_A_PROXY = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +76,8 @@ class Command(PlatformCommand):
     """Changes nothing, except that a script runs and a value goes through the cache."""
 
     help = (
-        "Examine this node and what it uses: versions, settings, databases, migrations, cache, queue, workers, keys, "
-        "sandbox, licence, disk, clock. Exit status 1 where there is a problem; warnings alone leave it 0."
+        "Examine this node and what it uses: versions, settings, proxies, databases, migrations, cache, queue, "
+        "workers, keys, sandbox, licence, disk, clock. Exit status 1 where there is a problem; warnings leave it 0."
     )
     example = "manage.py doctor\n  manage.py doctor --json | jq '.findings[] | select(.level != \"ok\")'"
     requires_system_checks: list[str] = []
@@ -102,15 +114,13 @@ def _versions() -> Iterator[Finding]:
     text = f"Python {platform.python_version()}, Django {django.get_version()}, {platform.platform()}"
     yield Finding("versions", "ok", text)
     wrong = []
-    for line in (BASE_DIR / "requirements.txt").read_text().splitlines():
-        name, pinned, version = line.partition("==")
-        if not pinned or name.startswith("#"):
-            continue
+    for name, wanted, marker in _PIN.findall((BASE_DIR / "requirements.txt").read_text()):
         try:
             installed = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
+            if marker:  # for other systems or Pythons, it may be
+                continue
             installed = "none"
-        wanted = version.partition("#")[0].strip()
         if installed != wanted:
             wrong.append(f"{name} {installed} instead of {wanted}")
     if wrong:
@@ -133,6 +143,27 @@ def _settings() -> Iterator[Finding]:
         if message.level >= WARNING and not message.is_silenced():
             level: Level = "problem" if message.is_serious() else "warning"
             yield Finding("settings", level, f"{message.id}: {message.msg}", message.hint or "")
+
+
+@_examines("proxies")
+def _proxies() -> Iterator[Finding]:
+    networks = [ip_network(text, strict=False) for text in settings.TRUSTED_PROXIES if text != "*"]
+    cure = "TRUSTED_PROXIES=<address or network of the proxy>"
+    if len(networks) < len(settings.TRUSTED_PROXIES) or any(network.prefixlen == 0 for network in networks):
+        text = "every caller is believed to be a proxy, and chooses the address by which limits count it"
+        yield Finding("proxies", "problem", text, cure)
+        return
+    host, behind_tls = str(Environment()("HOST")), settings.BASE_URL.startswith("https:")
+    if behind_tls and host not in _LOOPBACK and all(network.is_loopback for network in networks):
+        text = f"HOST is {host} and only proxies on this machine are trusted: one elsewhere hides its callers"
+        yield Finding("proxies", "warning", text, cure)
+    since = utc_now() - timedelta(days=1)
+    recent = Session.objects.filter(opened__gt=since).exclude(client_address="")
+    seen = recent.aggregate(users=Count("user", distinct=True), first=Min("client_address"), last=Max("client_address"))
+    if seen["users"] >= _USERS_OF_A_PROXY and seen["first"] == seen["last"] and not settings.DEMO:
+        text = f"all {seen['users']} users of a day came from {seen['first']}: a proxy that is not trusted?"
+        yield Finding("proxies", "warning", text, cure)
+    yield Finding("proxies", "ok", f"trusted: {', '.join(map(str, settings.TRUSTED_PROXIES)) or 'none'}")
 
 
 @_examines("database")
@@ -224,7 +255,7 @@ def _workers() -> Iterator[Finding]:
     text = f"webhooks: {numbers.by_state.get('Pending', 0)} pending, the oldest due for {numbers.lag_seconds:.0f} s"
     yield Finding("worker", "warning" if late else "ok", text)
     if numbers.open_circuits:
-        yield Finding("worker", "warning", f"webhooks wait for hosts that fail: {', '.join(numbers.open_circuits)}")
+        yield Finding("worker", "warning", f"webhooks wait for receivers that fail: {', '.join(numbers.open_circuits)}")
     if numbers.suspended_templates:
         text = f"{numbers.suspended_templates} webhooks are suspended"
         yield Finding("worker", "warning", text, "see Webhook deliveries in the admin")
@@ -234,7 +265,15 @@ def _workers() -> Iterator[Finding]:
 def _keys() -> Iterator[Finding]:
     key_set()
     yield Finding("keys", "ok", "the signing key can be read")
-    for path in (Path(settings.DATA_DIR) / "secret_key", *sorted((Path(settings.DATA_DIR) / "keys").glob("[!.]*"))):
+    unreadable = unreadable_rows()
+    for key, rows in sorted(unreadable.items()):
+        what = "are damaged" if key == "damaged" else f"need the key {key}, which is missing"
+        cure = "put it back (DATA_DIR/encryption_keys or ENCRYPTION_KEYS), or enter headers and signing secrets anew"
+        yield Finding("keys", "problem", f"secrets in {rows} rows of the database {what}", cure)
+    if not unreadable:
+        yield Finding("keys", "ok", f"the secrets in the database can be decrypted (key {key_ids()[0]})")
+    private = (Path(settings.DATA_DIR) / "secret_key", Path(settings.DATA_DIR) / FILE_NAME)
+    for path in (*private, *sorted((Path(settings.DATA_DIR) / "keys").glob("[!.]*"))):
         if path.is_file() and stat.S_IMODE(path.stat().st_mode) & 0o077:
             yield Finding("keys", "problem", f"{path} can be read by others", f"chmod 600 {path}")
 
@@ -259,8 +298,9 @@ def _sandbox() -> Iterator[Finding]:
 @_examines("licence")
 def _licence() -> Iterator[Finding]:
     terms, taken = licence_read(), open_count()
-    full = taken >= terms.sessions
-    yield Finding("licence", "warning" if full else "ok", f"{taken} of {terms.sessions} sessions are in use")
+    yield Finding("licence", "ok", f"{taken} of {terms.sessions} sessions are in use")
+    for text in usage_warnings():
+        yield Finding("licence", "warning", text, "manage.py list_sessions")
     if not User.objects.filter(is_admin=True, active=True).exists():
         cure = "manage.py createsuperuser"
         yield Finding("licence", "warning", "there is no active administrator", cure)

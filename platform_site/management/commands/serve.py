@@ -35,7 +35,7 @@ class Command(BaseCommand):
         parser.add_argument("--only", choices=("web", "worker"), help="Start only one of the two on this node.")
         parser.add_argument("--keys-only", action="store_true", help="Generate the keys that are missing, then end.")
         parser.add_argument(
-            "--i-know", action="store_true", help="Serve demo logins on an address that other machines reach."
+            "--i-know", action="store_true", help="Serve demo logins, or DEBUG, where other machines reach it."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -81,6 +81,11 @@ class Command(BaseCommand):
 
     def _check_address(self, host: str, port: int, *, knows: bool) -> None:
         if not addresses.is_loopback(host) and not knows:
+            if settings.DEBUG:
+                raise CommandError(
+                    f"DEBUG shows stack traces and settings in error answers, so it is not served on {host}, which "
+                    "other machines reach. Use DEBUG=0 or HOST=127.0.0.1, or add --i-know if that is what you want."
+                )
             if settings.DEMO:
                 raise CommandError(
                     f"Demo mode has logins and secrets that everybody knows, so it is not served on {host}, which "

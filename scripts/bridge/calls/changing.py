@@ -64,7 +64,7 @@ def create_child(bridge: Bridge, handle: Any, name: str, initial: Any) -> Answer
 
 def _created(bridge: Bridge, repository: Repository[Any], initial: Any, parent: Record | None) -> Answer:
     record = bridge.writer.create(repository, initial, parent=parent)
-    if bridge.follows or parent is not None or events.wanted(repository.name, "CREATENEW", bridge.dataset.model):
+    if bridge.follows or parent is not None or events.watched(repository.name, "CREATENEW"):
         return bridge.told(bridge.changed(), record)
     return bridge.told({}, record)
 
@@ -124,7 +124,7 @@ def operate(bridge: Bridge, handle: Any, name: str, given: list[Any]) -> Answer:
         transaction_id=bridge.dataset.row.id if isinstance(bridge.dataset, TransactionDataset) else None,
     )
     object.__setattr__(call, "depth", bridge.depth + 1)
-    result = operation.run(call)
+    result = operation.perform(call)
     answer = bridge.changed()
     if result.record is None:
         return {**answer, "v": result.text if result.text is not None else result.value}

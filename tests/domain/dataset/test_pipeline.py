@@ -38,7 +38,7 @@ def test_the_stages_stand_in_the_order_of_the_specification() -> None:
     assert [stage.__name__ for stage in pipeline.STAGES] == [
         "check_sought", "check_versions", "settle", "plan_writes", "check_references",
         "write_deletes", "write_inserts", "write_updates", "touch_roots",
-        "write_change_feed", "bump_stamps", "check_row_policies", "run_deferred", "announce",
+        "write_change_feed", "bump_stamps", "check_row_policies", "check_authorities", "run_deferred", "announce",
     ]  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def test_statements_do_not_grow_with_the_number_of_rows(world: World) -> None:
             new_line(ds, world, order)
         with CaptureQueriesContext(connection) as captured:
             ds.commit()
-        # Tests look at the change signals at every question; the product every two seconds.
+        # Tests look at the change signals at every question; the product at the start of each write.
         return sum("versionstamp" not in query["sql"] for query in captured)
 
     assert statements(40) == statements(4)

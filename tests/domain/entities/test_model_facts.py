@@ -19,8 +19,11 @@ FACTS: dict[str, Any] = json.loads((Path(__file__).parent / "model_facts.json").
 #: Beyond the facts, each for a reason of the specification.
 OURS = {
     "General.Products.MeasurementCategories": {"BaseUnit"},
+    "General.Products.ProductGroups": {"IsDefault"},
     "Systems.Config.WebHooks": {"IsActive", "TimeoutSeconds", "MaxRetries", "ContentType"},
-    "Systems.Security.TrustedApplications": {"FrontChannelLogoutUrl", "BackChannelLogoutUrl", "RateLimitPerMinute"},
+    "Systems.Security.TrustedApplications": {
+        "FrontChannelLogoutUrl", "BackChannelLogoutUrl", "RateLimitPerMinute", "MaxSessions",
+    },
 }
 
 _KINDS = {

@@ -96,6 +96,67 @@ def test_without_one_type_a_document_must_be_given_one(cast: Cast) -> None:
     assert "DocumentType" in str(caught.value)
 
 
+ACTIVITIES, SERVICES = "General.Activities.Activities", "Applications.Service.ServiceActivities"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_document_takes_only_types_of_its_own_entity(cast: Cast, model: ModelName) -> None:
+    dataset = cast.dataset(model)
+    types = {name: _type(dataset, f"T{number}", name).id for number, name in enumerate((ACTIVITIES, SERVICES))}
+    dataset.commit()
+    types["Crm.Sales.SalesOrders"] = cast.order_type
+    customer = {"Customer": cast.customer}
+    makers = {ACTIVITIES: {}, SERVICES: customer, "Crm.Sales.SalesOrders": customer}
+    for repository, values in makers.items():
+        for of, document_type in types.items():
+            tried = cast.dataset(model)
+            tried.create(repository, {**values, "DocumentType": document_type})
+            if of == repository:
+                tried.commit()
+                continue
+            with pytest.raises(errors.Refused) as caught:
+                tried.commit()
+            assert (caught.value.code, caught.value.target) == (errors.DOCUMENT_TYPE_MISMATCH, "DocumentType")
+            assert of in str(caught.value)
+            assert repository in str(caught.value)
+
+
+def test_a_documents_type_is_not_changed_to_one_of_other_entities(cast: Cast) -> None:
+    dataset = cast.dataset()
+    invoices = _type(dataset, "IN", "Crm.Invoicing.Invoices")
+    order = cast.order(dataset)
+    dataset.commit()
+    dataset.set(order, "DocumentType", invoices.id)
+    with pytest.raises(errors.Refused) as caught:
+        dataset.commit()
+    assert caught.value.code is errors.DOCUMENT_TYPE_MISMATCH
+
+
+def test_a_type_that_documents_have_stays_one_of_their_entity(cast: Cast) -> None:
+    dataset = cast.dataset()
+    cast.order(dataset)
+    spare = _type(dataset, "X", "crm_sales_salesorders")
+    dataset.commit()
+    assert spare.entity_name == "Crm.Sales.SalesOrders"
+    spare.entity_name = "Crm.Invoicing.Invoices"
+    dataset.commit()
+    used = dataset.load("Systems.Documents.DocumentTypes", cast.order_type)
+    assert used is not None
+    used.entity_name = "Crm.Invoicing.Invoices"
+    with pytest.raises(errors.Refused) as caught:
+        dataset.commit()
+    assert (caught.value.code, caught.value.target) == (errors.DOCUMENT_TYPE_MISMATCH, "EntityName")
+
+
+@pytest.mark.parametrize("name", ["Crm.Sales.SalesOrder", "Crm.Sales.Customers", "General.Documents.Documents"])
+def test_a_document_type_is_of_documents(cast: Cast, name: str) -> None:
+    dataset = cast.dataset()
+    _type(dataset, "X", name)
+    with pytest.raises(errors.BadRequest) as caught:
+        dataset.commit()
+    assert (caught.value.code, caught.value.target) == (errors.UNKNOWN_REPOSITORY, "EntityName")
+
+
 def test_a_comment_is_of_the_user_who_makes_it(cast: Cast) -> None:
     user = User.objects.create_user("ann")
     dataset = cast.dataset(user=Caller(id=user.id, login="ann"))

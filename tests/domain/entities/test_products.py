@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
+from domain.dataset.dataset import Dataset, ModelName
 from foundation import errors
 from tests.domain.entities.conftest import Cast
 
@@ -206,3 +208,75 @@ def test_pictures_are_numbered(cast: Cast) -> None:
     assert (first.picture_no, second.picture_no) == (1, 2)
     assert first.last_update_time is not None
     assert second.last_update_time is None
+
+
+def _group(dataset: Dataset, code: str, **values: Any) -> str:
+    made = dataset.create("General.Products.ProductGroups", {"Name": {"EN": code}, "Code": code, **values})
+    dataset.commit()
+    return str(made.id)
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_a_product_without_a_group_is_of_the_default_one(cast: Cast, model: ModelName) -> None:
+    dataset = cast.dataset()
+    _group(dataset, "00", Active=False)
+    marked = _group(dataset, "77", IsDefault=True)
+
+    def group_of_new(number: str) -> str:
+        later = cast.dataset(model)
+        values = {"PartNumber": number, "Name": {"EN": "Sack"}, "MeasurementUnit": cast.kilogram}
+        product = later.create("General.Products.Products", {}, by_client=True)
+        for name, value in values.items():
+            later.set(product, name, value)
+        later.commit()
+        unit = later.load("General.Products.MeasurementUnits", cast.kilogram)
+        assert unit is not None
+        assert product.measurement_unit_id == cast.kilogram
+        assert product.base_measurement_category_id == unit.measurement_category_id
+        assert product.product_type_id == cast.goods
+        return str(product.product_group_id)
+
+    assert group_of_new("S-1") == marked
+    group = dataset.load("General.Products.ProductGroups", marked)
+    assert group is not None
+    group.is_default = False
+    dataset.commit()
+    assert group_of_new("S-2") == cast.group  # 01, the first by code that is active
+
+
+def test_the_default_group_is_of_the_products_company(cast: Cast) -> None:
+    dataset = cast.dataset()
+    party = dataset.create("General.Contacts.Companies", {"Name": {"EN": "Other"}})
+    other = dataset.create("General.EnterpriseCompanies", {"Company": party.id, "BaseCurrency": cast.euro})
+    foreign = _group(dataset, "00", EnterpriseCompany=other.id, IsDefault=True)
+    for company, group in ((None, cast.group), (other.id, foreign)):
+        values = {"Name": {"EN": "Sack"}, "MeasurementUnit": cast.kilogram, "PartNumber": f"S-{company}"[:20]}
+        product = dataset.create("General.Products.Products", {**values, "EnterpriseCompany": company})
+        dataset.commit()
+        assert product.product_group_id == group
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_what_the_default_group_gave_goes_with_it(cast: Cast, model: ModelName) -> None:
+    dataset = cast.dataset()
+    mine = _group(dataset, "50", DefaultMeasurementUnit=cast.kilogram)
+    bare = _group(dataset, "60")
+    later = cast.dataset(model)
+    product = later.create("General.Products.Products", {"Name": {"EN": "Sack"}}, by_client=True)
+    later.set(product, "ProductGroup", bare)
+    later.set(product, "ProductGroup", mine)
+    later.commit()
+    assert product.measurement_unit_id == cast.kilogram
+    assert product.enterprise_company_id is None
+
+
+def test_without_any_group_the_error_says_what_to_do(cast: Cast) -> None:
+    dataset = cast.dataset()
+    group = dataset.load("General.Products.ProductGroups", cast.group)
+    assert group is not None
+    group.active = False
+    dataset.commit()
+    dataset.create("General.Products.Products", {"Name": {"EN": "Sack"}, "MeasurementUnit": cast.kilogram})
+    with pytest.raises(errors.Refused) as caught:
+        dataset.commit()
+    assert (caught.value.code, caught.value.target) == (errors.NO_PRODUCT_GROUP, "ProductGroup")

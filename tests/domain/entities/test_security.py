@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from domain.dataset.dataset import Dataset
 from foundation import errors, stamps
 from identity.changes import TOKENS
-from identity.context import CallContext, Caller
+from identity.context import CallContext
 from identity.models import TrustedApplication, User
 
 
 def _dataset(*, is_admin: bool) -> Dataset:
-    caller = Caller(id="0187d2a0-0000-7000-8000-000000000001", login="ann", is_admin=is_admin)
-    return Dataset(CallContext(user=caller))
+    values: dict[str, Any] = {"name": {"EN": "Ann"}, "is_admin": is_admin}
+    ann, _ = User.objects.update_or_create(login="ann", defaults=values)
+    return Dataset(CallContext(user=ann.as_caller()))
 
 
 @pytest.fixture
@@ -25,9 +28,10 @@ def test_only_administrators_make_administrators(user: User) -> None:
     dataset = _dataset(is_admin=False)
     record = dataset.load("Systems.Security.Users", user.id)
     assert record is not None
-    dataset.set(record, "IsAdmin", True)
     with pytest.raises(errors.Forbidden):
-        dataset.commit()
+        dataset.set(record, "IsAdmin", True)
+    dataset.commit()
+    assert not User.objects.get(pk=user.id).is_admin
     allowed = _dataset(is_admin=True)
     record = allowed.load("Systems.Security.Users", user.id)
     assert record is not None
@@ -49,9 +53,9 @@ def test_others_may_change_what_gives_no_rights(user: User) -> None:
 def test_no_role_is_enough_to_change_roles_and_applications(db: None, repository: str) -> None:
     dataset = _dataset(is_admin=False)
     values = {"Name": "x"} if repository.endswith("Roles") else {"Name": "x", "ApplicationUri": "x"}
-    dataset.create(repository, values, by_client=True)
     with pytest.raises(errors.Forbidden):
-        dataset.commit()
+        dataset.create(repository, values, by_client=True)
+    assert not dataset.changed()
 
 
 def test_a_written_user_is_no_longer_known_by_old_tokens(user: User) -> None:
@@ -75,7 +79,7 @@ def test_an_application_that_breaks_the_rules_is_refused(db: None) -> None:
     )
     with pytest.raises(errors.Refused) as caught:
         dataset.commit()
-    assert caught.value.code is errors.VALIDATION_FAILED
+    assert caught.value.code is errors.APPLICATION_INVALID
     assert "SystemUser" in str(caught.value)
     assert "everything" in str(caught.value)
     assert not TrustedApplication.objects.exists()

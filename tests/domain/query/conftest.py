@@ -269,5 +269,5 @@ def ask(context: CallContext) -> Ask:
 
 
 def reads(captured: CaptureQueriesContext) -> list[str]:
-    """The captured queries of the engine: not the look at the version stamps, which comes every two seconds."""
+    """The captured queries of the engine: not the look at the version stamps, which comes twice a second."""
     return [query["sql"] for query in captured.captured_queries if "versionstamp" not in query["sql"]]

@@ -66,6 +66,22 @@ def test_a_page_is_neither_sorted_nor_searched_for(
     assert re.search(rf"Index Cond: .*\b{column}\b|USING.* INDEX \w+ \({column}=\?", plan), plan
 
 
+@pytest.mark.parametrize(
+    "apply",
+    [
+        "groupby((Product),aggregate(LineAmountValue with sum as Total))",
+        "groupby((Product),aggregate($count as Number))",
+        "groupby((Product),aggregate(QuantityBaseValue with sum as Total))",
+        "groupby((SalesOrder/Customer),aggregate(LineAmountValue with sum as Total))",
+    ],
+)
+def test_totals_of_lines_are_read_off_an_index(products: list[Row], ask: Ask, apply: str) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        ask("Crm_Sales_SalesOrderLines", f"$apply={apply}")
+    plan = plan_of(reads(captured)[-1])
+    assert re.search(r"t1 USING COVERING INDEX|Index Only Scan using \w+ on domain_salesorderline", plan), plan
+
+
 def test_what_no_two_rows_share_is_an_order_by_itself(products: list[Row], ask: Ask) -> None:
     def order_of(options: str) -> str:
         with CaptureQueriesContext(connection) as captured:

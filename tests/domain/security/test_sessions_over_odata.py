@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,46 +47,25 @@ def test_no_slot(library: Library, method: str, path: str) -> None:
     assert Session.objects.filter(closed=None).count() == 1
 
 
-def test_no_slot_is_said_in_each_part_of_a_json_batch_and_none_runs(library: Library) -> None:
+def test_a_json_batch_without_a_slot_is_refused_as_a_whole_and_nothing_runs(library: Library) -> None:
     outside = fill_licence(library)
     post = {"method": "POST", "url": BOOKS, "headers": {"Content-Type": "application/json"}}
     book = {"Code": "B1", "Title": {"EN": "B"}}
-    parts = [
-        {**post, "id": "1", "body": book},
-        {**post, "id": "2", "body": book, "atomicityGroup": "g"},
-        {**post, "id": "3", "body": book, "atomicityGroup": "g"},
-        {"method": "GET", "url": BOOKS, "id": "4", "dependsOn": ["1"]},
-    ]
-    answer = outside.post("$batch", {"requests": parts}, Prefer="continue-on-error")
-    assert answer.status_code == 200
-    responses = answer.json()["responses"]
-    assert [response["id"] for response in responses] == ["1", "2", "3", "4"]
-    for response in responses:
-        headers = {name.title(): value for name, value in response["headers"].items()}
-        check_refusal(response["status"], headers, response["body"])
-    stopped = outside.post("$batch", {"requests": parts}, Prefer="continue-on-error=false")
-    assert [part["id"] for part in stopped.json()["responses"]] == ["1"]
+    parts = [{**post, "id": "1", "body": book}, {**post, "id": "2", "body": book, "atomicityGroup": "g"}]
+    for prefer in ("continue-on-error", "continue-on-error=false"):
+        answer = outside.post("$batch", {"requests": parts}, Prefer=prefer)
+        check_refusal(answer.status_code, answer.headers, answer.json())
     assert Session.objects.filter(closed=None).count() == 1
     Licence.objects.update(sessions=9)
     stamps.expire()
     assert outside.read(f"{BOOKS}?$filter=Code%20eq%20'B1'")["value"] == []
 
 
-def test_no_slot_is_said_in_the_parts_of_a_multipart_batch(library: Library) -> None:
+def test_a_multipart_batch_without_a_slot_is_refused_as_a_whole(library: Library) -> None:
     outside = fill_licence(library)
     get = "Content-Type: application/http\r\n\r\nGET Library_Books HTTP/1.1\r\n\r\n"
-    body = f"--b\r\n{get}\r\n--b\r\n{get}\r\n--b--\r\n"
-    kind = "multipart/mixed; boundary=b"
-    for prefer, told in (("continue-on-error", 2), ("continue-on-error=false", 1)):
-        answer = outside.post("$batch", body, Content_Type=kind, Prefer=prefer)
-        assert answer.status_code == 200
-        boundary = answer.headers["Content-Type"].partition("boundary=")[2]
-        parts = answer.content.decode().split(f"--{boundary}")[1:-1]
-        assert len(parts) == told
-        for part in parts:
-            _, head, error = part.strip().split("\r\n\r\n", 2)
-            status, *lines = head.split("\r\n")
-            check_refusal(int(status.split(" ")[1]), dict(line.split(": ", 1) for line in lines), json.loads(error))
+    answer = outside.post("$batch", f"--b\r\n{get}\r\n--b--\r\n", Content_Type="multipart/mixed; boundary=b")
+    check_refusal(answer.status_code, answer.headers, answer.json())
 
 
 @pytest.mark.parametrize("restricted", [False, True])
@@ -101,7 +79,7 @@ def test_a_warm_keyed_read_makes_its_one_query_and_no_other(
     path = f"{BOOKS}({library.books['A1']})?$select=Code"
     for _ in range(2):
         api.read(path)
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)  # its one query every two seconds is not part of a request
+    monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)  # its query twice a second is not part of a request
     api.read(path)
     with CaptureQueriesContext(connection) as queries:
         api.read(path)

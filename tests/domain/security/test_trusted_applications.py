@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from foundation import stamps
 from identity.applications import secret_hash
-from identity.models import Role, RolePermission, RowPolicy, TrustedApplication, User
+from identity.models import Licence, Role, RolePermission, RowPolicy, TrustedApplication, User
 from tests.domain.security.conftest import Library, caller, give_role, person
 from tests.identity.flows import token_request
 from tests.support.api import Api, error_of
@@ -94,6 +94,11 @@ def test_public_applications_have_no_secret(admin: Client) -> None:
         ("impersonate_login_url", {"impersonate_login_url": "http://example.com/cb"}),
         ("impersonate_logout_url", {"impersonate_logout_url": "https://example.com/#x"}),
         ("scope", {"scope": "read everything"}),
+        ("max_sessions", {"max_sessions": "0"}),
+        (
+            "impersonate_logout_url",
+            {"impersonate_as_internal_user_allowed": "on", "impersonate_login_url": "http://localhost/cb"},
+        ),
         ("client_type", {"client_type": "Public"}),
         ("application_uri", {"application_uri": "WebDemoClient"}),
     ],
@@ -103,6 +108,16 @@ def test_problems_are_shown_at_their_fields(admin: Client, field: str, changes: 
     assert answer.status_code == 200
     assert field in answer.context["adminform"].form.errors
     assert not TrustedApplication.objects.filter(application_uri="Till").exists()
+
+
+def test_what_can_never_work_is_said_when_it_is_saved(admin: Client) -> None:
+    values = form(impersonate_login_url="http://localhost/cb", scope="read offline_access")
+    page = admin.post(reverse(ADD), values, follow=True)
+    change = reverse("admin:identity_trustedapplication_change", args=[TrustedApplication.objects.get(name="Till").pk])
+    said = page.content.decode() + admin.get(change).content.decode()
+    assert "may sign nobody in" in said
+    assert "offline_access gives nothing here" in said
+    assert "has no secret" not in said  # it has just got one
 
 
 # --- OData --------------------------------------------------------------------------------------------------------
@@ -170,6 +185,63 @@ def test_administrators_register_applications_over_odata(library: Library, admin
     assert administrator.delete(made["@odata.id"]).status_code == 204
 
 
+@pytest.mark.parametrize(
+    "kind, changes, said",
+    [
+        ("confidential", {}, None),
+        ("public", {"Scope": "openid read"}, None),
+        ("service", {"MaxSessions": 3}, None),
+        ("service", {"ApplicationSecretHash": None}, "has no secret"),
+        ("service", {"Scope": "openid"}, "A service without a scope of the API"),
+        ("service", {"ImpersonateLoginUrl": "https://app.example/cb"}, "may sign nobody in"),
+        ("public", {}, "offline_access gives nothing here"),
+        ("service", {"SystemUserAllowed": False, "ReferenceTokens": "None"}, "Nobody can use the application"),
+        (
+            "confidential",
+            {"ImpersonateAsInternalUserAllowed": False, "ImpersonateAsCommunityUserAllowed": True},
+            "Community users get an id_token only",
+        ),
+    ],
+)
+def test_odata_warns_of_what_can_never_work(
+    library: Library, administrator: Api, kind: str, changes: dict[str, Any], said: str | None
+) -> None:
+    answer = administrator.post(SET, {**payloads()[kind], **changes})
+    assert answer.status_code == 201, answer.content
+    warnings = answer.json().get("@erpnet.warnings", [])
+    assert len(warnings) == (said is not None), warnings
+    if said is not None:
+        assert said in warnings[0]
+        assert said in answer.headers["X-Warnings"]
+
+
+def test_exec_without_the_licence_for_scripts_is_warned_of(library: Library, administrator: Api) -> None:
+    Licence.objects.update(features=[])
+    stamps.expire()
+    (warning,) = administrator.create(SET, payloads()["service"])["@erpnet.warnings"]
+    assert "AdvancedBpm" in warning
+
+
+@pytest.mark.parametrize(
+    "changes, target",
+    [
+        ({"ImpersonateLogoutUrl": None}, "ImpersonateLogoutUrl"),
+        ({"ClientType": "Public"}, "ClientType"),
+        ({"MaxSessions": 0}, "MaxSessions"),
+        ({"MaxSessions": -1}, "MaxSessions"),
+    ],
+)
+def test_a_dual_mode_application_that_cannot_work_is_refused(
+    library: Library, administrator: Api, changes: dict[str, Any], target: str
+) -> None:
+    both = {**payloads()["confidential"], **payloads()["service"], "ApplicationUri": "my.both"}
+    made = administrator.create(SET, both)
+    refused = administrator.patch(made["@odata.id"], changes)
+    assert refused.status_code in {400, 500}
+    assert error_of(refused)["target"].rpartition("/")[2] == target
+    assert administrator.post(SET, {**both, **changes, "ApplicationUri": "my.other"}).status_code in {400, 500}
+
+
 def test_a_service_registered_over_odata_gets_tokens(library: Library, administrator: Api) -> None:
     administrator.create(SET, payloads()["service"])
     stamps.expire()
@@ -228,7 +300,7 @@ def test_the_same_rules_hold_over_odata(
     answer = administrator.post(SET, {**payloads()["service"], **changes})
     assert answer.status_code == 500
     error = error_of(answer)
-    assert (error["code"], error["target"]) == (2029, target)
+    assert (error["code"], error["target"]) == (3300, target)
 
 
 @pytest.mark.parametrize(

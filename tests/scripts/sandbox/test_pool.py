@@ -149,9 +149,8 @@ def test_a_busy_pool_gives_up_after_the_wait_and_says_when_to_come_again() -> No
         pool.run("1")
 
 
-def test_too_many_waiting_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.sandbox.pool.WAITING_PER_WORKER", 1)
-    with SandboxPool(1, SLOW, wait_seconds=5) as pool:
+def test_too_many_waiting_are_refused_at_once() -> None:
+    with SandboxPool(1, SLOW, wait_seconds=5, max_waiting=1) as pool:
         pool.run("1")
         slow = "const end = Date.now() + 1000; while (Date.now() < end);"
         threads = [threading.Thread(target=pool.run, args=(slow,)) for _ in range(2)]

@@ -170,7 +170,7 @@ def test_a_rejection_that_is_handled_in_time_is_none(pool: SandboxPool, source: 
         ("Promise.reject(new Error('x')).finally(() => {}); 1", ("Error", "x", 1, 16)),
         ("Promise.all([Promise.reject(new Error('x'))]); 1", ("Error", "x", 1, 29)),
         ("Promise.reject(new Error('first')); Promise.reject(new Error('second')); 1", ("Error", "first", 1, 16)),
-        ("Promise.reject('plain'); 1", ("Error", "plain", None, None)),
+        ("Promise.reject('plain'); 1", ("Error", "plain", 1, 1)),
         ("class P extends Promise {}\nP.reject(new Error('x')); 1", ("Error", "x", 2, 10)),
     ],
 )

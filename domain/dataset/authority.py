@@ -1,0 +1,93 @@
+"""The authority behind a change of access data: users, roles, applications (spec 01, 1.7 and 05, 5.2).
+
+The authority behind a rule's change is the rule's author, independent of the event's cause; otherwise it is the
+caller. Access data need the authority of an administrator: the dataset reads the users table when the change is made,
+and again at the commit. This holds for the API, scripts, rules, imports and the admin: all write through the dataset.
+
+A repository declares that it decides access (Repository.decides_access and left_to_roles), and that its entities later
+act with the authority of their author (authored: rules).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from foundation import errors
+from identity.context import AllPermissions, CallContext
+from identity.models import User
+
+if TYPE_CHECKING:
+    from domain.dataset.dataset import Dataset
+    from domain.dataset.record import Record
+
+#: The guid of a user, or one of the two below.
+Authority = str
+#: Management commands, run by the instance's operator.
+PLATFORM: Authority = "platform"
+#: Unknown; must not change access data.
+NOBODY: Authority = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """A rule that acts on an event: its name in the chain of rules, and its authority."""
+
+    name: str
+    authority: Authority = NOBODY
+
+
+def of_caller(context: CallContext) -> Authority:
+    """The authority of a caller."""
+    if context.user is not None:
+        return context.user.id
+    return PLATFORM if isinstance(context.permissions, AllPermissions) else NOBODY
+
+
+def is_administrator(authority: Authority) -> bool:
+    """Whether the authority is the platform or, at this moment, an active administrator."""
+    if authority in (PLATFORM, NOBODY):
+        return authority == PLATFORM
+    return User.objects.filter(pk=authority, active=True, is_admin=True).exists()
+
+
+def weakest(authorities: set[Authority]) -> Authority:
+    """One of several authorities behind an entity: one that is not an administrator, if there is any."""
+    ordered = sorted(authorities)
+    return next((each for each in ordered if not is_administrator(each)), ordered[0] if ordered else NOBODY)
+
+
+def answer_for(record: Record, operation: Literal["create", "update", "delete"], attribute: str = "") -> None:
+    """Check and note the authority behind a change that is about to be made, where the repository requires it.
+
+    attribute: API name of the changed attribute, or `@code` of a custom property; "" for the entity itself.
+    Raises Forbidden(ADMINISTRATORS_ONLY), or Refused(RULE_LACKS_AUTHORITY) where a rule makes the change.
+    """
+    repository, dataset = record.repository, record.dataset
+    decides = repository.needs_administrator(operation, attribute)
+    if not decides and not repository.authored:
+        return
+    authority = dataset.authority
+    known = dataset.authorities.setdefault(record.key, set())
+    if decides and authority not in known and not is_administrator(authority):
+        raise _refusal(dataset, operation, f"{repository.name}.{attribute}" if attribute else repository.name)
+    known.add(authority)
+
+
+def _refusal(dataset: Dataset, operation: str, what: str) -> errors.PlatformError:
+    if dataset.acting:
+        return errors.Refused(errors.RULE_LACKS_AUTHORITY, dataset.acting[-1].name, operation, what)
+    return errors.Forbidden(errors.ADMINISTRATORS_ONLY, operation, what)
+
+
+def check_again(dataset: Dataset) -> None:
+    """At commit: check that each authority is still an administrator. Raises Forbidden(ADMINISTRATORS_ONLY)."""
+    asked: dict[Authority, bool] = {}
+    for record in dataset.changed() if dataset.authorities else ():
+        if not record.repository.decides_access:
+            continue
+        for authority in dataset.authorities.get(record.key, ()):
+            if authority not in asked:
+                asked[authority] = is_administrator(authority)
+            if not asked[authority]:
+                raise errors.Forbidden(errors.ADMINISTRATORS_ONLY, "change", record.repository.name)

@@ -1,0 +1,71 @@
+"""A word in a file that all processes of a machine map, changed whenever a version stamp is (foundation.stamps).
+
+Comparing the word costs one memory read. The file only shows that some stamp has changed; the database has the values.
+A torn read, or a write without a change, costs one query.
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+_WORD = struct.Struct("=Q")
+#: Used when the file cannot be mapped; never changes.
+_NO_WORD = (0,)
+
+
+class StampBoard:
+    """One process's view of the file; `word[0]` is its current word."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.word: Sequence[int] = _NO_WORD
+        self._file: tuple[int, int] | None = None
+        self._failed = False
+        self.follow()
+
+    def follow(self) -> None:
+        """Map the file at the path again if it has been removed or replaced."""
+        try:
+            found = os.stat(self.path)
+            is_mapped = (found.st_dev, found.st_ino) == self._file
+        except OSError:
+            is_mapped = False
+        if not is_mapped:
+            self._open(None)
+
+    def announce(self, word: int) -> None:
+        """Write the word: 64 bits, a value that the file never had."""
+        self._open(word)
+
+    def _open(self, word: int | None) -> None:
+        """Open or create the file, write the word if one is given, and map the file if it is not mapped yet."""
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                found = os.fstat(descriptor)
+                if found.st_size < _WORD.size:
+                    # A byte, not ftruncate: on tmpfs the first read of a hole allocates a page, and on a full disk that
+                    # kills the reader (SIGBUS). A concurrent write of the word may lose its last byte, but the word
+                    # still changes.
+                    os.pwrite(descriptor, b"\0", _WORD.size - 1)
+                if word is not None:
+                    # Not through the map: on a full disk that would kill the process (SIGBUS).
+                    os.pwrite(descriptor, _WORD.pack(word), 0)
+                if (found.st_dev, found.st_ino) != self._file:
+                    # Python frees the old map when no thread uses it any more.
+                    self.word = memoryview(mmap.mmap(descriptor, _WORD.size, access=mmap.ACCESS_READ)).cast("Q")
+                    self._file = (found.st_dev, found.st_ino)
+            finally:
+                os.close(descriptor)
+            self._failed = False
+        except OSError as error:
+            if not self._failed:
+                logger.warning("Changes reach other processes a little later: %s cannot be used: %s", self.path, error)
+            self._failed = True

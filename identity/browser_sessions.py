@@ -1,0 +1,86 @@
+"""Browser sessions in the database, of which a copy of the database opens none.
+
+The key in the cookie is looked up by its digest, and the data (the user, a password link's token) is sealed
+(foundation.vault). Data that cannot be opened is an empty session: the person signs in again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.contrib.sessions.models import Session as BrowserSession
+
+from foundation.fields import utc_now
+from foundation.vault import Unreadable, seal, unseal
+
+logger = logging.getLogger(__name__)
+
+
+def stored_key(session_key: str) -> str:
+    """What stands in the database for the cookie's key: 160 bits in hex, as long as the column."""
+    return hashlib.blake2b(session_key.encode(), digest_size=20).hexdigest()
+
+
+class SessionStore(DatabaseStore):
+    """The engine that SESSION_ENGINE names."""
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        """The data as it is stored."""
+        return seal(super().encode(session_dict))
+
+    def decode(self, session_data: bytes | str) -> dict[str, Any]:
+        """The data of a stored session; none where it cannot be opened."""
+        opened = unseal(session_data if isinstance(session_data, str) else session_data.decode())
+        if isinstance(opened, Unreadable):
+            logger.warning("a browser session cannot be opened: %s", opened.reason)
+            return {}
+        return super().decode(opened)
+
+    def exists(self, session_key: str) -> bool:
+        """Whether there is a session with this key."""
+        return BrowserSession.objects.filter(session_key=stored_key(session_key)).exists()
+
+    async def aexists(self, session_key: str) -> bool:
+        """As `exists`."""
+        return await sync_to_async(self.exists)(session_key)
+
+    def delete(self, session_key: str | None = None) -> None:
+        """Delete the session with this key, or this one."""
+        if key := session_key or self.session_key:
+            BrowserSession.objects.filter(session_key=stored_key(key)).delete()
+
+    async def adelete(self, session_key: str | None = None) -> None:
+        """As `delete`."""
+        await sync_to_async(self.delete)(session_key)
+
+    def create_model_instance(self, data: dict[str, Any]) -> BrowserSession:
+        """The row of this session."""
+        return self._as_stored(super().create_model_instance(data))
+
+    async def acreate_model_instance(self, data: dict[str, Any]) -> BrowserSession:
+        """As `create_model_instance`."""
+        return self._as_stored(await super().acreate_model_instance(data))
+
+    @staticmethod
+    def _as_stored(row: Any) -> BrowserSession:
+        row.session_key = stored_key(row.session_key)
+        stored: BrowserSession = row
+        return stored
+
+    def _get_session_from_db(self) -> BrowserSession | None:
+        key = self.session_key
+        found = (
+            BrowserSession.objects.filter(session_key=stored_key(key), expire_date__gt=utc_now()).first()
+            if key
+            else None
+        )
+        if found is None:
+            self._session_key = None
+        return found
+
+    async def _aget_session_from_db(self) -> BrowserSession | None:
+        return await sync_to_async(self._get_session_from_db)()

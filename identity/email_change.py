@@ -1,0 +1,174 @@
+"""Users change their own e-mail address by a link that is sent to the new address (spec 01, 1.6).
+
+The address receives the links for a new password. So the page requires the current password, the link proves that the
+user receives mail at the new address, and the old address gets a notice. The link is signed and bound to the user's
+version and password, so it works once. Only administrators can change an address in another way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core import signing
+from django.core.mail import send_mail
+from django.db import transaction
+from django.db.models import F
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import translation
+from django.utils.http import urlsafe_base64_encode
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+
+from foundation import errors
+from identity import rate_limits
+from identity.changes import access_changed
+from identity.forms import EmailForm
+from identity.instance import client_address, link_base_url
+from identity.known_browsers import browser_known
+from identity.models import User
+from identity.password_reset import mail_is_configured
+
+_SALT = "identity.email_change"
+_REQUESTS_PER_MINUTE = 3
+#: Key of the cookie session: the token of the link that this browser opened.
+_KEPT_IN_SESSION = "email_change_link"
+
+
+@sensitive_post_parameters()
+@never_cache
+@login_required
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def request_page(request: HttpRequest) -> HttpResponse:
+    """Send a link to a new address; requires the current password."""
+    user = _user(request)
+    if not mail_is_configured():
+        return render(request, "identity/email.html", {"state": "unavailable"})
+    address, browser = client_address(request), browser_known(request, user.login)
+    limited: errors.TooManyRequests | None = None
+    if request.method == "POST":
+        try:
+            rate_limits.check_login(user.login, address, browser)
+            rate_limits.count(f"email:{user.pk}", _REQUESTS_PER_MINUTE)
+        except errors.TooManyRequests as refused:
+            limited = refused
+    refusal = _("Too many failed attempts. Try again in a minute.") if limited else ""
+    form = EmailForm(user, request.POST or None, refusal=refusal)
+    if request.method == "POST" and form.is_valid():
+        _enqueue("send_link", str(user.pk), form.cleaned_data["email"], link_base_url(request))
+        return render(request, "identity/email.html", {"state": "sent", "email": form.cleaned_data["email"]})
+    if form.is_bound and form.has_error("old_password", "wrong"):
+        rate_limits.note_login_failure(user.login, address, browser)
+    response = render(request, "identity/email.html", {"state": "form", "form": form}, status=429 if limited else 200)
+    if limited:
+        response.headers["Retry-After"] = str(limited.retry_after_seconds)
+    return response
+
+
+@never_cache
+@require_safe
+def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    """Store the link's token in the session and redirect to a URL without it (see identity.password_reset)."""
+    try:
+        # Anybody may come here: only a token of ours is worth a row in the database.
+        signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
+    except signing.BadSignature:
+        context = {"state": "invalid", "hours": settings.PASSWORD_RESET_TIMEOUT // 3600}
+        return render(request, "identity/email.html", context, status=400)
+    request.session[_KEPT_IN_SESSION] = token
+    response = redirect("identity:email_set", uid)
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+@never_cache
+@login_required
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def set_page(request: HttpRequest, uid: str) -> HttpResponse:
+    """GET asks, POST sets the new address: mail programs follow links, and must not change anything."""
+    user = _user(request)
+    email = _email_by_link(user, request.session.get(_KEPT_IN_SESSION, ""))
+    if email is None:
+        context = {"state": "invalid", "hours": settings.PASSWORD_RESET_TIMEOUT // 3600}
+        return render(request, "identity/email.html", context, status=400)
+    if request.method == "GET":
+        return render(request, "identity/email.html", {"state": "confirm", "email": email})
+    old = user.email
+    with transaction.atomic():
+        # Users are entities of the API: the new version shows the change to API clients.
+        User.objects.filter(pk=user.pk).update(email=email, object_version=F("object_version") + 1)
+        access_changed(User)
+    del request.session[_KEPT_IN_SESSION]
+    if old:
+        _enqueue("tell_old_address", str(user.pk), old, email)
+    messages.success(request, _("Your e-mail address has been changed."))
+    return redirect("identity:profile")
+
+
+def link_make(user: User, email: str, base: str) -> str:
+    """A link below the instance's `base` that sets the user's e-mail address, once."""
+    token = signing.dumps({"to": email, **_bound_to(user)}, salt=_SALT)
+    return base + reverse("identity:email_link", args=[urlsafe_base64_encode(str(user.pk).encode()), token])
+
+
+def send_link(user_id: str, email: str, base: str) -> int:
+    """Send the link to the new address; returns the number of messages sent. Runs in the worker."""
+    user = User.objects.filter(pk=user_id, active=True).first()
+    if user is None:
+        return 0
+    with translation.override(_language(user)):
+        text = _("Use this address for the account %(login)s by the link:\n\n%(link)s\n\nElse do nothing.")
+        subject = _("Your new e-mail address")
+    return send_mail(subject, text % {"login": user.login, "link": link_make(user, email, base)}, None, [email])
+
+
+def tell_old_address(user_id: str, old: str, new: str) -> int:
+    """Notify the old address; returns the number of messages sent. Runs in the worker."""
+    user = User.objects.filter(pk=user_id).first()
+    if user is None:
+        return 0
+    with translation.override(_language(user)):
+        text = _(
+            "The account %(login)s has the e-mail address %(email)s now. If it was not you, tell an administrator."
+        )
+        subject = _("Your e-mail address has been changed")
+    return send_mail(subject, text % {"login": user.login, "email": new}, None, [old])
+
+
+def _bound_to(user: User) -> dict[str, Any]:
+    return {"user": str(user.pk), "version": user.object_version, "hash": user.get_session_auth_hash()[:16]}
+
+
+def _email_by_link(user: User, token: str) -> str | None:
+    """The new address in the link's token; None if the token is used, expired or for another user."""
+    try:
+        found = signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
+    except signing.BadSignature:
+        return None
+    email = str(found.pop("to"))
+    return email if found == _bound_to(user) else None
+
+
+def _enqueue(what: str, *arguments: str) -> None:
+    from django_q.tasks import async_task
+
+    async_task(f"identity.email_change.{what}", *arguments)
+
+
+def _language(user: User) -> str:
+    language = user.default_language or "en"
+    return language if translation.check_for_language(language) else "en"
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

@@ -1,0 +1,27 @@
+"""Sets a password, and revokes the access that depends on the old one (spec 01, 1.6)."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from identity.models import Grant, ReferenceToken, User
+from identity.oauth.issue import user_revoke
+from identity.reference_tokens import reference_token_revoke
+from identity.sessions import CLOSED_PASSWORD, session_close_user
+
+
+def password_set(user: User, password: str, *, ends_access: bool) -> None:
+    """Set the user's password, which has been validated. Browser sessions of the old password end.
+
+    ends_access: also revoke access, refresh and personal tokens and unredeemed authorization codes, and close licensed
+    sessions.
+    """
+    with transaction.atomic():
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        if ends_access:
+            Grant.objects.filter(user=user).delete()
+            user_revoke(user)
+            for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
+                reference_token_revoke(token)
+            session_close_user(user.pk, CLOSED_PASSWORD)

@@ -1,0 +1,145 @@
+"""Translates a request of the web server granian (its interface RSGI) to a WSGI environ, and streams responses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+
+class Future(Protocol):
+    """A future of granian: a part of a body, or the disconnect of the client."""
+
+    def add_done_callback(self, callback: Callable[[Any], None], context: Any) -> None:
+        """Call `callback(self)` in one of the server's threads."""
+
+    def result(self) -> Any:
+        """The result. Raises when the connection broke, or after `cancel`."""
+
+    def cancel(self) -> bool:
+        """Stop waiting."""
+
+
+class Parts(Protocol):
+    """A body as it arrives."""
+
+    def __anext__(self) -> Future:
+        """The next part, empty at the end. Raises StopAsyncIteration behind the end."""
+
+
+class Stream(Protocol):
+    """A streamed response; it ends when the object is deleted."""
+
+    def send_bytes(self, content: bytes) -> Any:
+        """Send a piece; the server buffers it until the client reads it."""
+
+
+class HttpProtocol(Protocol):
+    """RSGIHTTPProtocol of granian 2.8."""
+
+    def __call__(self) -> Future:
+        """The whole body."""
+
+    def __aiter__(self) -> Parts:
+        """The body in parts; none is read from the connection before it is asked for."""
+
+    def client_disconnect(self) -> Future:
+        """Done when the client disconnects."""
+
+    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        """Answer, once; a second answer is dropped."""
+
+    def response_stream(self, status: int, headers: list[tuple[str, str]]) -> Stream:
+        """Begin a streamed response."""
+
+
+class Scope(Protocol):
+    """RSGIHTTPScope of granian 2.8: `client` and `server` are address:port, `path` is decoded."""
+
+    http_version: str
+    scheme: str
+    method: str
+    path: str
+    query_string: str
+    client: str
+    server: str
+    authority: str | None
+    headers: Any
+
+
+_SAME: dict[str, Any] = {
+    "SCRIPT_NAME": "",
+    "wsgi.errors": sys.stderr,
+    "wsgi.multiprocess": True,
+    "wsgi.multithread": True,
+    "wsgi.run_once": False,
+    "wsgi.version": (1, 0),
+}
+#: Name of a header → key of the environment; "" for a name that is dropped.
+_keys: dict[str, str] = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+_KEYS_KEPT = 1000
+
+
+def environ_of(scope: Scope) -> dict[str, Any]:
+    """WSGI's environment (PEP 3333), without `wsgi.input`."""
+    environ = _SAME.copy()
+    path = scope.path
+    environ["PATH_INFO"] = path if path.isascii() else path.encode().decode("latin-1")
+    environ["REQUEST_METHOD"] = scope.method
+    environ["QUERY_STRING"] = scope.query_string
+    environ["SERVER_PROTOCOL"] = f"HTTP/{scope.http_version}"
+    environ["wsgi.url_scheme"] = scope.scheme
+    environ["REMOTE_ADDR"] = scope.client.rpartition(":")[0].strip("[]")
+    name, _, environ["SERVER_PORT"] = scope.server.rpartition(":")
+    environ["SERVER_NAME"] = name.strip("[]")
+    for name, value in scope.headers.items():
+        key = _keys.get(name)
+        if key is None:
+            key = _key(name)
+        if key in environ:
+            # RFC 9110, 5.3; cookies are RFC 9113's 8.2.3.
+            environ[key] += ("; " if key == "HTTP_COOKIE" else ",") + value
+        elif key:
+            environ[key] = value
+    if "HTTP_HOST" not in environ:
+        environ["HTTP_HOST"] = scope.authority or ""
+    return environ
+
+
+def _key(name: str) -> str:
+    # X_Forwarded_For would be taken for X-Forwarded-For: such names are dropped, as nginx does.
+    key = "" if "_" in name else f"HTTP_{name.upper().replace('-', '_')}"
+    if len(_keys) < _KEYS_KEPT:
+        _keys[name] = key
+    return key
+
+
+class StartResponse:
+    """WSGI's start_response: stores status and headers until the body is complete."""
+
+    __slots__ = ("headers", "status")
+
+    def __init__(self) -> None:
+        self.status = 500
+        self.headers: list[tuple[str, str]] = []
+
+    def __call__(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
+        self.status = int(status[:3])
+        self.headers = headers
+
+
+def stream(protocol: HttpProtocol, start: StartResponse, parts: Iterable[bytes]) -> None:
+    """Send a response piece by piece, until its end or until the client disconnects."""
+    with_end: Iterator[bytes] = iter(parts)
+    gone: list[Any] = []
+    out = protocol.response_stream(start.status, start.headers)
+    protocol.client_disconnect().add_done_callback(gone.append, context=None)
+    try:
+        for part in with_end:
+            if gone:
+                break
+            out.send_bytes(part)
+    finally:
+        close = getattr(parts, "close", None)
+        if close is not None:
+            close()

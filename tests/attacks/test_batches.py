@@ -1,0 +1,58 @@
+"""A caller sends many requests in one $batch, to pass the rate limits, fill the memory or keep others waiting.
+
+Prevented by domain.odata.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and the turn
+of the process is offered to others between its parts.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from domain.odata.batch import runner
+from foundation import stamps
+from identity.models import RateLimits
+from tests.support.api import Api
+
+SMALL = "General_Currencies?$top=1"
+
+
+@pytest.fixture(autouse=True)
+def still_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No minute of the limits ends within a test."""
+    monkeypatch.setattr("identity.rate_limits.time", SimpleNamespace(time=lambda: 1_800_000_020.0))
+
+
+def answers(api: Api, count: int) -> list[dict[str, Any]]:
+    parts = [{"id": str(number), "method": "GET", "url": SMALL} for number in range(count)]
+    responses: list[dict[str, Any]] = api.post("$batch", {"requests": parts}).json()["responses"]
+    return responses
+
+
+def test_parts_of_a_batch_count_as_requests(administrator: Api) -> None:
+    RateLimits.objects.update_or_create(pk=1, defaults={"application_per_minute": 5})
+    stamps.bump("limits")
+    stamps.expire()
+    assert [answer["status"] for answer in answers(administrator, 8)] == [200] * 5 + [429] * 3
+    assert administrator.get(SMALL).status_code == 429
+
+
+def test_a_batch_ends_when_its_answers_are_many_bytes(administrator: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "MAX_ANSWER_BYTES", 1)
+    first, *others = answers(administrator, 3)
+    assert first["status"] == 200
+    assert [(answer["status"], answer["body"]["error"]["type"]) for answer in others] == [(413, "BatchTooLarge")] * 2
+
+
+def test_a_batch_ends_when_it_has_taken_long(administrator: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "MAX_SECONDS", -1.0)
+    assert [answer["status"] for answer in answers(administrator, 2)] == [413] * 2
+
+
+def test_others_take_their_turns_between_the_parts(administrator: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered: list[float | None] = []
+    monkeypatch.setattr("foundation.turns.share", lambda patience_seconds=None: offered.append(patience_seconds))
+    answers(administrator, 4)
+    assert len(offered) == 3

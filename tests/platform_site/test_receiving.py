@@ -1,0 +1,261 @@
+"""A thread is taken for a request that is whole (platform_site.serving.receiving)."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from platform_site.serving import receiving
+from platform_site.serving.exchange import StartResponse, environ_of
+from platform_site.serving.receiving import AT_ONCE_BYTES, BODY_SECONDS, BYTES_PER_SECOND, KNOWN_BYTES, Receiver
+from tests.support.waiting import eventually
+
+
+class Future:
+    """As granian has them; `come` is what its server does."""
+
+    def __init__(self) -> None:
+        self.callback: Callable[[Any], None] = lambda future: None
+        self.cancelled = False
+        self._result: Any = None
+
+    def add_done_callback(self, callback: Callable[[Any], None], context: Any) -> None:
+        self.callback = callback
+
+    def result(self) -> Any:
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+    def cancel(self) -> bool:
+        self.cancelled = True
+        return True
+
+    def come(self, result: Any) -> None:
+        self._result = result
+        self.callback(self)
+
+
+class Client:
+    """The connection of one request: what it sends, and what it was answered."""
+
+    def __init__(self) -> None:
+        self.asked = Future()
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.body = b""
+        self.streamed: list[bytes] = []
+        self.answers = 0
+        self.gone = Future()
+
+    def __call__(self) -> Future:
+        return self.asked
+
+    def __aiter__(self) -> Client:
+        return self
+
+    def __anext__(self) -> Future:
+        self.asked = Future()
+        return self.asked
+
+    def client_disconnect(self) -> Future:
+        return self.gone
+
+    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+        self.answers += 1
+
+    def response_stream(self, status: int, headers: list[tuple[str, str]]) -> Any:
+        self.status, self.headers = status, headers
+        return SimpleNamespace(send_bytes=self.streamed.append)
+
+    @property
+    def message(self) -> str:
+        """What an error says."""
+        message: str = json.loads(self.body)["error"]["message"]
+        return message
+
+
+class Policy:
+    """100,000 bytes, more than KNOWN_BYTES from those with a token, under /data an application that refuses."""
+
+    def max_bytes(self, environ: dict[str, Any]) -> int:
+        return 100_000
+
+    def is_known(self, environ: dict[str, Any]) -> bool:
+        return "HTTP_AUTHORIZATION" in environ
+
+    def takes_data(self, environ: dict[str, Any]) -> bool:
+        return bool(environ["PATH_INFO"].startswith("/data"))
+
+
+def scope(path: str = "/", method: str = "POST", **headers: str) -> Any:
+    """A request's head."""
+    named = [(name.replace("_", "-"), value) for name, value in headers.items()]
+    return SimpleNamespace(
+        path=path,
+        method=method,
+        query_string="a=1",
+        http_version="1.1",
+        scheme="http",
+        client="[2001:db8::1]:4711",
+        server="127.0.0.1:8000",
+        authority=None,
+        headers=SimpleNamespace(items=lambda: [("host", "example.org"), *named]),
+    )
+
+
+def echo(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+    """Answers the body, read by its declared length as Django does."""
+    start_response("200 OK", [])
+    return [environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))]
+
+
+@pytest.fixture
+def receiver() -> Receiver:
+    return Receiver(echo, Policy(), lambda serve: serve)
+
+
+@pytest.fixture
+def send(receiver: Receiver) -> Callable[..., Client]:
+    """Send a head."""
+
+    def take(path: str = "/", method: str = "POST", **headers: str) -> Client:
+        client = Client()
+        receiver.take(SimpleNamespace(proto=client, scope=scope(path, method, **headers)))
+        return client
+
+    return take
+
+
+def test_a_request_without_a_body_is_answered_at_once(send: Callable[..., Client]) -> None:
+    assert send(method="GET").status == 200
+    assert send(content_length="0").status == 200
+
+
+def test_a_short_body_comes_at_once(send: Callable[..., Client]) -> None:
+    client = send(content_length="5")
+    assert client.answers == 0
+    client.asked.come(b"hello")
+    assert (client.status, client.body) == (200, b"hello")
+
+
+def test_a_long_body_comes_in_parts(send: Callable[..., Client]) -> None:
+    client = send(content_length=str(AT_ONCE_BYTES + 1))
+    client.asked.come(b"x" * AT_ONCE_BYTES)
+    client.asked.come(b"y")
+    assert client.answers == 0
+    client.asked.come(b"")
+    assert client.body == b"x" * AT_ONCE_BYTES + b"y"
+
+
+def test_a_chunked_body_gets_its_length(send: Callable[..., Client]) -> None:
+    client = send(transfer_encoding="chunked")
+    for part in (b"hel", b"lo", b""):
+        client.asked.come(part)
+    assert client.body == b"hello"
+
+
+@pytest.mark.parametrize("length", [90, AT_ONCE_BYTES + 1])
+def test_a_body_that_breaks_off_never_reaches_the_application(send: Callable[..., Client], length: int) -> None:
+    """Even where what arrived would be a whole document: nobody knows what else was to come."""
+    client = send(content_length=str(length))
+    if length > AT_ONCE_BYTES:
+        client.asked.come(b'{"Name":"Gone"}')
+    client.asked.come(RuntimeError("closed"))
+    assert (client.status, client.answers) == (400, 1)
+    assert f"the {length} bytes" in client.message
+
+
+@pytest.mark.parametrize("path", ["/", "/data"])
+def test_more_than_a_little_is_taken_from_those_who_are_known(send: Callable[..., Client], path: str) -> None:
+    length = KNOWN_BYTES + 1
+    refused = send(path, content_length=str(length))
+    # The application answers by itself where it can, and cannot take the missing body for an empty one.
+    assert refused.status == (413 if path == "/" else 500)
+    chunked = send(path, transfer_encoding="chunked")
+    chunked.asked.come(b"x" * length)
+    assert chunked.status == refused.status
+    known = send(path, content_length=str(length), authorization="Bearer token")
+    known.asked.come(b"x" * length)
+    known.asked.come(b"")
+    assert (known.status, len(known.body)) == (200, length)
+    assert send("/", content_length="100001", authorization="Bearer token").status == 413
+
+
+def test_a_body_has_a_deadline_that_its_parts_put_off(receiver: Receiver, send: Callable[..., Client]) -> None:
+    silent, slow, done = send(content_length="10"), send(transfer_encoding="chunked"), send(content_length="1")
+    slow.asked.come(b"x" * BYTES_PER_SECOND * 10)
+    done.asked.come(b"x")
+    now = time.monotonic()
+    receiver.check(now + BODY_SECONDS - 1)
+    assert (silent.answers, slow.answers) == (0, 0)
+    receiver.check(now + BODY_SECONDS + 1)
+    assert (silent.status, slow.answers, done.answers) == (408, 0, 1)
+    assert ("Connection", "close") in silent.headers
+    assert silent.asked.cancelled
+    silent.asked.come(b"0123456789")
+    assert silent.answers == 1, "what comes after the deadline is not served"
+    receiver.check(now + BODY_SECONDS + 11)
+    assert slow.status == 408
+
+
+def test_a_process_that_ends_does_not_wait_for_bodies(receiver: Receiver, send: Callable[..., Client]) -> None:
+    client = send(content_length="10")
+    receiver.stop()
+    receiver.check(time.monotonic() + receiving.STOP_SECONDS + 1)
+    assert client.status == 408
+
+
+def test_a_failing_application_is_answered_for() -> None:
+    def fail(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        raise ValueError("broken")
+
+    client = Client()
+    Receiver(fail, Policy(), lambda serve: serve).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    assert client.status == 500
+
+
+def test_a_long_poll_has_a_thread_of_its_own() -> None:
+    threads: list[int] = []
+    more = threading.Event()
+
+    def parts() -> Iterator[bytes]:
+        threads.append(threading.get_ident())
+        yield b" "
+        more.wait(5)
+        yield b"{}"
+
+    def application(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        start_response("200 OK", [])
+        return parts()
+
+    staying, leaving = Client(), Client()
+    for client in (staying, leaving):
+        Receiver(application, Policy(), lambda serve: serve).take(
+            SimpleNamespace(proto=client, scope=scope(method="GET"))
+        )
+    assert eventually(lambda: staying.streamed == leaving.streamed == [b" "], 5)
+    leaving.gone.come(None)
+    more.set()
+    assert eventually(lambda: staying.streamed == [b" ", b"{}"], 5)
+    assert leaving.streamed == [b" "], "who has gone is sent nothing"
+    assert threading.get_ident() not in threads
+
+
+def test_the_environment_is_what_wsgi_says() -> None:
+    twice = scope("/caf\u00e9", x_one="a", content_type="text/plain")
+    headers = [*twice.headers.items(), ("x-one", "b"), ("x_forwarded_for", "6.6.6.6"), ("x-forwarded-for", "1.1.1.1")]
+    twice.headers = SimpleNamespace(items=lambda: headers)
+    environ = environ_of(twice)
+    assert environ["PATH_INFO"] == "/caf\u00c3\u00a9"
+    assert environ["REMOTE_ADDR"] == "2001:db8::1"
+    assert (environ["SERVER_NAME"], environ["SERVER_PORT"]) == ("127.0.0.1", "8000")
+    assert (environ["CONTENT_TYPE"], environ["HTTP_X_ONE"]) == ("text/plain", "a,b")
+    assert environ["HTTP_X_FORWARDED_FOR"] == "1.1.1.1", "a name with an underscore is dropped"
