@@ -136,10 +136,7 @@ def application_warnings(application: TrustedApplication, *, has_secret: bool) -
         )
     if not takes_tokens and application.access_tokens == "None":
         found.append(
-            _(
-                "Nobody can use the application. Let people sign in, let it run as a service, or allow reference "
-                "tokens."
-            )
+            _("Nobody can use the application. Let people sign in, let it run as a service, or allow reference tokens.")
         )
     if application.system_user_allowed and application.system_user is not None and not application.system_user.active:
         found.append(_("The system user is not active, so the service is refused. Activate it, or choose another."))

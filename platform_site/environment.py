@@ -134,7 +134,9 @@ SETTINGS: tuple[Setting, ...] = (
         32,
         "Attempts at once to one destination, all workers together; a template has half of what others leave free.",
     ),
-    Setting("WEBHOOK_BREAKER_FAILURES", "number", 5, "Failures in a row of a template at a host that open its circuit."),
+    Setting(
+        "WEBHOOK_BREAKER_FAILURES", "number", 5, "Failures in a row of a template at a host that open its circuit."
+    ),
     Setting(
         "WEBHOOK_BREAKER_OPEN_SECONDS",
         "numbers",

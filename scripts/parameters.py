@@ -263,9 +263,7 @@ def _parameter(name: str, spec: Any) -> ScriptParameter:
 def _direction(name: str, given: Any) -> str:
     found = next((known for known in DIRECTIONS if known.lower() == str(given).lower()), None)
     if found is None:
-        raise InvalidSchema(
-            Phrase("{0}: direction is one of {1}, not {2}", name, ", ".join(DIRECTIONS), quoted(given))
-        )
+        raise InvalidSchema(Phrase("{0}: direction is one of {1}, not {2}", name, ", ".join(DIRECTIONS), quoted(given)))
     return found
 
 

@@ -55,11 +55,9 @@ def delivery_statistics(now: datetime | None = None) -> DeliveryStatistics:
     its_circuit = CircuitBreaker.objects.filter(
         web_hook_id=OuterRef("web_hook_id"), destination=OuterRef("destination"), open_until__isnull=False
     )
-    oldest = (
-        WebHookDelivery.objects.filter(
-            ~waits_for_an_earlier_one(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
-        ).aggregate(oldest=Min("next_attempt_time_utc"))["oldest"]
-    )
+    oldest = WebHookDelivery.objects.filter(
+        ~waits_for_an_earlier_one(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
+    ).aggregate(oldest=Min("next_attempt_time_utc"))["oldest"]
     return DeliveryStatistics(
         by_state={state: counted.get(state, 0) for state in DELIVERY_STATE.members},
         lag_seconds=max(0.0, (moment - oldest).total_seconds()) if oldest else 0.0,

@@ -281,9 +281,7 @@ def within_policies(repository: Repository[Any], operation: Operation, key: str,
     return statement is None or bool(statement.fetch(Run((), ctx, key=key)))
 
 
-def permitted_keys(
-    repository: Repository[Any], operation: Operation, ctx: CallContext
-) -> tuple[str, list[Any]] | None:
+def permitted_keys(repository: Repository[Any], operation: Operation, ctx: CallContext) -> tuple[str, list[Any]] | None:
     """SQL (with %s) and parameters that select the keys of the rows which the caller may read, or which the row
     policies for a write cover; None: all rows. It stands in statements of the admin, which Django makes.
     """

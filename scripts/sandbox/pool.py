@@ -239,9 +239,7 @@ class SandboxPool:
         with waiting(standby):
             return worker.wait_ready(time.monotonic() + seconds)
 
-    def _next_worker(
-        self, deadline: float, standby: Standby | None, caller: str, *, in_front: bool
-    ) -> WorkerProcess:
+    def _next_worker(self, deadline: float, standby: Standby | None, caller: str, *, in_front: bool) -> WorkerProcess:
         ticket = Ticket(caller)
         with self._lock:
             if self._closed:

@@ -75,9 +75,7 @@ class Browser:
     def submit(self, page: requests.Response, **values: str) -> requests.Response:
         """Send the page's form with these values filled in."""
         form = {**Fields(page.text).values, **values}
-        return self.http.post(
-            page.url, data=form, headers={"Referer": page.url}, timeout=60, allow_redirects=False
-        )
+        return self.http.post(page.url, data=form, headers={"Referer": page.url}, timeout=60, allow_redirects=False)
 
     def log_in(self, login: str, password: str | None = None) -> requests.Response:
         """By the login page itself."""

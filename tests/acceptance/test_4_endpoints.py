@@ -402,9 +402,7 @@ class TestExecute:
     @statement("4.4", "Execute in a transaction does not commit; the changes persist only with commit true")
     def test_transaction(self, make: Maker, commit: bool) -> None:
         group = make.group()
-        script = make.script(
-            f"Domain.General.Products.ProductGroupsRepository.getById('{group[-37:-1]}').Notes = 'x';"
-        )
+        script = make.script(f"Domain.General.Products.ProductGroupsRepository.getById('{group[-37:-1]}').Notes = 'x';")
         inside = make.caller.begin()
         answered(inside.post(f"{script}/Execute", {}), 200)
         inside.end(commit=commit)

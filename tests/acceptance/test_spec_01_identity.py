@@ -476,9 +476,7 @@ class TestTokens:
         assert isinstance(claims["scope"], list)
         assert {"iss", "iat", "nbf", "exp", "jti", "sid", "client_id"} <= set(claims)
 
-    @pytest.mark.parametrize(
-        "claim", ["sub", "id", "name", "email", "locale", "user_type", "is_admin", "auth_time"]
-    )
+    @pytest.mark.parametrize("claim", ["sub", "id", "name", "email", "locale", "user_type", "is_admin", "auth_time"])
     @statement("spec 01", "A user's access token has the claim {claim}, a service's none that names a person")
     def test_user(self, demo: Person, service: Caller, claim: str) -> None:
         assert claim in claims_of(demo.tokens["access_token"])

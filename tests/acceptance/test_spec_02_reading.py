@@ -216,9 +216,7 @@ class TestTypes:
         text = value if isinstance(value, str) else value[0]["DocumentDate"]
         assert re.fullmatch(pattern, text)
 
-    @pytest.mark.parametrize(
-        "kind, name, python", [("Int32", "GuaranteePeriodDays", int), ("Boolean", "Active", bool)]
-    )
+    @pytest.mark.parametrize("kind, name, python", [("Int32", "GuaranteePeriodDays", int), ("Boolean", "Active", bool)])
     @statement("spec 2.2", "Edm.{kind} is a JSON number or boolean")
     def test_plain(self, service: Caller, kind: str, name: str, python: type) -> None:
         assert type(service.read(f"{PRODUCT}/{name}")["value"]) is python
@@ -434,6 +432,7 @@ class TestConditions:
 
 def _png(content: bytes) -> bytes:
     """A file with the signature of a PNG picture."""
+
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 

@@ -171,9 +171,7 @@ class TestPending:
         ],
     )
     @statement("spec 3.2", "Reads in the transaction see pending changes as if committed: {what}")
-    def test_rows(
-        self, pending: tuple[Caller, str, str], what: str, query: str, expected: list[str]
-    ) -> None:
+    def test_rows(self, pending: tuple[Caller, str, str], what: str, query: str, expected: list[str]) -> None:
         caller, mark, _ = pending
         found = caller.rows(f"{GROUPS}?{query.format(mark=mark)}")
         assert [row["Code"][0] for row in found] == expected

@@ -234,8 +234,6 @@ class TestValidation:
         answered(make.caller.delete(rule["@odata.id"]), 204)
 
 
-
-
 #: (attribute, comparison, value, whether it holds for the product of TestConditions).
 COMPARISONS: list[tuple[str, str, str | None, bool]] = [
     ("PartNumber", "Equals", "P-{mark}", True),

@@ -84,9 +84,7 @@ class TestRepositories:
             customer = make.new("Crm_Sales_Customers", {"Party@odata.bind": party})
             assert customer["Party"] == {"@odata.id": party}
 
-    @pytest.mark.parametrize(
-        "entity_set, key", [(ORDERS, "DocumentId"), ("General_Contacts_Companies", "PartyId")]
-    )
+    @pytest.mark.parametrize("entity_set, key", [(ORDERS, "DocumentId"), ("General_Contacts_Companies", "PartyId")])
     @statement("spec 8.3", "{entity_set} also show the base's key {key}, equal to Id, selectable and filterable")
     def test_base_key(self, service: Caller, entity_set: str, key: str) -> None:
         (found,) = service.rows(f"{entity_set}?$top=1&$select=Id,{key}")

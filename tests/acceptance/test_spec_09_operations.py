@@ -206,7 +206,6 @@ class TestCommands:
         assert json.loads(text) is not None
         assert status == 0 or name == "doctor"
 
-
     @pytest.mark.once
     @statement("spec 01", "manage.py issue_token makes a service's token; an application that allows none gets none")
     def test_issue_token(self, ran: dict[str, tuple[int, str]], anyone: Caller) -> None:
@@ -230,9 +229,7 @@ class TestPages:
         while page.is_redirect:
             page = admin.get(page.headers["Location"])
         answered(page, 200)
-        policy = dict(
-            part.strip().partition(" ")[::2] for part in page.headers["Content-Security-Policy"].split(";")
-        )
+        policy = dict(part.strip().partition(" ")[::2] for part in page.headers["Content-Security-Policy"].split(";"))
         assert policy["default-src"] == "'self'"
         assert policy.get("script-src", "'self'") == "'self'"
         assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(?:https?:)?//(?!127\.0\.0\.1)', page.text)

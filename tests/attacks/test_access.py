@@ -31,9 +31,7 @@ from tests.attacks.access import (
 from tests.domain.security.conftest import caller, give_role, person
 from tests.support.api import Answer, Api
 
-MAKE_ME_ADMIN = (
-    "Domain.Systems.Security.UsersRepository.query({Login: 'mallory'}).forEach(u => u.IsAdmin = true);"
-)
+MAKE_ME_ADMIN = "Domain.Systems.Security.UsersRepository.query({Login: 'mallory'}).forEach(u => u.IsAdmin = true);"
 JOIN_A_ROLE = (
     "const role = Domain.Systems.Security.RolesRepository.query({Name: 'Sales'})[0];"
     "const user = Domain.Systems.Security.UsersRepository.query({Login: 'mallory'})[0];"
@@ -192,9 +190,7 @@ SET_VALUES = (("IsAdmin", "true"), ("Email", "m@example.com"), ("Login", "root")
 
 
 @pytest.mark.parametrize("attribute, value", SET_VALUES)
-def test_setvalue_does_no_more_than_its_author_could(
-    mallory: Api, alice: Api, attribute: str, value: str
-) -> None:
+def test_setvalue_does_no_more_than_its_author_could(mallory: Api, alice: Api, attribute: str, value: str) -> None:
     save_rule(mallory, "M1", "Systems.Security.Users", "COMMIT", ("SETVALUE", attribute, value))
     before = digest()
     for api in (mallory, alice):
@@ -279,9 +275,7 @@ EDITS = (
 @pytest.mark.parametrize("edit", EDITS)
 def test_who_edits_a_rule_stands_behind_it(mallory: Api, alice: Api, edit: Callable[[Api, str], Answer]) -> None:
     never = {"ConditionNo": 10, "AttributeName": "CurrencySign", "ComparisonType": "Like", "Value": "QQ%"}
-    rule = save_rule(
-        alice, "A1", "General.Currencies.Currencies", "COMMIT", Conditions=[never], **script(MAKE_A_ROLE)
-    )
+    rule = save_rule(alice, "A1", "General.Currencies.Currencies", "COMMIT", Conditions=[never], **script(MAKE_A_ROLE))
     assert RuleState.objects.get(rule_id=rule).author == user_id("alice")
     assert edit(mallory, rule).status_code < 300
     stamps.expire()

@@ -104,9 +104,7 @@ def test_no_secret_of_the_product_is_in_the_database(
 
     application = json.loads(run("register_app", "Billing", "--service", "--system-user", "service", "--json"))
     secrets["application secret"] = application["client_secret"]
-    token = json.loads(
-        run("issue_token", "PublicDemoClient", "--user", "demo", "--json")
-    )
+    token = json.loads(run("issue_token", "PublicDemoClient", "--user", "demo", "--json"))
     secrets["personal token"] = token["token"]
     person = browser.client
     demo = User.objects.get(login="demo")

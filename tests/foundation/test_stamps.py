@@ -141,9 +141,7 @@ class TestAnotherProcess:
         stamps.check()
         assert stamps.current(NAME) == 2
 
-    def test_what_it_does_not_announce_is_seen_within_a_second(
-        self, db: None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_it_does_not_announce_is_seen_within_a_second(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commit(1)
         stamps.check()
         self.commit(2)

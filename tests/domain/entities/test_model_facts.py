@@ -22,7 +22,10 @@ OURS = {
     "General.Products.ProductGroups": {"IsDefault"},
     "Systems.Config.WebHooks": {"IsActive", "TimeoutSeconds", "MaxRetries", "ContentType"},
     "Systems.Security.TrustedApplications": {
-        "FrontChannelLogoutUrl", "BackChannelLogoutUrl", "RateLimitPerMinute", "MaxSessions",
+        "FrontChannelLogoutUrl",
+        "BackChannelLogoutUrl",
+        "RateLimitPerMinute",
+        "MaxSessions",
     },
 }
 
