@@ -13,14 +13,16 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 import threading
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
+
+from foundation import private_files
 
 FILE_NAME = "encryption_keys"
 PREFIX = "enc:"
@@ -94,9 +96,10 @@ def key_add() -> str:
     """Add a key that encrypts from now on, in all processes of this DATA_DIR; its id. Older keys still decrypt."""
     if settings.ENCRYPTION_KEYS:
         raise ValueError("the keys are set by ENCRYPTION_KEYS: put a new one in front there, and restart every node")
-    known = _path().read_text().split() if _path().exists() else []
-    new = Fernet.generate_key().decode()
-    os.replace(_written([new, *known]), _path())
+    with _locked():
+        known = _path().read_text().split() if _path().exists() else []
+        new = Fernet.generate_key().decode()
+        _write([new, *known])
     return _id_of(new)
 
 
@@ -105,9 +108,10 @@ def keys_keep_newest() -> int:
     if settings.ENCRYPTION_KEYS:
         return 0  # whoever sets them removes the former ones there
     key_ids()
-    first, *rest = _path().read_text().split()
-    if rest:
-        os.replace(_written([first]), _path())
+    with _locked():
+        first, *rest = _path().read_text().split()
+        if rest:
+            _write([first])
     return len(rest)
 
 
@@ -129,7 +133,7 @@ def _keys() -> _Keys:
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        _make_first(path)
+        _make_first()
         status = os.stat(path)
     state = (str(path), status.st_ino, status.st_mtime_ns, status.st_size)
     known = _file_keys
@@ -152,22 +156,17 @@ def _path() -> Path:
     return Path(settings.DATA_DIR) / FILE_NAME
 
 
-def _make_first(path: Path) -> None:
-    """Create the file with one key, atomically; another process may create it first."""
-    written = _written([Fernet.generate_key().decode()])
-    try:
-        os.link(written, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(written)
+def _make_first() -> None:
+    """Create the file with one key, unless another process was faster."""
+    with _locked():
+        if not _path().exists():
+            _write([Fernet.generate_key().decode()])
 
 
-def _written(keys: list[str]) -> str:
-    """Write the keys to a new file, readable by this user only; returns its path."""
-    descriptor, name = tempfile.mkstemp(dir=settings.DATA_DIR, prefix=f".{FILE_NAME}-")
-    with os.fdopen(descriptor, "w") as file:
-        file.write("\n".join(keys) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return name
+def _write(keys: list[str]) -> None:
+    private_files.write(_path(), "".join(f"{key}\n" for key in keys).encode())
+
+
+def _locked() -> AbstractContextManager[None]:
+    """One process of this DATA_DIR at a time changes the file."""
+    return private_files.lock(_path().with_name(f".{FILE_NAME}.lock"))

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import django_stubs_ext
 from django.core.exceptions import ImproperlyConfigured
 
-from foundation import spans
+from foundation import private_files, spans
 from foundation.vault import key_is_valid
 from platform_site.environment import BASE_DIR, SETTINGS, Environment
 
@@ -40,14 +40,11 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 def _generated_secret(name: str) -> str:
     """A secret of this instance, made on first use and kept in DATA_DIR with tight permissions (spec 09, 9.1)."""
     path = DATA_DIR / name
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        return path.read_text()
-    value = secrets.token_urlsafe(48)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(value)
-    return value
+    # Another process may be faster.
+    with contextlib.suppress(FileExistsError):
+        if not path.exists():
+            private_files.write(path, secrets.token_urlsafe(48).encode(), is_new=True)
+    return path.read_text()
 
 
 SECRET_KEY = os.environ.get("SECRET_KEY") or _generated_secret("secret_key")

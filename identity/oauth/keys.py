@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import base64
 import datetime
-import fcntl
 import hashlib
 import json
-import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +26,7 @@ from django.conf import settings
 from django.db import transaction
 from jwt import PyJWK
 
-from foundation import stamps
+from foundation import private_files, stamps
 from foundation.fields import utc_now
 from identity.models import SigningKey
 
@@ -146,9 +144,7 @@ def _create() -> SigningKey:
     pem = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    descriptor = os.open(_path(jwk["kid"]), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(pem)
+    private_files.write(_path(jwk["kid"]), pem, is_new=True)
     return SigningKey.objects.create(kid=jwk["kid"], public_jwk=jwk)
 
 
@@ -187,9 +183,6 @@ def _path(kid: str) -> Path:
     return _directory() / f"{kid}.pem"
 
 
-@contextmanager
-def _directory_lock() -> Iterator[None]:
+def _directory_lock() -> AbstractContextManager[None]:
     """One process of the node at a time makes keys."""
-    with (_directory() / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    return private_files.lock(_directory() / ".lock")

@@ -7,7 +7,6 @@ database itself, so that another database, an emptied one or a restored one is n
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -27,6 +26,7 @@ from django.core.management import call_command, get_commands
 from django.db import DatabaseError, connections
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
+from foundation import private_files
 from foundation.vault import key_ids
 from identity.oauth.keys import key_set
 from platform_site.environment import BASE_DIR
@@ -63,16 +63,15 @@ class Prepared:
 
     def save(self) -> None:
         """To the file, whole or not at all."""
-        temporary = self.path().with_suffix(".new")
-        temporary.write_text(json.dumps(asdict(self), indent=1))
-        temporary.replace(self.path())
+        private_files.write(self.path(), json.dumps(asdict(self), indent=1).encode())
 
 
 def prepare(report: Report) -> None:
     """Bring database, keys, static files and (in demo mode) demo data up to date; says only what it does."""
     # What this process writes from here on, and its children after it, is for this user alone.
     os.umask(0o077)
-    with _one_at_a_time():
+    # Two starts on one DATA_DIR prepare one after the other; the second then finds everything done.
+    with private_files.lock(Path(settings.DATA_DIR) / "prepare.lock"):
         prepared = Prepared.load()
         _migrate(prepared, report)
         generate_keys()
@@ -201,15 +200,6 @@ def _said(report: Report, what: str) -> Iterator[None]:
     started = time.monotonic()
     yield
     report(f"{what}: done in {time.monotonic() - started:.1f} s")
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Two starts on one DATA_DIR prepare one after the other; the second then finds everything done."""
-    lock: IO[str]
-    with (Path(settings.DATA_DIR) / "prepare.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager
