@@ -30,10 +30,16 @@ def sealed_columns() -> Iterator[SealedColumn]:
                 yield SealedColumn(model._meta.db_table, str(model._meta.pk.column), str(field.column))
 
 
-def count_not_newest() -> int:
-    """How many rows need a key other than the newest: a former key or a missing one."""
-    newest = vault.key_ids()[0]
-    return sum(_count(column, [newest]) for column in sealed_columns())
+def rows_of_former_keys() -> dict[str, int]:
+    """Column, as table.column → number of its rows with a text of an available key that is not the newest."""
+    former = [f"%{vault.PREFIX}{key}:%" for key in vault.key_ids()[1:]]
+    found: dict[str, int] = {}
+    for column in sealed_columns() if former else ():
+        select = "SELECT COUNT(*) FROM {table} WHERE " + " OR ".join(["{column} LIKE %s"] * len(former))  # noqa: S608
+        ((rows,),) = _fetch(column, select, former)
+        if rows:
+            found[f"{column.table}.{column.column}"] = rows
+    return found
 
 
 def unreadable_rows() -> dict[str, int]:
@@ -105,12 +111,6 @@ def _unknown(keys: Sequence[str]) -> str:
 
 def _patterns(keys: Sequence[str]) -> list[str]:
     return [*(f"{vault.PREFIX}{key}:" for key in keys), f"%{vault.PREFIX}%:%"]
-
-
-def _count(column: SealedColumn, keys: Sequence[str]) -> int:
-    select = "SELECT COUNT(*) FROM {table} WHERE " + _unknown(keys)  # noqa: S608
-    ((count,),) = _fetch(column, select, _patterns(keys))
-    return int(count)
 
 
 def _is_damaged(stored: str) -> bool:

@@ -6,7 +6,10 @@ sessions encrypted with a key outside of the database (foundation.vault). Nothin
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import threading
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -16,6 +19,7 @@ import pytest
 from cryptography.fernet import Fernet
 from django.conf import settings as django_settings
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connections
 from django.test import Client
 from pytest_django import Settings
@@ -215,6 +219,88 @@ def test_a_rotation_encrypts_everything_anew_and_goes_on_where_it_was_interrupte
     deliver_due()
     assert loopback_receiver.requests[0].headers["Authorization"] == HEADER
     assert loopback_receiver.requests[0].headers["webhook-signature"]
+
+
+def test_a_rotation_is_not_held_up_by_rows_whose_key_is_missing(administrator: Api, tmp_path: Path) -> None:
+    administrator.create(WEB_HOOKS, web_hook("http://127.0.0.1:9/", Code="LOST"))
+    lost = vault.key_ids()[0]
+    (tmp_path / vault.FILE_NAME).unlink()
+    kept = administrator.create(WEB_HOOKS, web_hook("http://127.0.0.1:9/", Code="KEPT"))
+    first = vault.key_ids()[0]
+    told = json.loads(run("rotate_keys", "--secrets", "--json"))
+    second = vault.key_ids()[0]
+    assert vault.key_ids() == (second, first)
+    assert told == {"key": second, "rows": 1, "unreadable": 1, "keys": 2}
+    assert json.loads(run("rotate_keys", "--secrets", "--forget-former", "--json")) == {
+        "key": second, "rows": 0, "unreadable": 1, "keys": 1,
+    }  # fmt: skip
+    assert administrator.read(f"{WEB_HOOKS}({id_of(kept)})")["Headers"].startswith(f"Authorization: {HEADER}")
+    assert f"enc:{lost}:" in whole_database()
+
+
+def test_a_damaged_row_holds_up_no_rotation_and_keeps_the_former_keys(administrator: Api) -> None:
+    first = vault.key_ids()[0]
+    hook = administrator.create(WEB_HOOKS, web_hook("http://127.0.0.1:9/"))
+    with connections["default"].cursor() as cursor:
+        cursor.execute("UPDATE domain_webhook SET headers = %s", [f"enc:{first}:gAAAAAdamaged"])
+    run("rotate_keys", "--secrets")
+    second = vault.key_ids()[0]
+    assert vault.key_ids() == (second, first)
+    with pytest.raises(CommandError, match=r"1 in domain_webhook\.headers"):
+        run("rotate_keys", "--secrets", "--forget-former")
+    assert vault.key_ids() == (second, first)
+    administrator.patch(f"{WEB_HOOKS}({id_of(hook)})", {"Headers": "X-Token: entered-anew"})
+    run("rotate_keys", "--secrets", "--forget-former")
+    assert vault.key_ids() == (second,)
+
+
+def test_two_processes_that_add_a_key_at_the_same_time_keep_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = vault.key_ids()[0]
+    second_is_there = threading.Event()  # it waits for the lock, or has added its key
+    added: list[str] = []
+
+    def add() -> None:
+        added.append(vault.key_add())
+        second_is_there.set()
+
+    other = threading.Thread(target=add)
+    replace, flock = os.replace, fcntl.flock
+
+    def replace_while_another_adds(*paths: str) -> None:
+        if threading.current_thread() is not other:
+            other.start()
+            assert second_is_there.wait(10)
+        replace(*paths)
+
+    def flock_seen(file: Any, operation: int) -> None:
+        if threading.current_thread() is other:
+            second_is_there.set()
+        flock(file, operation)
+
+    monkeypatch.setattr(os, "replace", replace_while_another_adds)
+    monkeypatch.setattr(fcntl, "flock", flock_seen)
+    mine = vault.key_add()
+    other.join(10)
+    assert vault.key_ids() == (*added, mine, first)
+
+
+def test_a_new_key_is_on_disk_before_it_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done: list[str] = []
+    synchronise, replace = os.fsync, os.replace
+
+    def seen(descriptor: int) -> None:
+        synchronise(descriptor)
+        done.append("directory" if os.path.samestat(os.fstat(descriptor), tmp_path.stat()) else "file")
+
+    def replaced(*paths: str) -> None:
+        replace(*paths)
+        done.append("replaced")
+
+    monkeypatch.setattr(os, "fsync", seen)
+    monkeypatch.setattr(os, "replace", replaced)
+    vault.key_add()
+    assert done == ["file", "replaced", "directory"]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(f".{vault.FILE_NAME}-")] == []
 
 
 def test_keys_are_for_the_services_user_alone_and_may_come_from_a_setting(settings: Settings, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from foundation import vault
-from foundation.sealed_columns import count_not_newest, reseal_all
+from foundation.sealed_columns import reseal_all, rows_of_former_keys
 from identity.management.support import PlatformCommand
 from identity.models import SigningKey
 from identity.oauth.keys import keys_rotate
@@ -55,16 +55,24 @@ class Command(PlatformCommand):
         if options["only_list"]:
             self.print_rows([{"key": key} for key in vault.key_ids()], as_json=options["as_json"])
             return
-        # What an interrupted run left is finished with the key that it made.
-        if not settings.ENCRYPTION_KEYS and not options["forget_former"] and not count_not_newest():
-            vault.key_add()
         changed, unreadable = reseal_all()
+        # Rows of a former key are what an interrupted run left, which ends with the key that it made.
+        new = not (changed or options["forget_former"] or settings.ENCRYPTION_KEYS)
+        if new:
+            vault.key_add()
+            changed, unreadable = reseal_all()
         if options["forget_former"]:
-            if unreadable or count_not_newest():
-                raise CommandError("Some values still need a former key, or one that is missing: see manage.py doctor.")
+            if needing := rows_of_former_keys():
+                places = ", ".join(f"{rows} in {column}" for column, rows in needing.items())
+                raise CommandError(
+                    f"The former keys stay: rows need them ({places}). Run it again in a minute; rows that are still "
+                    "there then are damaged: enter their values anew, or delete them."
+                )
             vault.keys_keep_newest()
         result = {"key": vault.key_ids()[0], "rows": changed, "unreadable": unreadable, "keys": len(vault.key_ids())}
         sentence = f"Secrets are encrypted with {result['key']}; {changed} rows were encrypted anew."
+        if changed and not (new or options["forget_former"] or settings.ENCRYPTION_KEYS):
+            sentence += " That ended an interrupted run; run it again for a new key."
         if unreadable:
             sentence += f" {unreadable} rows cannot be decrypted and stay as they are: see manage.py doctor."
         self.print_result(result, sentence, as_json=options["as_json"])
