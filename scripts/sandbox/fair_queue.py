@@ -33,16 +33,16 @@ class FairQueue:
         return len(self._first) + sum(map(len, self._tickets.values()))
 
     def count_of(self, caller: str) -> int:
-        """How many of the caller's tickets wait."""
-        return len(self._tickets.get(caller, ()))
+        """How many of the caller's tickets wait, those that were put first included."""
+        return len(self._tickets.get(caller, ())) + sum(ticket.caller == caller for ticket in self._first)
 
     def put(self, ticket: Ticket) -> None:
         """Add a ticket behind the caller's other tickets."""
         self._tickets.setdefault(ticket.caller, deque()).append(ticket)
 
     def put_first(self, ticket: Ticket) -> None:
-        """Add a ticket before all others."""
-        self._first.appendleft(ticket)
+        """Add a ticket before all that were put; tickets that are put first keep their order among themselves."""
+        self._first.append(ticket)
 
     def remove(self, ticket: Ticket) -> None:
         """Remove a ticket, if it is still in the queue."""

@@ -76,6 +76,25 @@ def test_a_full_queue_has_room_for_who_has_less_in_it() -> None:
     assert waiting.make_room("boris") is mine[-2]
 
 
+def test_runs_put_back_in_front_keep_their_order() -> None:
+    waiting = FairQueue()
+    waiting.put(Ticket("boris"))
+    for caller in ("anna", "boris", "carla"):
+        waiting.put_first(Ticket(caller))
+    order = [ticket.caller for ticket in iter(lambda: waiting.take(lambda caller: True), None)]
+    assert order == ["anna", "boris", "carla", "boris"]
+
+
+def test_runs_put_back_in_front_count_as_their_callers() -> None:
+    waiting = FairQueue()
+    first = Ticket("anna")
+    waiting.put_first(first)
+    waiting.put(Ticket("anna"))
+    assert waiting.count_of("anna") == 2
+    waiting.remove(first)
+    assert waiting.count_of("anna") == 1
+
+
 def test_the_runs_of_one_caller_are_counted_and_others_are_served() -> None:
     with SandboxPool(2, SHORT, max_per_caller=6, wait_seconds=4) as pool:
         pool.run("1")
