@@ -1,7 +1,8 @@
 """Browser sessions in the database, of which a copy of the database opens none.
 
 The key in the cookie is looked up by its digest, and the data (the user, a password link's token) is sealed
-(foundation.vault). Data that cannot be opened is an empty session: the person signs in again.
+(foundation.vault). Data that cannot be opened is an empty session: the person signs in again. Keys that do not exist
+are counted as guesses.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.contrib.sessions.middleware import SessionMiddleware
 from django.contrib.sessions.models import Session as BrowserSession
+from django.http import HttpRequest, HttpResponse
 
 from foundation.fields import utc_now
 from foundation.vault import Unreadable, seal, unseal
+from identity.instance import client_address
+from identity.rate_limits import guess_refusal
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +32,9 @@ def stored_key(session_key: str) -> str:
 
 class SessionStore(DatabaseStore):
     """The engine that SESSION_ENGINE names."""
+
+    #: Whether the key was looked up and no session, expired ones included, has it.
+    key_is_unknown = False
 
     def encode(self, session_dict: dict[str, Any]) -> str:
         """The data as it is stored."""
@@ -73,14 +81,31 @@ class SessionStore(DatabaseStore):
 
     def _get_session_from_db(self) -> BrowserSession | None:
         key = self.session_key
-        found = (
-            BrowserSession.objects.filter(session_key=stored_key(key), expire_date__gt=utc_now()).first()
-            if key
-            else None
-        )
-        if found is None:
+        found = BrowserSession.objects.filter(session_key=stored_key(key)).first() if key else None
+        self.key_is_unknown = bool(key) and found is None
+        if found is None or found.expire_date <= utc_now():
             self._session_key = None
+            return None
         return found
 
     async def _aget_session_from_db(self) -> BrowserSession | None:
         return await sync_to_async(self._get_session_from_db)()
+
+
+class BrowserSessionMiddleware(SessionMiddleware):
+    """Refuse an address that tries session keys (spec 01, 1.9). Keys that exist are accepted from there all the same.
+
+    Django deletes the cookie of a session that does not exist, so a browser is refused once at most.
+    """
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:  # type: ignore[override]
+        super().process_request(request)
+        if not request.session.session_key:
+            return None
+        request.session.get("")  # looks the key up
+        request.session.accessed = False  # no view has asked yet: an answer may not depend on the session
+        unknown = getattr(request.session, "key_is_unknown", False)
+        limited = guess_refusal("session-key", client_address(request)) if unknown else None
+        if limited is None:
+            return None
+        return HttpResponse(limited.message, status=429, content_type="text/plain", headers=dict(limited.headers()))

@@ -81,8 +81,7 @@ def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
         # Anybody may come here: only a token of ours is worth a row in the database.
         signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
     except signing.BadSignature:
-        context = {"state": "invalid", "hours": settings.PASSWORD_RESET_TIMEOUT // 3600}
-        return render(request, "identity/email.html", context, status=400)
+        return _link_refused(request, rate_limits.guess_refusal("email-link", client_address(request)))
     request.session[_KEPT_IN_SESSION] = token
     response = redirect("identity:email_set", uid)
     response.headers["Referrer-Policy"] = "no-referrer"
@@ -98,8 +97,7 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
     user = _user(request)
     email = _email_by_link(user, request.session.get(_KEPT_IN_SESSION, ""))
     if email is None:
-        context = {"state": "invalid", "hours": settings.PASSWORD_RESET_TIMEOUT // 3600}
-        return render(request, "identity/email.html", context, status=400)
+        return _link_refused(request)
     if request.method == "GET":
         return render(request, "identity/email.html", {"state": "confirm", "email": email})
     old = user.email
@@ -112,6 +110,15 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
         _enqueue("tell_old_address", str(user.pk), old, email)
     messages.success(request, _("Your e-mail address has been changed."))
     return redirect("identity:profile")
+
+
+def _link_refused(request: HttpRequest, limited: errors.TooManyRequests | None = None) -> HttpResponse:
+    """The page for a link that is used, expired or for another user; `limited`: the address has tried too many."""
+    context = {"state": "invalid", "hours": settings.PASSWORD_RESET_TIMEOUT // 3600}
+    response = render(request, "identity/email.html", context, status=429 if limited else 400)
+    if limited:
+        response.headers["Retry-After"] = str(limited.retry_after_seconds)
+    return response
 
 
 def link_make(user: User, email: str, base: str) -> str:

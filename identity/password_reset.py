@@ -86,7 +86,7 @@ def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     `Origin: null`, which the CSRF check refuses. This answer keeps the policy, since no form is posted from it.
     """
     if _user_by_link(uid, token) is None:
-        return _link_refused(request)
+        return _link_refused(request, rate_limits.guess_refusal("password-link", client_address(request)))
     request.session[_KEPT_IN_SESSION] = token
     response = redirect("identity:reset_set", uid)
     response.headers["Referrer-Policy"] = "no-referrer"
@@ -113,10 +113,15 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
     return render(request, "identity/password.html", {"form": form})
 
 
-def _link_refused(request: HttpRequest) -> HttpResponse:
-    """The page for a link that is used, expired or not of this instance; which of them it is cannot always be told."""
+def _link_refused(request: HttpRequest, limited: errors.TooManyRequests | None = None) -> HttpResponse:
+    """The page for a link that is used, expired or not of this instance; which of them it is cannot always be told.
+
+    `limited`: the address has tried too many links.
+    """
     context = {"hours": settings.PASSWORD_RESET_TIMEOUT // 3600, "reset_offered": mail_is_configured()}
-    response = render(request, "identity/reset_invalid.html", context, status=400)
+    response = render(request, "identity/reset_invalid.html", context, status=429 if limited else 400)
+    if limited:
+        response.headers["Retry-After"] = str(limited.retry_after_seconds)
     response.headers["Referrer-Policy"] = "no-referrer"
     return response
 

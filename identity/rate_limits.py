@@ -82,12 +82,21 @@ def note_client_failure(client_id: str, address: str) -> None:
 
 
 def count_guess(what: str, address: str) -> None:
-    """Count an unknown code or token. Raises TooManyRequests beyond the limit of failures.
+    """Count an unknown code, token, link or session key. Raises TooManyRequests beyond the limit of failures.
 
     Called after the lookup, so that a valid one is accepted even from an address with many failures.
     """
     if limit := limits().token_failures_per_minute:
         count(f"guess:{what[:_NAME_LENGTH]}:{address}", limit)
+
+
+def guess_refusal(what: str, address: str) -> errors.TooManyRequests | None:
+    """As `count_guess`, but returns the refusal, for views that render it."""
+    try:
+        count_guess(what, address)
+    except errors.TooManyRequests as limited:
+        return limited
+    return None
 
 
 def check_login(login: str, address: str, browser: str = "") -> None:

@@ -32,6 +32,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from identity.instance import client_address
+from identity.rate_limits import guess_refusal
 from platform_site.serving.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
@@ -99,8 +101,7 @@ def _series(site: str, method: str | None, hundreds: int) -> tuple[Counter, Hist
 def metrics(request: HttpRequest) -> HttpResponse:
     """The page."""
     if not may_ask(request):
-        headers = {"WWW-Authenticate": 'Bearer realm="metrics"'} if settings.METRICS_TOKEN else {}
-        return HttpResponse(status=401 if headers else 403, headers={"Cache-Control": "no-store", **headers})
+        return _refused(request)
     registry = CollectorRegistry()
     if directory := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(registry, directory)  # type: ignore[no-untyped-call]
@@ -108,6 +109,16 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(
         generate_latest(registry), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
     )
+
+
+def _refused(request: HttpRequest) -> HttpResponse:
+    """403 where no token is configured, 401 without the right one, 429 after too many wrong ones from an address."""
+    if not settings.METRICS_TOKEN:
+        return HttpResponse(status=403, headers={"Cache-Control": "no-store"})
+    given = "HTTP_AUTHORIZATION" in request.META
+    if given and (limited := guess_refusal("metrics-token", client_address(request))):
+        return HttpResponse(status=429, headers=dict(limited.headers()))
+    return HttpResponse(status=401, headers={"Cache-Control": "no-store", "WWW-Authenticate": 'Bearer realm="metrics"'})
 
 
 def may_ask(request: HttpRequest) -> bool:

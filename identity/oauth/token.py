@@ -69,8 +69,10 @@ def revocation(request: HttpRequest) -> HttpResponse:
         return limited
     raw = _form(request).get("token", "")
     if raw.startswith(REFERENCE_PREFIX):
-        return _revoke_reference(request, raw)
-    return _oauth_response(request, server().create_revocation_response)
+        response = _revoke_reference(request, raw)
+    else:
+        response = _oauth_response(request, server().create_revocation_response)
+    return _guess_counted(request, raw, response)
 
 
 @csrf_exempt
@@ -87,7 +89,7 @@ def introspection(request: HttpRequest) -> HttpResponse:
     raw = _form(request).get("token")
     if raw is None:
         return _error(400, "invalid_request", "The request has no token.")
-    return no_store(JsonResponse(_introspect(raw, client)))
+    return _guess_counted(request, raw, no_store(JsonResponse(_introspect(raw, client))))
 
 
 @csrf_exempt
@@ -144,6 +146,21 @@ def _too_many_failures(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
+def _guess_counted(request: HttpRequest, raw: str, response: HttpResponse) -> HttpResponse:
+    """The answer to an authenticated client; its refusal if the client has tried too many tokens that do not exist.
+
+    A token that is revoked or expired is none of them, and neither is a JWT, whose signature cannot be guessed.
+    """
+    if response.status_code != 200 or raw.count(".") == 2:
+        return response
+    checksum = hashlib.sha256(raw.encode()).hexdigest()
+    rows = ReferenceToken.objects.filter(digest=checksum), RefreshToken.objects.filter(token_checksum=checksum)
+    if any(found.exists() for found in rows):
+        return response
+    limited = rate_limits.guess_refusal(f"token:{_client_id(request)}", client_address(request))
+    return _slow_down(limited) if limited else response
+
+
 def _slow_down(limited: errors.TooManyRequests) -> HttpResponse:
     return _error(429, "slow_down", limited.message, limited.headers())
 
@@ -173,9 +190,8 @@ def _oauth_response(request: HttpRequest, answer_of: Callable[..., tuple[Any, st
         return _refuse_client(request)
     content: dict[str, Any] = json.loads(text) if text else {}
     if content.get("error") == "invalid_grant":
-        try:
-            rate_limits.count_guess(f"grant:{_client_id(request)}", client_address(request))
-        except errors.TooManyRequests as limited:
+        limited = rate_limits.guess_refusal(f"grant:{_client_id(request)}", client_address(request))
+        if limited:
             return _slow_down(limited)
     if "error" in content:
         return _error(status, content["error"], content.get("error_description") or "")

@@ -1,0 +1,272 @@
+"""No place where a secret can be guessed at any speed (spec 01, 1.9).
+
+Who: anybody, from one address. What: to try passwords, client secrets, codes, tokens, links and session keys until one
+is right, at whichever endpoint is not limited. What prevents it: identity.rate_limits counts wrong secrets of every
+kind, and answers 429 or lets one try in five seconds through.
+
+ENDPOINTS names the secrets that each address takes. It is compared with the URL configuration, so a new address fails
+until it is classified here, and each kind of secret is tried at each address that takes it.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib.sessions.models import Session as Sessions
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from pytest_django import Settings
+
+from foundation.fields import utc_now
+from identity.models import User
+from identity.password_reset import link_make as password_link
+from tests.identity.flows import REDIRECT, SERVICE, WEB, Browser, fields_of
+
+#: More than any limit of wrong secrets of one kind from one address.
+TRIES = 40
+FORM = "application/x-www-form-urlencoded"
+UID = base64.urlsafe_b64encode(b"00000000-0000-4000-8000-000000000001").decode().rstrip("=")
+
+#: Kinds of secrets. All but the session key are tried by a function of the same name in ATTEMPTS.
+CLIENT_SECRET, CODE, REFRESH_TOKEN, TOKEN = "client secret", "code", "refresh token", "token to introspect or revoke"
+REFERENCE_TOKEN, REFERENCE_TOKEN_IN_FORM = "reference token", "reference token in a form"
+PASSWORD, OLD_PASSWORD, LINK, METRICS_TOKEN = "password", "current password", "link", "metrics token"
+OF_A_CLIENT = (CLIENT_SECRET, TOKEN)
+#: Route → secrets that are compared with something there, besides the browser's session key, which every page takes
+#: and addresses of the API do not. Access and id tokens, pages' and delta links are not among them: they are signed or
+#: encrypted, and nothing is looked up before their signature is right.
+ENDPOINTS: dict[str, tuple[str, ...]] = {
+    "": (),
+    "id/.well-known/openid-configuration": (),
+    "id/.well-known/openid-configuration/jwks": (),
+    "id/connect/authorize": (),  # id_token_hint is signed
+    "id/connect/token": (CLIENT_SECRET, CODE, REFRESH_TOKEN),
+    "id/connect/userinfo": (REFERENCE_TOKEN, REFERENCE_TOKEN_IN_FORM),
+    "id/connect/revocation": OF_A_CLIENT,
+    "id/connect/introspect": OF_A_CLIENT,
+    "id/connect/endsession": (),  # id_token_hint is signed
+    "id/account/login": (PASSWORD,),
+    "id/account/logout": (),
+    "id/account/password": (OLD_PASSWORD,),
+    "id/account/email": (OLD_PASSWORD,),
+    "id/account/email/<str:uid>/set": (),  # the token is in the session, which the link has filled
+    "id/account/email/<str:uid>/<str:token>": (LINK,),
+    "id/account/reset": (),
+    "id/account/reset/<str:uid>/set": (),  # as above
+    "id/account/reset/<str:uid>/<str:token>": (LINK,),
+    "profile/": (),
+    "profile/me": (REFERENCE_TOKEN,),
+    "profile/tokens/<str:token_id>/revoke": (),  # the id of one of one's own tokens
+    "sys/auto-discovery": (),
+    "tools/auto-discovery": (),
+    "sys/tools/sha256": (),  # compares its secret with nothing
+    "sys/ver": (),
+    "sys/server-info": (),
+    "api/^domain/odata/[Rr]eset(?:\\(\\))?/?$": (REFERENCE_TOKEN,),
+    "api/^domain/odata(?:/.*)?$": (REFERENCE_TOKEN,),
+    "api/^domain/reset/?$": (REFERENCE_TOKEN,),
+    "api/^domain/standardmodel/?$": (),
+    "api/^domain/standardmodel/(?P<set_name>[\\w.]+)/?$": (),
+    "api/^domain/currentmodel/?$": (REFERENCE_TOKEN,),
+    "api/^domain/currentmodel/(?P<set_name>[\\w.]+)/?$": (REFERENCE_TOKEN,),
+    "api/openapi.json": (REFERENCE_TOKEN,),
+    "api/": (),
+    "api/query": (),
+    "api/builder": (),
+    "api/domain/import": (),
+    "api/model": (),
+    "api/description": (),
+    "api/sets/<str:set_name>": (),
+    "api/session": (),
+    "healthz": (),
+    "readyz": (),
+    "metrics": (METRICS_TOKEN,),
+}
+#: Pages of the admin by what follows "admin/<app>/<model>/". They take no secret but the session key.
+ADMIN = {
+    "", "(?P<url>.*)$", "<path:object_id>/", "<path:object_id>/cancel/", "<path:object_id>/change-state/",
+    "<path:object_id>/change/", "<path:object_id>/delete/", "<path:object_id>/history/",
+    "<path:object_id>/make-void/", "<path:object_id>/password-link/", "<path:object_id>/recalculate/",
+    "<path:object_id>/redeliver/", "<path:object_id>/resume/", "<path:object_id>/rotate/", "<path:object_id>/run/",
+    "<path:object_id>/secret/", "<path:object_id>/test/", "<path:object_id>/try/", "<path:object_id>/unsign/",
+    "add/", "autocomplete/", "check/", "jsi18n/",
+    "login/", "logout/", "password_change/", "r/<path:content_type_id>/<path:object_id>/",
+}  # fmt: skip
+#: Routes with regular expressions, as addresses.
+EXAMPLES = {
+    "api/^domain/odata/[Rr]eset(?:\\(\\))?/?$": "api/domain/odata/Reset",
+    "api/^domain/odata(?:/.*)?$": "api/domain/odata/General_Currencies",
+    "api/^domain/reset/?$": "api/domain/reset",
+    "api/^domain/currentmodel/?$": "api/domain/currentmodel",
+    "api/^domain/currentmodel/(?P<set_name>[\\w.]+)/?$": "api/domain/currentmodel/General_Currencies",
+}
+
+
+def routes(resolver: Any, prefix: str = "") -> Iterator[str]:
+    """Every route of the instance, as the URL configuration has it."""
+    for pattern in resolver.url_patterns:
+        route = f"{prefix}{pattern.pattern}"
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern, route)
+        else:
+            assert isinstance(pattern, URLPattern)
+            yield route
+
+
+@pytest.fixture(autouse=True)
+def still_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No minute of the limits ends within a test."""
+    monkeypatch.setattr("identity.rate_limits.time", SimpleNamespace(time=lambda: 1_800_000_020.0))
+
+
+@pytest.fixture(autouse=True)
+def metrics_token(settings: Settings) -> str:
+    token = "right-metrics-token"
+    settings.METRICS_TOKEN = token
+    return token
+
+
+def address(route: str) -> str:
+    """An address of the route, with values that were never given out."""
+    path = EXAMPLES.get(route, route).replace("<str:uid>", UID).replace("<str:token>", f"c1-{secrets.token_hex(16)}")
+    return "/" + re.sub(r"<str:\w+>", "General_Currencies", path)
+
+
+# --- one try of each kind -----------------------------------------------------------------------------------------
+
+
+def client_form(path: str, **form: str) -> Any:
+    return Client().post(path, urlencode(form), content_type=FORM)
+
+
+def client_secret(path: str, browser: Browser) -> Any:
+    wrong = secrets.token_urlsafe(32)
+    return client_form(path, grant_type="client_credentials", client_id=SERVICE, client_secret=wrong, token="x")
+
+
+def code(path: str, browser: Browser) -> Any:
+    form = {"grant_type": "authorization_code", "code": secrets.token_urlsafe(22), "redirect_uri": REDIRECT}
+    return client_form(path, client_id=WEB, client_secret="DEMO", **form)
+
+
+def refresh_token(path: str, browser: Browser) -> Any:
+    form = {"grant_type": "refresh_token", "refresh_token": secrets.token_urlsafe(22)}
+    return client_form(path, client_id=WEB, client_secret="DEMO", **form)
+
+
+def token_of_a_client(path: str, browser: Browser) -> Any:
+    prefix = secrets.choice(("enrt_", ""))
+    return client_form(path, client_id=WEB, client_secret="DEMO", token=prefix + secrets.token_hex(32))
+
+
+def reference_token(path: str, browser: Browser) -> Any:
+    return Client().get(path, headers={"Authorization": f"Bearer enrt_{secrets.token_hex(32)}"})
+
+
+def reference_token_in_form(path: str, browser: Browser) -> Any:
+    return client_form(path, access_token=f"enrt_{secrets.token_hex(32)}")
+
+
+def password(path: str, browser: Browser) -> Any:
+    return browser.log_in("demo", secrets.token_hex(8), at=path)
+
+
+def old_password(path: str, browser: Browser) -> Any:
+    new = {"email": "mallory@example.com", "new_password": "a-new-Password-9317", "repeated": "a-new-Password-9317"}
+    form = {**fields_of(browser.client.get(path).content.decode()), **new, "old_password": secrets.token_hex(8)}
+    return browser.client.post(path, form)
+
+
+def link(path: str, browser: Browser) -> Any:
+    return Client().get(path.rpartition("/")[0] + f"/c1-{secrets.token_hex(16)}")
+
+
+def metrics(path: str, browser: Browser) -> Any:
+    return Client().get(path, headers={"Authorization": f"Bearer {secrets.token_hex(16)}"})
+
+
+ATTEMPTS: dict[str, Callable[[str, Browser], Any]] = {
+    CLIENT_SECRET: client_secret, CODE: code, REFRESH_TOKEN: refresh_token, TOKEN: token_of_a_client,
+    REFERENCE_TOKEN: reference_token, REFERENCE_TOKEN_IN_FORM: reference_token_in_form,
+    PASSWORD: password, OLD_PASSWORD: old_password, LINK: link, METRICS_TOKEN: metrics,
+}  # fmt: skip
+
+
+# --- the tests ----------------------------------------------------------------------------------------------------
+
+
+def test_every_address_is_classified() -> None:
+    """A new address says here which secrets it takes."""
+    found = set(routes(get_resolver()))
+    assert {route for route in found if not route.startswith("admin/")} == set(ENDPOINTS)
+    pages = {re.sub(r"^admin/(\w+/\w+/)?", "", route) for route in found if route.startswith("admin/")}
+    assert {page for page in pages if "app_label" not in page} == ADMIN
+
+
+@pytest.mark.parametrize(
+    "route, kind", [(route, kind) for route, kinds in ENDPOINTS.items() for kind in kinds], ids=str
+)
+def test_a_secret_cannot_be_tried_at_any_speed(browser: Browser, route: str, kind: str) -> None:
+    if kind == OLD_PASSWORD:
+        browser.log_in("demo")
+    answers = [ATTEMPTS[kind](address(route), browser) for _ in range(TRIES)]
+    statuses = [answer.status_code for answer in answers]
+    allowed = statuses.index(429)
+    assert set(statuses[:allowed]) <= {200, 400, 401}, statuses
+    assert set(statuses[allowed:]) == {429}, statuses
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60
+
+
+def with_session_key(route: str, key: str) -> Any:
+    client = Client()
+    client.cookies["sessionid"] = key
+    return client.get(address(route))
+
+
+def test_session_keys_cannot_be_tried_at_any_page(browser: Browser) -> None:
+    browser.log_in("demo")
+    for _ in range(30):
+        assert with_session_key("profile/", secrets.token_hex(16)).status_code == 302
+    pages = [route for route in ENDPOINTS if not route.startswith("api/") or not ("^" in route or "json" in route)]
+    answers = {route: with_session_key(route, secrets.token_hex(16)) for route in [*pages, "admin/"]}
+    assert {route: answer.status_code for route, answer in answers.items() if answer.status_code != 429} == {}
+    refused = answers["profile/"]
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+    # A browser whose session is gone is refused once; one that is signed in is not.
+    assert refused.cookies["sessionid"].value == ""
+    assert browser.client.get("/profile/").status_code == 200
+
+
+def test_sessions_that_have_expired_are_no_guesses(browser: Browser) -> None:
+    browser.log_in("demo")
+    key = browser.client.cookies["sessionid"].value
+    Sessions.objects.update(expire_date=utc_now() - timedelta(seconds=1))
+    assert {with_session_key("profile/", key).status_code for _ in range(TRIES)} == {302}
+
+
+def test_what_is_right_is_accepted_beside_a_guesser(browser: Browser, metrics_token: str) -> None:
+    tokens = browser.tokens(scope="openid read offline_access")
+    good = password_link(User.objects.get(login="demo"), "")
+    for route, kind in (
+        ("metrics", METRICS_TOKEN), ("id/account/reset/<str:uid>/<str:token>", LINK), ("id/connect/introspect", TOKEN),
+        ("id/connect/revocation", TOKEN), ("id/connect/token", REFRESH_TOKEN),
+    ):  # fmt: skip
+        assert [ATTEMPTS[kind](address(route), browser).status_code for _ in range(TRIES)][-1] == 429
+    assert Client().get("/metrics", headers={"Authorization": f"Bearer {metrics_token}"}).status_code == 200
+    assert Client().get(good).status_code == 302
+    as_web = {"client_id": WEB, "client_secret": "DEMO"}
+    for name in ("access_token", "refresh_token"):
+        assert client_form("/id/connect/introspect", token=tokens[name], **as_web).json()["active"]
+    assert client_form("/id/connect/revocation", token=tokens["refresh_token"], **as_web).status_code == 200
+    # Revoked, and known: no guesses either.
+    for _ in range(TRIES):
+        assert client_form("/id/connect/revocation", token=tokens["refresh_token"], **as_web).status_code == 200
+        assert client_form("/id/connect/introspect", token=tokens["access_token"], **as_web).status_code == 200
