@@ -2,8 +2,11 @@
 
 closed      no row, or fewer than breaker_failures failures in a row: deliveries flow
 open        nothing is sent before open_until; deliveries wait and keep their retries
-half-open   open_until has passed: one attempt goes out under a lease (probe_until); its success closes the circuit, its
-            failure opens it for longer
+half-open   open_until has passed: one attempt, the probe, goes out under a lease (probe_until); its success closes the
+            circuit, its failure opens it for longer
+
+The end of its lease identifies a probe. The failure of another attempt, which began before the circuit opened or whose
+lease as a probe has ended, does not change an open or half-open circuit.
 
 A failure is no answer at all, 429 or 502 to 504. Any other status, also 500, comes from a working receiver and may
 concern one entity only: the template's next deliveries are sent. webhooks.health counts it.
@@ -54,9 +57,9 @@ def probe_claim(queue: Queue, *, now: datetime, lease: timedelta) -> bool:
     )
 
 
-def probe_release(queue: Queue) -> None:
-    """Release a probe when there is nothing to send."""
-    CircuitBreaker.objects.filter(**queue._asdict()).update(probe_until=None)
+def probe_release(queue: Queue, probe_until: datetime) -> None:
+    """Free a probe that nobody sends; that of another attempt, which has another lease, stays."""
+    CircuitBreaker.objects.filter(**queue._asdict(), probe_until=probe_until).update(probe_until=None)
 
 
 def breakers_waited_for(*states: str) -> Exists:
@@ -82,13 +85,16 @@ def circuits_close(queues: Collection[Queue]) -> None:
         rows_delete(CircuitBreaker, Queue._fields, queues)
 
 
-def circuit_failed(queue: Queue, *, now: datetime) -> None:
-    """Count a failure; open the circuit at the limit, and again, for longer, when a probe failed."""
+def circuit_failed(queue: Queue, *, now: datetime, probe_until: datetime | None = None) -> None:
+    """Count a failure; open the circuit at the limit, and again, for longer, when the probe failed.
+
+    probe_until is the lease of the attempt as a probe, None for an attempt that was none.
+    """
     settings = webhook_settings()
     row, _ = CircuitBreaker.objects.get_or_create(**queue._asdict())
     CircuitBreaker.objects.filter(pk=row.pk).update(failures=F("failures") + 1)
     row.refresh_from_db()
-    if row.open_until is not None and row.open_until > now:
+    if row.open_until is not None and (probe_until is None or row.probe_until != probe_until):
         return  # an attempt that was under way when the circuit opened
     if row.open_until is None and row.failures < settings.breaker_failures:
         return

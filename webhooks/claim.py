@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -68,6 +68,7 @@ class Claim:
     attempt_no  counts from 1
     secrets     signing secrets, the current one first
     unreadable  why a header or signing secret cannot be decrypted, so that nothing may be sent
+    probe_until end of its lease if it is the probe of a half-open circuit (webhooks.breaker)
     """
 
     delivery_id: str
@@ -85,6 +86,7 @@ class Claim:
     is_host_rendered: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
     unreadable: str = ""
+    probe_until: datetime | None = None
 
     @property
     def queue(self) -> Queue:
@@ -96,11 +98,14 @@ def deliveries_claim(limit: int, *, now: datetime | None = None) -> list[Claim]:
     """Claim up to `limit` deliveries that are due. One read when there is nothing to do."""
     moment = now or utc_now()
     rows: list[WebHookDelivery] = []
+    probed: set[Queue] = set()
     for queue, is_probe in _ready(moment):
         rows.extend(_claim_queue(queue, limit - len(rows), moment, is_probe=is_probe))
+        if is_probe:
+            probed.add(queue)
         if len(rows) >= limit:
             break
-    return _claims(rows, moment) if rows else []
+    return _claims(rows, probed, moment) if rows else []
 
 
 def queues_ready(now: datetime) -> list[Queue]:
@@ -161,7 +166,7 @@ def _claim_queue(queue: Queue, limit: int, now: datetime, *, is_probe: bool) -> 
         )
         if not claimed:
             if is_probe:
-                probe_release(queue)
+                probe_release(queue, now + lease)
             return []
         return list(
             WebHookDelivery.objects.filter(state="Delivering", **queue._asdict(), claim_token=token).order_by(
@@ -215,8 +220,8 @@ def _suspend(due: list[WebHookDelivery]) -> None:
         )
 
 
-def _claims(rows: list[WebHookDelivery], now: datetime) -> list[Claim]:
-    """Build the claims. Deliveries of a deleted template are cancelled."""
+def _claims(rows: list[WebHookDelivery], probed: Collection[Queue], now: datetime) -> list[Claim]:
+    """Build the claims; a row of a queue in `probed` is a probe. Deliveries of a deleted template are cancelled."""
     hooks = WebHook._default_manager.in_bulk({row.web_hook_id for row in rows})
     orphans = [row.pk for row in rows if row.web_hook_id not in hooks]
     if orphans:
@@ -227,10 +232,10 @@ def _claims(rows: list[WebHookDelivery], now: datetime) -> list[Claim]:
             claim_token=None,
             last_error=TEMPLATE_DELETED,
         )
-    return [_claim(row, hooks[row.web_hook_id], now) for row in rows if row.web_hook_id in hooks]
+    return [_claim(row, hooks[row.web_hook_id], probed, now) for row in rows if row.web_hook_id in hooks]
 
 
-def _claim(row: WebHookDelivery, hook: WebHook, now: datetime) -> Claim:
+def _claim(row: WebHookDelivery, hook: WebHook, probed: Collection[Queue], now: datetime) -> Claim:
     assert row.claim_token is not None
     headers, unreadable = opened_headers(row.headers)
     signing = signing_secrets(hook, now)
@@ -250,6 +255,7 @@ def _claim(row: WebHookDelivery, hook: WebHook, now: datetime) -> Claim:
         is_host_rendered=row.is_host_rendered,
         secrets=signing,
         unreadable=unreadable or next((each.reason for each in signing if isinstance(each, Unreadable)), ""),
+        probe_until=row.lease_until_utc if Queue(row.web_hook_id, row.destination) in probed else None,
     )
 
 
@@ -281,7 +287,10 @@ def leases_expire(now: datetime | None = None) -> int:
 
 
 def claims_release(claims: Sequence[Claim]) -> None:
-    """Return claims that were not sent, when the worker stops."""
+    """Return claims that were not sent, when the worker stops; probes among them are free again."""
+    for claim in claims:
+        if claim.probe_until is not None:
+            probe_release(claim.queue, claim.probe_until)
     for token in {claim.token for claim in claims}:
         WebHookDelivery.objects.filter(
             state="Delivering",

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 
 from foundation.fields import utc_now
 from foundation.guids import new_guid
-from webhooks.breaker import circuit_failed, circuits_close
+from webhooks.breaker import circuit_failed, circuits_close, probe_release
 from webhooks.claim import Claim
 from webhooks.health import administrators_notify, template_failed, templates_succeeded
 from webhooks.models import WebHookAttempt, WebHookDelivery
@@ -120,7 +120,9 @@ def _count(finished: Sequence[Finished], now: datetime) -> list[str]:
     suspended = []
     for claim, outcome in finished:
         if outcome.host_trouble:
-            circuit_failed(claim.queue, now=now)
+            circuit_failed(claim.queue, now=now, probe_until=claim.probe_until)
+        elif outcome.status is None and claim.probe_until is not None:
+            probe_release(claim.queue, claim.probe_until)  # refused by ourselves: it says nothing of the receiver
         if not outcome.delivered and not claim.is_test and template_failed(claim.web_hook_id, now=now):
             suspended.append(claim.web_hook_code)
     return suspended

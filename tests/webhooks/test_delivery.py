@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -319,6 +320,48 @@ def test_a_probe_whose_worker_died_is_free_again_when_its_lease_ends(settings: S
     assert len(claims(half_open)) == 1
     assert claims(half_open + timedelta(seconds=29)) == []
     assert len(claims(half_open + timedelta(seconds=31))) == 1
+
+
+def test_a_probe_that_is_handed_back_is_free_at_once(settings: Settings) -> None:
+    settings.WEBHOOKS = {"breaker_failures": 1, "breaker_open_seconds": [1]}
+    new_web_hook("http://127.0.0.1:9/")
+    for number in range(3):
+        new_delivery("HOOK", new_currency(f"C{number}"))
+    fail(1, NOW)
+    half_open = NOW + timedelta(seconds=2)
+    claims_release(claims(half_open))
+    (probe,) = claims(half_open)
+    claims_release([replace(probe, token="another", probe_until=half_open)])
+    assert claims(half_open) == [], "the claim of an earlier probe frees no other"
+
+
+def test_a_probe_that_was_never_sent_is_free_at_once(settings: Settings) -> None:
+    settings.WEBHOOKS = {"breaker_failures": 1, "breaker_open_seconds": [1]}
+    new_web_hook("http://127.0.0.1:9/")
+    for number in range(3):
+        new_delivery("HOOK", new_currency(f"C{number}"))
+    fail(1, NOW)
+    half_open = NOW + timedelta(seconds=2)
+    finish(claims(half_open)[0], half_open, error="refused", permanent=True)
+    assert len(claims(half_open)) == 1
+
+
+def test_attempts_that_began_before_the_circuit_opened_are_not_its_probe(settings: Settings) -> None:
+    settings.WEBHOOKS = {"breaker_failures": 1, "breaker_open_seconds": [30, 600]}
+    new_web_hook("http://127.0.0.1:9/")
+    for number in range(6):
+        new_delivery("HOOK", new_currency(f"C{number}"))
+    first, while_open, half_open, while_probed = claims(limit=4)
+    finish(first, error="connect", host_trouble=True)
+    finish(while_open, NOW + timedelta(seconds=1), error="connect", host_trouble=True)
+    later = NOW + timedelta(seconds=31)
+    finish(half_open, later, error="connect", host_trouble=True)
+    (probe,) = claims(later)
+    finish(while_probed, later, error="connect", host_trouble=True)
+    assert claims(later) == [], "the probe is still under way"
+    finish(probe, later, error="connect", host_trouble=True)
+    assert claims(later + timedelta(seconds=599)) == [], "the probe's own failure opens the circuit for longer"
+    assert len(claims(later + timedelta(seconds=601))) == 1
 
 
 # --- suspension ---------------------------------------------------------------------------------------------------
