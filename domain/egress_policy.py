@@ -15,6 +15,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from encodings.idna import nameprep
 from functools import lru_cache
 from typing import Never
 from urllib.parse import quote, urlsplit
@@ -56,6 +57,8 @@ _SPECIAL_PURPOSE: tuple[tuple[str, tuple[IPNetwork, ...]], ...] = tuple(
 )
 #: One name of a host: letters, digits, inner hyphens. Underscores occur in the names of private networks.
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+#: RFC 3490, 3.1: what separates labels.
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")
 _HOST_NAME = re.compile(rf"(?=.{{1,254}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 
 
@@ -108,10 +111,35 @@ def _host_of(given: str) -> str:
     try:
         if ":" in given:
             return str(ipaddress.IPv6Address(given)) if "%" not in given else _no_host()
-        host = (given if given.isascii() else given.encode("idna").decode()).lower()
+        host = _ascii(given)
     except ValueError as exc:  # UnicodeError is one
         raise ValueError(Phrase("its host is not a valid name")) from exc
     return host if _HOST_NAME.fullmatch(host) else _no_host()
+
+
+def _listed_name(entry: str) -> str:
+    """The name of an entry as destinations have it, its `*.` kept. What is no name stays as it is and matches none."""
+    above = "*." if entry.startswith("*.") else ""
+    try:
+        return above + _ascii(entry.removeprefix(above))
+    except UnicodeError:
+        return entry
+
+
+def _ascii(name: str) -> str:
+    """A name in lower-case ASCII (IDNA). Raises UnicodeError."""
+    return (name if name.isascii() else name.encode("idna").decode()).lower()
+
+
+def _unicode(name: str) -> str:
+    """A name, or a piece of one, in lower case with the labels that are in IDNA's ASCII form in Unicode."""
+    try:
+        return ".".join(
+            label.encode().decode("idna") if label.startswith("xn--") else nameprep(label)
+            for label in _DOTS.split(name.lower())
+        )
+    except UnicodeError:  # of a piece, which need not be a name by itself
+        return name.lower()
 
 
 def _no_host() -> Never:
@@ -138,7 +166,7 @@ class EgressPolicy:
             try:
                 networks.append(ipaddress.ip_network(entry.strip("[]"), strict=False))
             except ValueError:
-                hosts.add(entry.lower())
+                hosts.add(_listed_name(entry))
         return cls(frozenset(hosts), tuple(networks))
 
     def allows_host(self, host: str) -> bool:
@@ -152,14 +180,20 @@ class EgressPolicy:
         """Whether the list contains the host: by name, by a `*.` entry above it, or as a single address."""
         return self.allows_host(host) or host in self._single_addresses()
 
-    def may_list(self, pattern: re.Pattern[str], tail: str) -> bool:
-        """Whether a listed host can match the pattern; `tail` is the literal end of every match."""
-        suffixes = [host[1:] for host in self.hosts if host.startswith("*.")]
-        # No placeholder can become an IPv6 address: its value may hold no colon.
-        addresses = [address for address in self._single_addresses() if ":" not in address]
-        exact = [*(host for host in self.hosts if not host.startswith("*.")), *addresses]
+    def may_list(self, pieces: Sequence[str]) -> bool:
+        """Whether a listed host can result from the pieces of a host with a value, without a colon, between each two.
+
+        An IPv6 address, without brackets, may be written as RFC 5952 says or in full.
+        """
+        # Compared in Unicode: the IDNA form of a name does not begin and end as the name does.
+        shown = [_unicode(piece) for piece in pieces]
+        pattern = re.compile("[^:]+".join(map(re.escape, shown)))
+        addresses = [network.network_address for network in self.networks if network.num_addresses == 1]
+        exact = [*map(str, addresses), *(address.exploded for address in addresses)]
+        exact += [_unicode(host) for host in self.hosts if not host.startswith("*.")]
+        suffixes = [_unicode(host[1:]) for host in self.hosts if host.startswith("*.")]
         return any(pattern.fullmatch(host) for host in exact) or any(
-            tail.endswith(suffix) or suffix.endswith(tail) for suffix in suffixes
+            shown[-1].endswith(suffix) or suffix.endswith(shown[-1]) for suffix in suffixes
         )
 
     def _single_addresses(self) -> list[str]:

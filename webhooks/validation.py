@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -160,10 +159,8 @@ def _refusals(origin: Sequence[Part]) -> tuple[str | None, str | None]:
             POLICY_SETTING,
         )
         return None, text
-    host = _host_parts(origin)
-    pattern = re.compile("".join(re.escape(part.lower()) if isinstance(part, str) else ".+" for part in host))
-    tail = host[-1].lower() if host and isinstance(host[-1], str) else ""
-    listed = policy.may_list(pattern, tail) if any(not isinstance(part, str) for part in host) else policy.lists(tail)
+    pieces = _host_pieces(origin)
+    listed = policy.may_list(pieces) if len(pieces) > 1 else policy.lists(destination.host)
     if listed:
         return None, None
     text = Phrase(
@@ -174,19 +171,12 @@ def _refusals(origin: Sequence[Part]) -> tuple[str | None, str | None]:
     return text, None
 
 
-def _host_parts(origin: Sequence[Part]) -> list[Part]:
-    """The host of an origin, without scheme and port."""
-    host: list[Part] = []
-    for index, part in enumerate(origin):
-        if isinstance(part, str):
-            text = part.partition("://")[2] if index == 0 else part
-            name, colon, _port = text.partition(":")
-            host += [name] if name else []
-            if colon:
-                break
-        else:
-            host.append(part)
-    return host
+def _host_pieces(origin: Sequence[Part]) -> list[str]:
+    """The literal pieces of an origin's host, a placeholder between each two. IPv6 addresses come without brackets."""
+    placeholder = "\0"
+    text = "".join(part if isinstance(part, str) else placeholder for part in origin).partition("://")[2]
+    host = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
+    return host.split(placeholder)
 
 
 #: Time limit of a DNS lookup, which may delay other writes on SQLite, and how long its result is cached.

@@ -99,10 +99,14 @@ def test_public_addresses_are_allowed(address: str) -> None:
         (["*.erp.local"], "a.b.erp.local", "192.168.0.1", True),
         (["*.erp.local"], "erp.local", "192.168.0.1", False),
         (["*.erp.local"], "evilerp.local", "192.168.0.1", False),
+        (["bücher.local"], "bücher.local", "192.168.0.1", True),
+        (["*.BÜCHER.local"], "a.bücher.local", "192.168.0.1", True),
+        (["ü..local", "*.bücher.local"], "bücher.local", "192.168.0.1", False),
     ],
 )
 def test_the_allow_list_names_hosts_and_networks(entries: list[str], host: str, address: str, allowed: bool) -> None:
-    assert (EgressPolicy.parse(entries).problem(host, address) is None) is allowed
+    destination = destination_of(f"http://{host}/")
+    assert (EgressPolicy.parse(entries).problem(destination.host, address) is None) is allowed
 
 
 def test_a_name_that_changes_its_mind_is_resolved_once(loopback_receiver: LoopbackReceiver) -> None:

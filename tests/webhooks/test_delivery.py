@@ -530,3 +530,18 @@ def test_a_receiver_that_does_not_answer_in_time_is_tried_again(loopback_receive
     found = reloaded(delivery)
     assert (found.state, found.attempt_count) == ("Pending", 1)
     assert (found.last_error or "").startswith("timeout")
+
+
+@pytest.mark.parametrize(
+    "allowed, url, destination",
+    [("::1", "http://[::{Name}]:9/", "[::1]:9"), ("::1", "http://[::1]:{Name}/", "[::1]:1")],
+)
+def test_a_placeholder_may_be_part_of_an_ipv6_address(
+    allowed: str, url: str, destination: str, settings: Settings
+) -> None:
+    settings.EGRESS_ALLOW = [allowed]
+    new_web_hook(url)
+    delivery = new_delivery("HOOK", new_currency("ONE", "1"))
+    deliver_due()
+    assert reloaded(delivery).destination == destination
+    assert WebHookAttempt.objects.get().outcome == "Failed", "nobody listens there; it was not refused"
