@@ -32,8 +32,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from foundation import errors
 from identity.instance import client_address
-from identity.rate_limits import guess_refusal
+from identity.rate_limits import check_client, note_client_failure
 from platform_site.serving.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ _SITES = frozenset({"api", "id", "admin", "profile", "sys", "static"})
 _SILENT_SECONDS = 7 * 86_400
 #: Room for some 2,000 series; the library lets a file grow beyond.
 _FILE_BYTES = 1 << 18
+#: Who shows METRICS_TOKEN, for counting; no application has this name (identity.oauth.clients.client_load).
+_SCRAPER = "\0metrics"
 _PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 _requests = Counter("platform_requests", "Requests answered.", ("site", "method", "status"))
@@ -100,8 +103,18 @@ def _series(site: str, method: str | None, hundreds: int) -> tuple[Counter, Hist
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """The page."""
+    address, shown = client_address(request), bool(settings.METRICS_TOKEN) and "HTTP_AUTHORIZATION" in request.META
+    if shown:
+        # An operator chose the token, perhaps a short one: unlike tokens of ours it is not compared beyond the limit.
+        try:
+            check_client(_SCRAPER, address)
+        except errors.TooManyRequests as limited:
+            return HttpResponse(status=429, headers=dict(limited.headers()))
     if not may_ask(request):
-        return _refused(request)
+        if shown:
+            note_client_failure(_SCRAPER, address)
+        headers = {"WWW-Authenticate": 'Bearer realm="metrics"'} if settings.METRICS_TOKEN else {}
+        return HttpResponse(status=401 if headers else 403, headers={"Cache-Control": "no-store", **headers})
     registry = CollectorRegistry()
     if directory := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(registry, directory)  # type: ignore[no-untyped-call]
@@ -109,16 +122,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(
         generate_latest(registry), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
     )
-
-
-def _refused(request: HttpRequest) -> HttpResponse:
-    """403 where no token is configured, 401 without the right one, 429 after too many wrong ones from an address."""
-    if not settings.METRICS_TOKEN:
-        return HttpResponse(status=403, headers={"Cache-Control": "no-store"})
-    given = "HTTP_AUTHORIZATION" in request.META
-    if given and (limited := guess_refusal("metrics-token", client_address(request))):
-        return HttpResponse(status=429, headers=dict(limited.headers()))
-    return HttpResponse(status=401, headers={"Cache-Control": "no-store", "WWW-Authenticate": 'Bearer realm="metrics"'})
 
 
 def may_ask(request: HttpRequest) -> bool:

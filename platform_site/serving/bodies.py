@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from importlib import import_module
 from typing import Any
 
 from django.conf import settings
@@ -11,12 +10,13 @@ from django.contrib.auth import SESSION_KEY
 from django.http import parse_cookie
 
 from foundation import errors
+from identity.browser_sessions import SessionStore
 from identity.credentials import read_credential
+from identity.rate_limits import count_guess
 from identity.token_identity import identify
 
 logger = logging.getLogger("platform.serving")
 
-_API = "/api/"
 _SERVICE = "/api/domain/odata/"
 
 
@@ -33,13 +33,23 @@ def max_bytes(environ: dict[str, Any]) -> int:
 
 
 def is_known(environ: dict[str, Any]) -> bool:
-    """Whether the request has a valid token or, for a page, the cookie of a logged-in session."""
+    """Whether the request has a valid token or, for a page, the cookie of a logged-in session.
+
+    Raises TooManyRequests for an address that tries session keys. Wrong tokens are counted by the Domain API, which
+    answers their requests.
+    """
     try:
-        if environ["PATH_INFO"].startswith(_API) and "HTTP_AUTHORIZATION" in environ:
+        if takes_data(environ):
             identify(read_credential(environ))
             return True
-        key = parse_cookie(environ.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME)
-        return bool(key) and SESSION_KEY in import_module(settings.SESSION_ENGINE).SessionStore(key)
+        session = SessionStore(parse_cookie(environ.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME))
+        if SESSION_KEY in session:
+            return True
+        if session.key_is_unknown:
+            count_guess("session-key", environ["REMOTE_ADDR"])
+        return False
+    except errors.TooManyRequests:
+        raise
     except errors.PlatformError:
         return False
     except Exception:

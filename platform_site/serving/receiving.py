@@ -51,7 +51,7 @@ class Policy(Protocol):
         """The longest body that is received."""
 
     def is_known(self, environ: dict[str, Any]) -> bool:
-        """Whether the sender is known, and may send more than KNOWN_BYTES."""
+        """Whether the sender is known, and may send more than KNOWN_BYTES. Raises TooManyRequests for a guesser."""
 
     def takes_data(self, environ: dict[str, Any]) -> bool:
         """Whether the application itself answers a request whose body was not received."""
@@ -212,10 +212,14 @@ class Receiver:
         """Whether `size` bytes are accepted; else this method answers the request without its body."""
         environ = arrival.environ
         limit = self._policy.max_bytes(environ)
+        limited: errors.TooManyRequests | None = None
         if size <= limit:
             if size <= KNOWN_BYTES or arrival.is_known:
                 return True
-            arrival.is_known = self._policy.is_known(environ)
+            try:
+                arrival.is_known = self._policy.is_known(environ)
+            except errors.TooManyRequests as refused:
+                limited = refused
             if arrival.is_known:
                 return True
             limit = KNOWN_BYTES
@@ -226,7 +230,7 @@ class Receiver:
             environ["wsgi.input"] = _NotReceived()
             self._serve(arrival.protocol, environ)
         else:
-            _refuse(arrival.protocol, errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
+            _refuse(arrival.protocol, limited or errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
         return False
 
     def _end(self, arrival: Arrival) -> bool:

@@ -25,10 +25,12 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
+from foundation.errors import TooManyRequests
 from foundation.fields import utc_now
 from identity.models import User
 from identity.password_reset import link_make as password_link
-from tests.identity.flows import REDIRECT, SERVICE, WEB, Browser, fields_of
+from platform_site.serving import bodies
+from tests.identity.flows import REDIRECT, SERVICE, WEB, Browser, fields_of, service_token
 
 #: More than any limit of wrong secrets of one kind from one address.
 TRIES = 40
@@ -189,7 +191,7 @@ def link(path: str, browser: Browser) -> Any:
     return Client().get(path.rpartition("/")[0] + f"/c1-{secrets.token_hex(16)}")
 
 
-def metrics(path: str, browser: Browser) -> Any:
+def metrics(path: str, browser: Browser | None) -> Any:
     return Client().get(path, headers={"Authorization": f"Bearer {secrets.token_hex(16)}"})
 
 
@@ -252,15 +254,42 @@ def test_sessions_that_have_expired_are_no_guesses(browser: Browser) -> None:
     assert {with_session_key("profile/", key).status_code for _ in range(TRIES)} == {302}
 
 
-def test_what_is_right_is_accepted_beside_a_guesser(browser: Browser, metrics_token: str) -> None:
+def test_large_bodies_are_no_way_to_try_session_keys(db: None) -> None:
+    """A page takes a large body from who is signed in, so its answer to the head alone tells whether a key is right."""
+    page = {"PATH_INFO": "/profile/", "REMOTE_ADDR": "127.0.0.1"}
+
+    def is_known(key: str) -> bool:
+        return bodies.is_known({**page, "HTTP_COOKIE": f"sessionid={key}"})
+
+    assert {is_known(secrets.token_hex(16)) for _ in range(30)} == {False}
+    with pytest.raises(TooManyRequests):
+        is_known(secrets.token_hex(16))
+
+
+def test_large_bodies_are_no_way_to_try_reference_tokens(http: Client) -> None:
+    """A body is received for a good token where the API answers the requests of wrong ones, and counts them."""
+    token = service_token(http)
+    for path in ("/api/session", "/id/account/login", "/profile/me", "/api/domain/odata/$batch"):
+        known = bodies.is_known({"PATH_INFO": path, "HTTP_AUTHORIZATION": f"Bearer {token}"})
+        assert known is bodies.takes_data({"PATH_INFO": path}) is path.startswith("/api/domain/odata/")
+
+
+def test_the_right_metrics_token_is_not_found_out_beyond_the_limit(db: None, metrics_token: str) -> None:
+    right = {"Authorization": f"Bearer {metrics_token}"}
+    for _ in range(TRIES):
+        metrics("/metrics", None)
+    assert Client().get("/metrics", headers=right).status_code == 429
+    assert Client(REMOTE_ADDR="198.51.100.7").get("/metrics", headers=right).status_code == 200
+
+
+def test_what_is_right_is_accepted_beside_a_guesser(browser: Browser) -> None:
     tokens = browser.tokens(scope="openid read offline_access")
     good = password_link(User.objects.get(login="demo"), "")
     for route, kind in (
-        ("metrics", METRICS_TOKEN), ("id/account/reset/<str:uid>/<str:token>", LINK), ("id/connect/introspect", TOKEN),
+        ("id/account/reset/<str:uid>/<str:token>", LINK), ("id/connect/introspect", TOKEN),
         ("id/connect/revocation", TOKEN), ("id/connect/token", REFRESH_TOKEN),
     ):  # fmt: skip
         assert [ATTEMPTS[kind](address(route), browser).status_code for _ in range(TRIES)][-1] == 429
-    assert Client().get("/metrics", headers={"Authorization": f"Bearer {metrics_token}"}).status_code == 200
     assert Client().get(good).status_code == 302
     as_web = {"client_id": WEB, "client_secret": "DEMO"}
     for name in ("access_token", "refresh_token"):

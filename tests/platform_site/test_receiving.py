@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
-from platform_site.serving import receiving
+from foundation import errors
+from platform_site.serving import bodies, receiving
 from platform_site.serving.exchange import StartResponse, environ_of
 from platform_site.serving.receiving import AT_ONCE_BYTES, BODY_SECONDS, BYTES_PER_SECOND, KNOWN_BYTES, Receiver
+from tests.domain.security.conftest import caller, person
+from tests.identity.conftest import demo, fresh_process
 from tests.support.waiting import eventually
+
+__all__ = ["demo", "fresh_process"]
 
 
 class Future:
@@ -89,6 +94,8 @@ class Policy:
         return 100_000
 
     def is_known(self, environ: dict[str, Any]) -> bool:
+        if environ.get("HTTP_COOKIE") == "sessionid=guess":
+            raise errors.TooManyRequests(30, 7, retry_after_seconds=7)
         return "HTTP_AUTHORIZATION" in environ
 
     def takes_data(self, environ: dict[str, Any]) -> bool:
@@ -187,6 +194,20 @@ def test_more_than_a_little_is_taken_from_those_who_are_known(send: Callable[...
     known.asked.come(b"")
     assert (known.status, len(known.body)) == (200, length)
     assert send("/", content_length="100001", authorization="Bearer token").status == 413
+
+
+def test_who_tries_keys_by_large_bodies_is_slowed_down(send: Callable[..., Client]) -> None:
+    refused = send(content_length=str(KNOWN_BYTES + 1), cookie="sessionid=guess")
+    assert refused.status == 429
+    assert ("Retry-After", "7") in refused.headers
+
+
+def test_a_large_body_may_come_with_a_token_in_any_header(demo: None) -> None:
+    reference = caller(person("alice", is_admin=True)).token
+    assert reference.startswith("enrt_")
+    for name, shown in (("AUTHORIZATION", f"Bearer {reference}"), ("X_API_KEY", reference), ("API_KEY", reference)):
+        assert bodies.is_known({"PATH_INFO": "/api/domain/odata/Import", f"HTTP_{name}": shown})
+        assert not bodies.is_known({"PATH_INFO": "/api/domain/odata/Import", f"HTTP_{name}": f"{shown}0"})
 
 
 def test_a_body_has_a_deadline_that_its_parts_put_off(receiver: Receiver, send: Callable[..., Client]) -> None:
