@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
@@ -18,15 +18,13 @@ from django.utils.text import capfirst
 from django.utils.translation import ngettext
 
 from domain.admin_rights import own_repository, rows_of, with_visible_references
-from domain.dataset.storage import references_in_use
+from domain.dataset.storage import referrers_to
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 
 #: Entities of one kind that are named; the page counts the others.
 _NAMED = 20
-#: At most this many references are read.
-_LOOKED_AT = 200
 
 Nested = list[Any]
 
@@ -59,8 +57,7 @@ def _parts(
         if not keys:
             continue
         going[child] += keys
-        seen = list(rows_of(request, rows).order_by("pk")[:_NAMED])
-        yield [*map(_link, with_visible_references(request, seen, ())), *_others(len(keys) - len(seen))]
+        yield _shown(request, rows, len(keys))
         yield from _parts(request, child, keys, going)
 
 
@@ -75,22 +72,30 @@ def _owned(repository: Repository[Any]) -> Iterator[tuple[Repository[Any], str]]
 
 def _referring(request: HttpRequest, going: dict[Repository[Any], list[str]]) -> Nested:
     """Texts of the entities whose references make the dataset refuse."""
-    deleted = {key for keys in going.values() for key in keys}
-    found: dict[Repository[Any], dict[str, None]] = defaultdict(dict)
+    referring: dict[Repository[Any], Q] = defaultdict(Q)
     for repository, keys in going.items():
-        for referrer, key in islice(references_in_use(repository, keys), _LOOKED_AT):
-            if key not in deleted:
-                found[referrer.repository][key] = None
+        for referrer in referrers_to(repository):
+            referring[referrer.repository] |= Q(**{f"{referrer.attribute.python_name}__in": keys})
     named: Nested = []
-    for repository, referring in found.items():
-        rows = repository.model._default_manager.filter(pk__in=list(referring))
-        seen = list(rows_of(request, rows).order_by("pk")[:_NAMED])
-        named += [*map(_link, with_visible_references(request, seen, ())), *_others(len(referring) - len(seen))]
+    for repository, condition in referring.items():
+        # Of entities of one identity, those that are deleted too.
+        deleted = [
+            key for each, keys in going.items() if each.identity_name == repository.identity_name for key in keys
+        ]
+        rows = repository.model._default_manager.filter(condition).exclude(pk__in=deleted)
+        if count := rows.count():
+            named += _shown(request, rows, count)
     return named
 
 
-def _others(count: int) -> list[str]:
-    return [] if not count else [ngettext("%(count)s other", "%(count)s others", count) % {"count": count}]
+def _shown(request: HttpRequest, rows: QuerySet[Any], count: int) -> Nested:
+    """The first readable ones of the rows, by name, and how many others there are of `count`."""
+    seen = list(rows_of(request, rows).order_by("pk")[:_NAMED])
+    others = count - len(seen)
+    return [
+        *map(_link, with_visible_references(request, seen, ())),
+        *([ngettext("%(count)s other", "%(count)s others", others) % {"count": others}] if others else ()),
+    ]
 
 
 def _link(entity: Any) -> str:

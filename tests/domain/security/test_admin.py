@@ -181,6 +181,19 @@ class TestWriting:
         assert "1 other" in shown
         assert MARK not in shown
 
+    def test_a_confirmation_names_what_one_may_see_behind_any_number_of_hidden_rows(
+        self, library: Library, page: Client
+    ) -> None:
+        ds = Dataset(library.world.context)
+        for number in range(210):
+            ds.create(BOOKS, {"Code": f"H{number}", "Title": {"EN": MARK}, "Publisher": library.companies["open"]})
+        ds.create(BOOKS, {"Code": "LAST", "Title": {"EN": "Omega"}, "Publisher": library.companies["open"]})
+        ds.commit()
+        shown = page.get(reverse("admin:domain_company_delete", args=[library.companies["open"]])).content.decode()
+        assert "Omega (LAST)" in shown
+        assert "211 others" in shown
+        assert MARK not in shown
+
     def test_what_may_be_read_and_not_changed_is_shown_read_only(self, library: Library) -> None:
         carol = person("carol")
         give_role(carol, {"Library.*": "crud"}, {BOOKS: "Pages le 200"}, "cud")
