@@ -162,6 +162,12 @@ QUERY_TOO_LONG = _add(
     _("The query takes longer than {0} seconds. Narrow it, for example by a filter on an indexed property."),
     400,
 )
+ANSWER_TOO_LARGE = _add(
+    251,
+    "AnswerTooLarge",
+    _("The answer would be larger than {0} bytes. Ask for less in $expand or $select, or for fewer rows."),
+    413,
+)
 
 # 300–399: Domain transactions.
 TRANSACTION_LIMIT = _add(300, "TransactionLimit", _("This session already has {0} open transactions."), 500)

@@ -285,7 +285,7 @@ def _rows(
     among = parse_boolean_expression(f"Id in ({','.join(ids)})")
     filter = among if options.filter is None else Logical("and", (options.filter, among))
     bare = replace(options, filter=filter, count=None, orderby=())
-    page = query.read_collection(repository, bare, context, representation, max_page_size=len(ids))
+    page = query.read_collection(repository, bare, context, representation, max_page_size=len(ids), may_end_early=False)
     start = page.body.index(_SPLIT) + len(_SPLIT)
     keys_only = replace(bare, select=parse_select("Id"), compute=())
     keys = query.read_collection(repository, keys_only, context, Representation("none"), max_page_size=len(ids))

@@ -122,7 +122,17 @@ def _value(
     if item is not None:
         target = repositories[column.target]
         batches.append(
-            Batch(len(batches), position, target, target.id, ast.ExpandKind.ENTITIES, item.options, 1, single=True)
+            Batch(
+                len(batches),
+                position,
+                target,
+                target.id,
+                ast.ExpandKind.ENTITIES,
+                item.options,
+                1,
+                single=True,
+                as_objects=True,
+            )
         )
         return f"g[{len(batches) - 1}].get(r[{position}])"
     if column.target:

@@ -9,6 +9,7 @@ from typing import Any
 from domain.query.execute import Statement
 from domain.query.fragments import Run
 from domain.query.plan import RowsPlan
+from domain.query.shape import AnswerSize
 
 
 @dataclass(slots=True)
@@ -47,11 +48,16 @@ class ConcatPlan:
         return found
 
     def shaped(self, rows: Sequence[Any], run: Run) -> list[Any]:
-        """The rows as JSON-ready values, in order."""
+        """The rows as JSON-ready values, in order. Raises PayloadTooLarge."""
         made: list[Any] = []
         for index, branch in enumerate(self.branches):
             made += branch.shaped([row for number, row in rows if number == index], run)
         return made
+
+    def array(self, rows: Sequence[Any], run: Run) -> Any:
+        """The rows as a JSON-ready array. Raises PayloadTooLarge."""
+        values = self.shaped(rows, run)
+        return AnswerSize().array(values) if any(branch.batches for branch in self.branches) else values
 
     def count(self, run: Run) -> int:
         """How many rows all branches have."""

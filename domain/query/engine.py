@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 from django.conf import settings
 
-from domain.cursor import Row
 from domain.model.repository import Repository
 from domain.odata.syntax.ast import NO_OPTIONS, QueryOptions
 from domain.query.access import Access
@@ -27,6 +27,7 @@ from domain.query.representation import (
     ShapeKey,
 )
 from domain.query.shape import DUMP_OPTIONS
+from foundation import errors
 from identity.context import CallContext
 
 Counting = Callable[[Run], int]
@@ -42,30 +43,41 @@ def read_collection(
     parent: ParentScope | None = None,
     base_path: str = "",
     max_page_size: int | None = None,
+    may_end_early: bool = True,
 ) -> CollectionResult:
     """One page of a set, or of an owned collection of `parent`, as a JSON body.
 
     base_path is the URL of the request for next links: relative or absolute, with its query options except $skip and
     $skiptoken, which the engine appends. max_page_size is the caller's odata.maxpagesize. Whether the parent exists
     is the caller's question (`follow`); of one that is hidden from the caller, no row is shown.
+
+    A page whose rows would be more than MAX_ANSWER_BYTES has fewer rows where it may end early. Raises PayloadTooLarge
+    where it may not, or has one row.
     """
     ctx = _in_language(ctx, representation)
     prepared = prepare(options)
     plan = _rows_plan(repository, prepared, ctx, representation, parent)
     run = Run(prepared.values, ctx, key=parent.key if parent is not None else "")
-    rows, token = _page(plan, prepared, run, max_page_size)
+    page = _page(plan, prepared, run, max_page_size)
     number = _count_of(plan, run) if prepared.count else None
     body: dict[str, Any] = {}
     if representation.metadata != "none":
         body["@odata.context"] = f"{representation.service_root}$metadata#{plan.context}"
     if number is not None:
         body["@odata.count"] = str(number) if representation.ieee754 else number
-    body["value"] = plan.shaped(rows, run)
+    while True:
+        try:
+            body["value"] = plan.array(page.rows, run)
+            break
+        except errors.PayloadTooLarge:
+            if len(page.rows) <= 1 or not may_end_early:
+                raise
+            page = page.shortened()
     link = None
-    if token is not None:
-        link = f"{base_path}{'&' if '?' in base_path else '?'}$skiptoken={quote(token)}"
+    if page.goes_on:
+        link = f"{base_path}{'&' if '?' in base_path else '?'}$skiptoken={quote(page.token(plan))}"
         body["@odata.nextLink"] = link
-    return CollectionResult(orjson.dumps(body, option=DUMP_OPTIONS), len(rows), number, link)
+    return CollectionResult(orjson.dumps(body, option=DUMP_OPTIONS), len(page.rows), number, link)
 
 
 def _in_language(ctx: CallContext, representation: Representation) -> CallContext:
@@ -111,10 +123,33 @@ def _back(repository: Repository[Any], parent: ParentScope | None) -> tuple[str,
     return (parent.repository.collections[parent.collection].back_reference,)
 
 
-def _page(
-    plan: RowsPlan | ConcatPlan, prepared: Prepared, run: Run, max_page_size: int | None
-) -> tuple[Sequence[Row], str | None]:
-    """The rows of a page, and the token of the next one where there are more."""
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Rows of a page.
+
+    goes_on     more rows follow
+    remaining   rows that $top allows, these included; None without $top
+    skipped     rows before these
+    """
+
+    rows: Sequence[Any]
+    goes_on: bool
+    remaining: int | None
+    skipped: int
+
+    def shortened(self) -> _Page:
+        """The first of its rows."""
+        return replace(self, rows=self.rows[: max(1, len(self.rows) // 4)], goes_on=True)
+
+    def token(self, plan: RowsPlan | ConcatPlan) -> str:
+        """The $skiptoken of the next page."""
+        left = None if self.remaining is None else self.remaining - len(self.rows)
+        if plan.aggregated:
+            return make_token(plan.fingerprint, [self.skipped + len(self.rows)], left)
+        return make_token(plan.fingerprint, self.rows[-1][plan.width :], left)
+
+
+def _page(plan: RowsPlan | ConcatPlan, prepared: Prepared, run: Run, max_page_size: int | None) -> _Page:
     page = settings.PAGE_SIZE_MAX if max_page_size is None else min(max(1, max_page_size), settings.PAGE_SIZE_MAX)
     remaining, nulls, skip = prepared.top, None, prepared.skip or 0
     if prepared.skiptoken is not None:
@@ -125,7 +160,7 @@ def _page(
             run.seek, skip = seek, 0
             nulls = tuple(value is None for value in seek)
     if remaining == 0:
-        return [], None
+        return _Page([], False, remaining, skip)
     more_wanted = remaining is None or remaining > page
     run.limit = page + 1 if more_wanted else remaining or 0
     run.skip = skip
@@ -134,12 +169,8 @@ def _page(
     else:
         rows = plan.statement(nulls, with_skip=skip > 0).fetch(run)
     if not more_wanted or len(rows) <= page:
-        return rows, None
-    rows = rows[:page]
-    left = None if remaining is None else remaining - page
-    if plan.aggregated:
-        return rows, make_token(plan.fingerprint, [skip + page], left)
-    return rows, make_token(plan.fingerprint, rows[-1][plan.width :], left)
+        return _Page(rows, False, remaining, skip)
+    return _Page(rows[:page], True, remaining, skip)
 
 
 def read_entity(

@@ -29,7 +29,7 @@ from domain.query.representation import ParentScope, ShapeKey
 from domain.query.scope import Scope, entity_scope
 from domain.query.search import bind_search
 from domain.query.selection import Batch, EntityCode
-from domain.query.shape import RowCode, Shaper, drop_nulls, shaper
+from domain.query.shape import MAX_ANSWER_BYTES, AnswerSize, RowCode, Shaper, drop_nulls, shaper
 from domain.query.sql import Compiler, new_root
 from domain.query.texts import as_scalar
 from foundation import errors
@@ -50,6 +50,8 @@ class EntityStage(Protocol):
         ...
 
 
+#: Rows of one expanded collection, below all rows of a page; as JSON so many are nearly always more than an answer has.
+MAX_EXPANDED_ROWS = 100_000
 _NO_GROUPS: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -61,9 +63,14 @@ class BatchPlan:
     statement: Statement
     shape: Shaper | None
     batches: tuple[BatchPlan, ...]
+    skip_nulls: bool
 
-    def groups(self, parents: Sequence[Row], run: Run) -> Mapping[str, Any]:
-        """key → list of shaped rows (or count, or the one row)."""
+    def groups(self, parents: Sequence[Row], run: Run, size: AnswerSize) -> Mapping[str, Any]:
+        """key → JSON of the list of rows (or count, or the JSON of the one row).
+
+        As JSON and not as objects: a row that hangs on many keys would be written out anew below each of them, level by
+        level, before anybody knew how long the answer becomes. Raises PayloadTooLarge.
+        """
         position = self.batch.key_column
         keys = list({row[position]: None for row in parents if row[position] is not None})
         if not keys:
@@ -72,9 +79,15 @@ class BatchPlan:
         rows = self.statement.fetch(run)
         if self.shape is None:
             return dict(rows)
+        if len(rows) > MAX_EXPANDED_ROWS:
+            raise errors.PayloadTooLarge(errors.ANSWER_TOO_LARGE, MAX_ANSWER_BYTES)
         shaped = shape_rows(self.shape, rows, self.batches, run)
+        if self.skip_nulls:
+            shaped = [drop_nulls(value) for value in shaped]
         if self.batch.single:
-            return {row[0]: value for row, value in zip(rows, shaped, strict=True)}
+            if self.batch.as_objects:
+                return {row[0]: value for row, value in zip(rows, shaped, strict=True)}
+            return {row[0]: size.fragment(value) for row, value in zip(rows, shaped, strict=True)}
         groups: dict[str, list[Any]] = {}
         for row, value in zip(rows, shaped, strict=True):
             known = groups.get(row[0])
@@ -82,13 +95,17 @@ class BatchPlan:
                 groups[row[0]] = [value]
             else:
                 known.append(value)
-        return groups
+        write = size.array if self.batches else size.fragment
+        return {key: write(values) for key, values in groups.items()}
 
 
 def shape_rows(shape: Shaper, rows: Sequence[Row], batches: Sequence[BatchPlan], run: Run) -> list[Any]:
-    """The rows as JSON-ready values, with their batches fetched."""
-    groups = [batch.groups(rows, run) for batch in batches] if batches else _NO_GROUPS
-    return shape(rows, groups)
+    """The rows as JSON-ready values, with their batches fetched. Raises PayloadTooLarge."""
+    if not batches:
+        return shape(rows, _NO_GROUPS)
+    # All that is fetched here stands in the rows, so together it is no longer than they are.
+    size = AnswerSize()
+    return shape(rows, [batch.groups(rows, run, size) for batch in batches])
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +197,14 @@ class RowsPlan:
         return join("", parts)
 
     def shaped(self, rows: Sequence[Row], run: Run) -> list[Any]:
-        """The rows as JSON-ready values."""
+        """The rows as JSON-ready values. Raises PayloadTooLarge."""
         values = shape_rows(self.shape, rows, self.batches, run)
         return [drop_nulls(value) for value in values] if self.skip_nulls else values
+
+    def array(self, rows: Sequence[Row], run: Run) -> Any:
+        """The rows as a JSON-ready array. Raises PayloadTooLarge."""
+        values = self.shaped(rows, run)
+        return AnswerSize().array(values) if self.batches else values
 
 
 class Planner:
@@ -425,8 +447,9 @@ class Planner:
                 text = text + Sql(" ORDER BY ") + order
         else:
             text = self._windowed(compiler, code, block, owner, predicates, order, top, skip)
+        text = text + Sql(f" LIMIT {MAX_EXPANDED_ROWS + 1}")
         shape = shaper(expression, code.names, len(code.columns))
-        return BatchPlan(batch, Statement.of(text, self.dialect), shape, nested)
+        return BatchPlan(batch, Statement.of(text, self.dialect), shape, nested, self.shape[2])
 
     def _windowed(
         self,
@@ -482,7 +505,7 @@ class Planner:
         predicates = [self.dialect.among_keys(owner, run_keys), *(compiler.predicate(each) for each in where)]
         text = join("", [Sql("SELECT "), key, Sql(", COUNT(*) FROM "), block.from_sql()])
         text = text + Sql(" WHERE ") + join(" AND ", predicates) + Sql(" GROUP BY ") + owner
-        return BatchPlan(batch, Statement.of(text, self.dialect), None, ())
+        return BatchPlan(batch, Statement.of(text, self.dialect), None, (), False)
 
 
 def _decides(expression: Bound, source: Source) -> bool:

@@ -53,6 +53,7 @@ class Batch:
 
     position     of the batch in `g`
     key_column   position of the value in the parent row that the batch is keyed by
+    as_objects   of single rows: more members are added to them
     """
 
     position: int
@@ -63,6 +64,7 @@ class Batch:
     options: ast.QueryOptions
     depth: int
     single: bool = False
+    as_objects: bool = False
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from domain.query.bound import Bound, Sort, ValueType
 from domain.query.dialects import Dialect
 from domain.query.fragments import Sql
 from domain.query.reals import DIGITS, real_text, rounded
+from foundation import errors
 from foundation.enums import DOCUMENT_STATE
 from foundation.vault import unseal
 
@@ -29,6 +30,8 @@ from foundation.vault import unseal
 Shaper = Callable[[Sequence[tuple[Any, ...]], Sequence[Mapping[str, Any]]], list[Any]]
 
 DUMP_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_SUBCLASS
+#: Of one answer; a page that would have more ends earlier.
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
 #: A double has 15 decimal digits that survive being written and read.
 _EXACT_IN_DOUBLE = 10**15
 
@@ -233,6 +236,30 @@ def drop_nulls(value: Any) -> Any:
 def dump(value: Any) -> bytes:
     """JSON bytes."""
     return orjson.dumps(value, option=DUMP_OPTIONS)
+
+
+class AnswerSize:
+    """Writes JSON while it may become an answer of MAX_ANSWER_BYTES. Each method raises PayloadTooLarge beyond."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MAX_ANSWER_BYTES
+
+    def fragment(self, value: Any) -> orjson.Fragment:
+        """A value."""
+        return orjson.Fragment(self._dump(value))
+
+    def array(self, values: Sequence[Any]) -> orjson.Fragment:
+        """An array, one value after the other: each may hold as much as the whole answer may."""
+        return orjson.Fragment(b"[" + b",".join([self._dump(value) for value in values]) + b"]")
+
+    def _dump(self, value: Any) -> bytes:
+        encoded = dump(value)
+        self._left -= len(encoded)
+        if self._left < 0:
+            raise errors.PayloadTooLarge(errors.ANSWER_TOO_LARGE, MAX_ANSWER_BYTES)
+        return encoded
 
 
 # --- canonical values (select_rows) -------------------------------------------------------------------------------

@@ -18,14 +18,13 @@ from domain.odata.batch.conditions import holds
 from domain.odata.batch.parts import Done, Part
 from domain.odata.message import JSON, ODataRequest, ODataResponse
 from domain.odata.telling import tell
+from domain.query.shape import MAX_ANSWER_BYTES
 from foundation import errors, turns
 from foundation.phrases import Phrase
 from identity.preferences import parse_prefer
 from identity.rate_limits import check_api_request
 
 MAX_PARTS = 1000
-#: Answers of a batch, in bytes: once they have so many, the parts behind are not carried out.
-MAX_ANSWER_BYTES = 32 * 1024 * 1024
 #: Seconds after which no further part is begun.
 MAX_SECONDS = 30.0
 #: Who holds locks waits no longer for the turn of the process.
