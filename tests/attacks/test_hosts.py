@@ -53,11 +53,15 @@ def test_a_mailed_link_has_the_base_url(settings: Settings) -> None:
     assert link_base_url(request) == "https://erp.example.com"
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+@pytest.mark.parametrize(
+    "host, base_url",
+    [("0.0.0.0", ""), ("::", ""), ("192.0.2.1", ""), ("127.0.0.1", "https://erp.example.com")],
+)
 def test_debug_is_not_served_to_other_machines(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, base_url: str
 ) -> None:
     settings.DATA_DIR, settings.DEMO, settings.DEBUG = tmp_path, False, True
+    settings.BASE_URL = base_url
     monkeypatch.setenv("HOST", host)
     monkeypatch.setattr(preparation, "prepare", lambda report: pytest.fail("it prepares before it refuses"))
     with pytest.raises(CommandError, match="DEBUG shows stack traces"):

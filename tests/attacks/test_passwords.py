@@ -7,6 +7,8 @@ identity.email_change.
 
 from __future__ import annotations
 
+import contextlib
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -26,7 +28,8 @@ __all__ = ["worker"]
 
 NEW = "vast-Harbour-42"
 PASSWORD, EMAIL = "/id/account/password", "/id/account/email"
-WEAK = ("short-Pw-42", "123456789012345", "password1234", "demo.example.com")
+#: Too short, a number, a common one, like the e-mail address, like the name.
+WEAK = ("short-Pw-42", "123456789012345", "password1234", "demo.example.com", "Demobenutzer1")
 
 
 def post(browser: Browser, address: str, **form: str) -> Any:
@@ -44,6 +47,7 @@ def stolen(browser: Browser) -> dict[str, str]:
     tokens: dict[str, str] = browser.tokens(scope="openid read offline_access")
     give_role(User.objects.get(login="demo"), {"General.*": "r"})
     tokens["personal_token"] = caller(User.objects.get(login="demo"), scopes="read").token
+    tokens["code"] = browser.code(scope="openid read")
     assert [status(tokens[name]) for name in ("access_token", "personal_token")] == [200, 200]
     return tokens
 
@@ -62,6 +66,7 @@ def refreshed(token: str) -> bool:
 def assert_worthless(stolen: dict[str, str]) -> None:
     assert [status(stolen[name]) for name in ("access_token", "personal_token")] == [401, 401]
     assert not refreshed(stolen["refresh_token"])
+    assert Browser(Client()).redeem(stolen["code"]).json()["error"] == "invalid_grant"
     assert not Session.objects.filter(user__login="demo", closed=None).exists()
     assert not ReferenceToken.objects.filter(user__login="demo", revoked=None).exists()
 
@@ -85,6 +90,15 @@ def test_commands_refuse_weak_passwords(db: None, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", NEW)
     call_command("createsuperuser", interactive=False, login="boss")
     assert User.objects.get(login="boss").check_password(NEW)
+    for typed, good in ((weak, False), (NEW + "x", True)):
+        monkeypatch.setattr("getpass.getpass", lambda prompt, typed=typed: typed)
+        with contextlib.nullcontext() if good else pytest.raises(CommandError):
+            call_command("changepassword", "boss", stdout=StringIO(), stderr=StringIO())
+    assert User.objects.get(login="boss").check_password(NEW + "x")
+
+
+def test_passwords_are_stored_as_argon2id(demo: None) -> None:
+    assert User.objects.get(login="demo").password.startswith("argon2$argon2id$")
 
 
 def test_changing_the_password_ends_what_the_old_one_opened(browser: Browser, stolen: dict[str, str]) -> None:

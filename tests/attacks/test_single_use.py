@@ -11,6 +11,7 @@ from django.test import Client
 
 from foundation.fields import utc_now
 from identity.models import Grant, RefreshToken
+from identity.oauth.issue import tokens_prune
 from tests.identity.flows import WEB, Browser, fields_of, parameters_of, token_request
 
 LOGIN = "/id/account/login"
@@ -83,7 +84,8 @@ def test_a_code_replayed_after_it_expired_ends_what_it_issued(browser: Browser) 
     code = browser.code(scope="openid read offline_access")
     tokens = browser.redeem(code).json()
     assert status_of(tokens["access_token"]) == 200
-    Grant.objects.update(expires=utc_now() - timedelta(seconds=1))
+    Grant.objects.update(expires=utc_now() - timedelta(hours=23))
+    tokens_prune()
     assert browser.redeem(code).json()["error"] == "invalid_grant"
     assert status_of(tokens["access_token"]) == 401
     refreshed = token_request(
@@ -102,8 +104,9 @@ def test_a_refresh_token_replayed_after_it_expired_ends_its_family(browser: Brow
 
     second = refresh(first["refresh_token"])
     third = refresh(second["refresh_token"])
-    past = utc_now() - timedelta(hours=1)
+    past = utc_now() - timedelta(hours=23)
     RefreshToken.objects.exclude(revoked=None).update(expires=past, revoked=past)
+    tokens_prune()
     assert status_of(third["access_token"]) == 200
     assert refresh(first["refresh_token"])["error"] == "invalid_grant"
     assert status_of(third["access_token"]) == 401

@@ -6,6 +6,7 @@ sessions encrypted with a key outside of the database (foundation.vault). Nothin
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
@@ -26,6 +27,7 @@ from pytest_django import Settings
 
 from foundation import sealed_columns, stamps, vault
 from identity.models import User
+from identity.oauth import keys
 from tests.identity.flows import Browser
 from tests.support.api import Api, error_of, id_of
 from tests.support.receiver import Answer, LoopbackReceiver
@@ -122,9 +124,22 @@ def test_no_secret_of_the_product_is_in_the_database(
 
     dump = whole_database()
     assert delivery.web_hook_code in dump  # the dump has what was written
+    assert keys.key_set().active_kid in dump
+    assert not halves_of_the_signing_key() & {part for part in dump.replace('"', "\n").splitlines() if part}
+    assert "PRIVATE KEY" not in dump
     assert {name for name, secret in secrets.items() if secret in dump} == set()
     assert "hdr-4f1d0c2b9a8e7766" not in dump
     assert str(person.session["_auth_user_id"]) not in "".join(session_rows())
+
+
+def halves_of_the_signing_key() -> set[str]:
+    """The private numbers of the key that signs tokens, in the ways in which a row could have them."""
+    numbers = keys.key_set().active.private_numbers()
+    found: set[str] = set()
+    for number in (numbers.d, numbers.p, numbers.q):
+        encoded = base64.urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8, "big")).decode()
+        found |= {encoded.rstrip("="), str(number), f"{number:x}"}
+    return found
 
 
 def session_rows() -> list[str]:

@@ -183,16 +183,24 @@ def test_the_digest_of_migrations_changes_with_a_file(
     assert len(set(digests)) == 3
 
 
+@pytest.mark.parametrize("host, base_url", [("0.0.0.0", ""), ("127.0.0.1", "https://erp.example.com")])
 @pytest.mark.parametrize(
     "demo,seeded,words",
     [(True, "", "Demo mode has logins"), (False, "2026-01-01", "comes from demo mode")],
 )
 def test_known_logins_are_not_served_to_other_machines(
-    demo: bool, seeded: str, words: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demo: bool,
+    seeded: str,
+    words: str,
+    host: str,
+    base_url: str,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings.DATA_DIR, settings.DEMO = tmp_path, demo
+    settings.DATA_DIR, settings.DEMO, settings.BASE_URL = tmp_path, demo, base_url
     Prepared(seeded=seeded).save()
-    monkeypatch.setenv("HOST", "0.0.0.0")
+    monkeypatch.setenv("HOST", host)
     monkeypatch.setattr(preparation, "prepare", lambda report: pytest.fail("it prepares before it refuses"))
     with pytest.raises(CommandError, match=words):
         call_command("serve")

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -80,21 +81,25 @@ class Command(BaseCommand):
         console.say("Stopped.")
 
     def _check_address(self, host: str, port: int, *, knows: bool) -> None:
-        if not addresses.is_loopback(host) and not knows:
+        # Behind a proxy the instance itself listens on loopback; BASE_URL says where people reach it.
+        named = {"HOST": host, "BASE_URL": urlsplit(settings.BASE_URL).hostname or "localhost"}
+        reached = [f"{setting}={name}" for setting, name in named.items() if not addresses.is_loopback(name)]
+        if reached and not knows:
+            where = f"{reached[0]}, which other machines reach"
+            cure = "HOST=127.0.0.1 and no BASE_URL, or add --i-know if that is what you want."
             if settings.DEBUG:
                 raise CommandError(
-                    f"DEBUG shows stack traces and settings in error answers, so it is not served on {host}, which "
-                    "other machines reach. Use DEBUG=0 or HOST=127.0.0.1, or add --i-know if that is what you want."
+                    f"DEBUG shows stack traces and settings in error answers, so it is not served at {where}. "
+                    f"Use DEBUG=0, or {cure}"
                 )
             if settings.DEMO:
                 raise CommandError(
-                    f"Demo mode has logins and secrets that everybody knows, so it is not served on {host}, which "
-                    "other machines reach. Use HOST=127.0.0.1, or add --i-know if that is what you want."
+                    f"Demo mode has logins and secrets that everybody knows, so it is not served at {where}. Use {cure}"
                 )
             if preparation.holds_demo_logins():
                 raise CommandError(
                     f"The data in {settings.DATA_DIR} comes from demo mode and holds logins that everybody knows, so "
-                    f"it is not served on {host}. Use another DATA_DIR, or add --i-know after changing them."
+                    f"it is not served at {where}. Use another DATA_DIR, or add --i-know after changing them."
                 )
         if problem := addresses.port_problem(host, port):
             raise CommandError(problem)
