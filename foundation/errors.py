@@ -252,6 +252,15 @@ SCRIPT_ARGUMENTS = _add(3112, "ScriptArgumentsInvalid", _("The arguments do not 
 SCRIPT_OUTPUTS = _add(3113, "ScriptOutputsInvalid", _("The script's outputs do not fit its schema: {0}"), 500)
 SCRIPT_HAS_NO_TEXT = _add(3114, "ScriptHasNoText", _("The script {0} has no text."), 500)
 SCRIPT_INVALID = _add(3115, "ScriptInvalid", _("The script cannot be saved: {0}"), 500)
+SCRIPT_LACKS_AUTHORITY = _add(
+    3116,
+    "ScriptLacksAuthority",
+    _(
+        "The script {0} may not {1} {2}: it decides who may do what, which a managed script changes only if an"
+        " administrator runs it and an administrator has saved the script last."
+    ),
+    500,
+)
 WEBHOOK_INVALID = _add(3200, "WebhookInvalid", _("The webhook cannot be saved: {0}"), 500)
 EGRESS_REFUSED = _add(3201, "EgressRefused", _("Requests to {0} are not allowed from this instance: {1}"), 500)
 APPLICATION_INVALID = _add(3300, "TrustedApplicationInvalid", _("The trusted application cannot be saved: {0}"), 500)

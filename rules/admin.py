@@ -16,20 +16,18 @@ from django.utils.translation import gettext, gettext_lazy
 
 from domain.admin import admin_class, inline_class
 from domain.admin_rights import is_administrator
-from domain.dataset.authority import NOBODY, PLATFORM
-from domain.dataset.authority import is_administrator as is_administrator_now
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.events import event_types
 from domain.model.registry import repositories
 from domain.model.values import in_language
 from foundation.languages import active_language
-from identity.models import User
 from rules import trace_log
 from rules.actions import action_types
 from rules.admin_forms import RowForm, RuleForm, RuleFormSet, attribute_names
+from rules.authors import AUTHORS
 from rules.models import RuleState
 from rules.operations import repository_events
-from rules.specs import RULES, authors_of, stored_rules
+from rules.specs import RULES, stored_rules
 from rules.switches import switch_trace
 from rules.try_page import try_page
 from rules.validation import check_rule
@@ -120,12 +118,7 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
     @admin.display(description=gettext_lazy("Author"))
     def author(self, rule: Any) -> str:
         """Who saved it last, and whether it may so change who may do what."""
-        who = authors_of([str(rule.pk)]).get(str(rule.pk), NOBODY)
-        user = None if who in (PLATFORM, NOBODY) else User.objects.filter(pk=who).first()
-        if is_administrator_now(who):
-            return gettext("the platform") if user is None else gettext("%(login)s, an administrator") % {"login": user}
-        login = gettext("nobody known") if user is None else str(user)
-        return gettext("%(login)s: the rule cannot change who may do what") % {"login": login}
+        return AUTHORS.told(rule.pk)
 
     # --- list -----------------------------------------------------------------------------------------------------
 

@@ -133,13 +133,9 @@ def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> l
 
 def authors_of(ids: Collection[str]) -> dict[str, Authority]:
     """Guid → author of the rules that have one."""
-    from rules.models import RuleState
+    from rules.authors import AUTHORS
 
-    return {
-        str(rule_id): author
-        for rule_id, author in RuleState.objects.exclude(author=NOBODY).values_list("rule_id", "author")
-        if str(rule_id) in ids
-    }
+    return AUTHORS.of(ids)
 
 
 def _api_names(repository: str, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from domain.model.naming import near
 from domain.model.registry import repositories
 from foundation import errors
 from rules.actions import action_types
-from rules.authors import note_author
+from rules.authors import AUTHORS
 from rules.compiling import bind_condition
 from rules.doubts import contradiction, doubts_of
 from rules.scope import Finding, RuleScope, found, scopes_of
@@ -30,7 +30,7 @@ def register() -> None:
     for name in (EVENTS, CONDITIONS, ACTIONS):
         extensions.add_validation(name, validate_rule_of_child)
     for name in (RULES, EVENTS, CONDITIONS, ACTIONS):
-        extensions.add_validation(name, note_author)
+        extensions.add_validation(name, AUTHORS.note)
 
 
 def validate_rule(record: Record) -> None:

@@ -27,6 +27,7 @@ from domain.model.registry import repositories
 from foundation.errors import PlatformError
 from scripts import history
 from scripts.argument_form import PREFIX, ArgumentForm
+from scripts.authors import AUTHORS
 from scripts.models import ScriptRun
 from scripts.parameters import EMPTY, InvalidSchema, ParameterSchema, read_schema
 from scripts.trial import Trial, trial_run
@@ -58,6 +59,21 @@ class ScriptAdmin(VerbPages, EntityAdmin):
         """Checking, then the others."""
         check = self.admin_site.admin_view(never_cache(require_POST(self.check_view)))
         return [path("check/", check, name=f"{self.opts.app_label}_{self.opts.model_name}_check"), *super().get_urls()]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """As generated; a saved script has its author, too."""
+        sections = super().get_fieldsets(request, obj)
+        author = [] if obj is None else [(None, {"fields": ["author"]})]
+        return [*sections[:1], *author, *sections[1:]]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """As generated, with the author."""
+        return ["author", *super().get_readonly_fields(request, obj)]
+
+    @admin.display(description=_("Author"))
+    def author(self, script: Script) -> str:
+        """Who saved it last, and whether it may so change who may do what."""
+        return AUTHORS.told(script.pk)
 
     @admin.display(description=_("Last run"), empty_value="–")
     def last_run(self, script: Script) -> SafeString | None:

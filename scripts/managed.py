@@ -8,10 +8,12 @@ from typing import Any
 
 import orjson
 
+from domain.dataset.authority import Acting
 from domain.dataset.dataset import Dataset
 from domain.dataset.record import Record
 from foundation import errors
 from foundation.phrases import reason_of
+from scripts.authors import AUTHORS
 from scripts.json_values import as_doubles
 from scripts.parameters import InvalidSchema, Problem, read_schema
 from scripts.services import FailedRun, script_attempt
@@ -36,6 +38,9 @@ def execute(
 
     text: what to run instead of the saved text, for those who are writing it.
 
+    The script changes who may do what only if its author, too, is an administrator (domain.dataset.authority); the
+    text that somebody tries unsaved has no more.
+
     Raises Refused: SCRIPT_INACTIVE, SCRIPT_HAS_NO_TEXT, SCRIPT_LANGUAGE, SCRIPT_INVALID (a schema that cannot be read),
     SCRIPT_ARGUMENTS. A run that fails, outputs that do not fit (SCRIPT_OUTPUTS) included, is a FailedRun.
     """
@@ -54,9 +59,13 @@ def execute(
     values, problems = schema.bind(arguments)
     if problems:
         raise _refused(errors.SCRIPT_ARGUMENTS, problems)
-    outcome = script_attempt(
-        source, dataset, kind="Managed", name=code, mode="function_body", parameters=as_doubles(values), depth=depth
-    )
+    dataset.acting.append(Acting(code, AUTHORS.behind(script), is_rule=False))
+    try:
+        outcome = script_attempt(
+            source, dataset, kind="Managed", name=code, mode="function_body", parameters=as_doubles(values), depth=depth
+        )
+    finally:
+        dataset.acting.pop()
     if isinstance(outcome, FailedRun):
         return outcome
     outputs, problems = schema.outputs(orjson.loads(outcome.parameters_json))

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from foundation.fields import utc_now
+from foundation.fields import GuidField, utc_now
 from foundation.guids import new_guid
 
 
@@ -43,3 +43,15 @@ class ScriptRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} {self.outcome}".replace("  ", " ")
+
+
+class ScriptAuthor(models.Model):
+    """Who last saved a managed script: its author, where no way of writing scripts leads (domain.dataset.authors)."""
+
+    script_id = GuidField(primary_key=True)
+    author = models.CharField(max_length=36, default="", blank=True)
+
+    objects: ClassVar[models.Manager[ScriptAuthor]]
+
+    def __str__(self) -> str:
+        return str(self.script_id)

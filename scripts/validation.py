@@ -11,6 +11,7 @@ from domain.dataset.record import Record
 from domain.model import extensions
 from foundation import errors
 from foundation.phrases import Phrase, said
+from scripts.authors import AUTHORS
 from scripts.managed import LANGUAGE
 from scripts.parameters import InvalidSchema, read_schema
 from scripts.services import SourceRefused, check_source
@@ -29,8 +30,9 @@ class SourceProblem:
 
 
 def register() -> None:
-    """Hold every save of a script to it."""
+    """Hold every save of a script to it, and note its author."""
     extensions.add_validation(SCRIPTS, check_script)
+    extensions.add_validation(SCRIPTS, AUTHORS.note)
 
 
 def check_script(script: Record) -> None:

@@ -1,11 +1,12 @@
 """The authority behind a change of access data: users, roles, applications (spec 01, 1.7 and 05, 5.2).
 
 The authority behind a rule's change is the rule's author, independent of the event's cause; otherwise it is the
-caller. Access data need the authority of an administrator: the dataset reads the users table when the change is made,
-and again at the commit. This holds for the API, scripts, rules, imports and the admin: all write through the dataset.
+caller. Behind a change by a managed script are both: whoever runs it, and its author, also when scripts run each other.
+Access data need an administrator in each of them: the dataset reads the users table when the change is made, and again
+at the commit. This holds for the API, scripts, rules, imports and the admin: all write through the dataset.
 
 A repository declares that it decides access (Repository.decides_access and left_to_roles), and that its entities later
-act with the authority of their author (authored: rules).
+act with the authority of their author (authored: rules and managed scripts); domain.dataset.authors keeps these.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ NOBODY: Authority = ""
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """A rule that acts on an event: its name in the chain of rules, and its authority."""
+    """A rule on an event, or a managed script, while it acts: its name in messages, and its author."""
 
     name: str
-    authority: Authority = NOBODY
+    author: Authority = NOBODY
+    is_rule: bool = True
 
 
 def of_caller(context: CallContext) -> Authority:
@@ -61,23 +63,40 @@ def answer_for(record: Record, operation: Literal["create", "update", "delete"],
     """Check and note the authority behind a change that is about to be made, where the repository requires it.
 
     attribute: API name of the changed attribute, or `@code` of a custom property; "" for the entity itself.
-    Raises Forbidden(ADMINISTRATORS_ONLY), or Refused(RULE_LACKS_AUTHORITY) where a rule makes the change.
+    Raises Forbidden(ADMINISTRATORS_ONLY), or Refused where the author of the acting rule (RULE_LACKS_AUTHORITY) or of a
+    script (SCRIPT_LACKS_AUTHORITY) is no administrator.
     """
     repository, dataset = record.repository, record.dataset
     decides = repository.needs_administrator(operation, attribute)
     if not decides and not repository.authored:
         return
-    authority = dataset.authority
+    behind = _behind(dataset)
     known = dataset.authorities.setdefault(record.key, set())
-    if decides and authority not in known and not is_administrator(authority):
-        raise _refusal(dataset, operation, f"{repository.name}.{attribute}" if attribute else repository.name)
-    known.add(authority)
+    for authority, step in behind.items() if decides else ():
+        if authority not in known and not is_administrator(authority):
+            raise _refusal(step, operation, f"{repository.name}.{attribute}" if attribute else repository.name)
+    known.update(behind)
 
 
-def _refusal(dataset: Dataset, operation: str, what: str) -> errors.PlatformError:
-    if dataset.acting:
-        return errors.Refused(errors.RULE_LACKS_AUTHORITY, dataset.acting[-1].name, operation, what)
-    return errors.Forbidden(errors.ADMINISTRATORS_ONLY, operation, what)
+def _behind(dataset: Dataset) -> dict[Authority, Acting | None]:
+    """The authorities behind the current change → the acting rule or script; None of the caller.
+
+    A rule's author acts alone. Each script within it, or without a rule, adds its author.
+    """
+    found: dict[Authority, Acting | None] = {}
+    for step in reversed(dataset.acting):
+        found.setdefault(step.author, step)
+        if step.is_rule:
+            return found
+    found.setdefault(of_caller(dataset.context), None)
+    return found
+
+
+def _refusal(step: Acting | None, operation: str, what: str) -> errors.PlatformError:
+    if step is None:
+        return errors.Forbidden(errors.ADMINISTRATORS_ONLY, operation, what)
+    code = errors.RULE_LACKS_AUTHORITY if step.is_rule else errors.SCRIPT_LACKS_AUTHORITY
+    return errors.Refused(code, step.name, operation, what)
 
 
 def check_again(dataset: Dataset) -> None:

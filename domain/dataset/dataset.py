@@ -20,7 +20,7 @@ from django.utils.translation import gettext
 
 from domain import events
 from domain.dataset import access, autoflush, duplicates, finding, numbering
-from domain.dataset.authority import Acting, Authority, answer_for, of_caller
+from domain.dataset.authority import Acting, Authority, answer_for
 from domain.dataset.calculations import calculate
 from domain.dataset.claims import Claims
 from domain.dataset.guards import check_edit
@@ -80,7 +80,7 @@ class Dataset:
         self.traces: list[Mapping[str, Any]] = []
         #: What acted on events since the last commit, newest last: the chain shown when a loop is stopped.
         self.trail: deque[str] = deque(maxlen=12)
-        #: What is acting on an event at this moment, outermost first.
+        #: The rules acting on an event, and the managed scripts running, at this moment, outermost first.
         self.acting: list[Acting] = []
         #: identity → authorities behind the changes, in repositories that decide access or are authored
         self.authorities: dict[tuple[str, str], set[Authority]] = {}
@@ -353,12 +353,12 @@ class Dataset:
     @property
     def _by_caller(self) -> bool:
         """Whether a caller makes the current change, not a job or a rule in the caller's dataset."""
-        return self.context.client_initiated and not self.acting
+        return self.context.client_initiated and not self._by_rule
 
     @property
-    def authority(self) -> Authority:
-        """The authority behind the current change: the author of the acting rule, else the caller."""
-        return self.acting[-1].authority if self.acting else of_caller(self.context)
+    def _by_rule(self) -> bool:
+        """Whether a rule makes the current change."""
+        return any(step.is_rule for step in self.acting) if self.acting else False
 
     @contextmanager
     def operating(self) -> Iterator[None]:
@@ -372,7 +372,7 @@ class Dataset:
     def _note_change(self, record: Record) -> None:
         """Count a change of the record, and note whether a caller caused it."""
         record.mutations += 1
-        if (record.by_client or self._operating) and not self.acting:
+        if (record.by_client or self._operating) and not self._by_rule:
             record.client_caused = True
 
     def assign(self, record: Record, attribute: str | Attribute, value: Any) -> None:

@@ -46,6 +46,7 @@ class Scripts(Repository[Script]):
     """Declares Systems.Core.Scripts."""
 
     name = "Systems.Core.Scripts"
+    authored = True
     code_member = "code"
     name_member = "name"
     display_format = "{Name:T}"

@@ -142,7 +142,7 @@ def write(cast: Cast, draw: Draw) -> None:
 
 
 def run_script(cast: Cast, draw: Draw) -> None:
-    """ExecuteScript, or a managed script of the attacker's own."""
+    """ExecuteScript, or a managed script of the attacker's own, run by an administrator as well."""
     source = f"{sources(cast, draw)} Transaction.commit();"
     if draw(st.booleans()):
         cast.mallory.post("ExecuteScript", source, Content_Type="text/plain")
@@ -150,7 +150,8 @@ def run_script(cast: Cast, draw: Draw) -> None:
     id = new_guid()
     values = {"Id": id, "Code": id[-8:], "Name": {"EN": "s"}, "Language": "JavaScript", "IsActive": True}
     cast.mallory.post("Systems_Core_Scripts", {**values, "ScriptText": source})
-    cast.mallory.post(f"Systems_Core_Scripts({id})/Execute", {})
+    runner: Api = draw(st.sampled_from([cast.mallory, cast.alice]))
+    runner.post(f"Systems_Core_Scripts({id})/Execute", {})
 
 
 def write_rule(cast: Cast, draw: Draw) -> None:

@@ -1,0 +1,8 @@
+"""The authors of managed scripts: who last saved a script. Each run has its author's authority besides its caller's."""
+
+from __future__ import annotations
+
+from domain.dataset.authors import Authors
+from scripts.models import ScriptAuthor
+
+AUTHORS = Authors(ScriptAuthor)
