@@ -22,7 +22,7 @@ from scripts import history
 from tests.support import databases
 from tests.support.chromium import launched
 from tests.support.log_watch import LogWatch
-from tests.support.platform import LivePlatform, start_platform
+from tests.support.platform import LICENSED_SESSIONS, LivePlatform, start_platform
 from tests.support.receiver import LoopbackReceiver
 from tests.support.signing_keys import SigningKeys
 
@@ -182,6 +182,6 @@ def live_platform() -> Iterator[LivePlatform]:
     Its tests open more sessions in twenty minutes than the demo's licence has.
     """
     with start_platform() as platform:
-        more = "from identity.models import Licence; Licence.objects.update(sessions=500)"
+        more = f"from identity.models import Licence; Licence.objects.update(sessions={LICENSED_SESSIONS})"
         subprocess.run([sys.executable, "manage.py", "shell", "-c", more], env=dict(platform.environment), check=True)
         yield platform

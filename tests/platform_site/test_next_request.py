@@ -18,7 +18,7 @@ import requests
 
 from identity.applications import secret_hash
 from tests.identity.flows import fields_of
-from tests.support.platform import LivePlatform
+from tests.support.platform import LICENSED_SESSIONS, LivePlatform
 from tests.support.processes import connection_to_each
 
 CURRENCIES = "General_Currencies_Currencies"
@@ -277,6 +277,6 @@ def test_the_features_of_the_licence(instance: Instance, admin_pages: AdminPages
     )
     seats = {"seats-TOTAL_FORMS": 0, "seats-INITIAL_FORMS": 0}
     for features, status in ((["AdvancedBpm"], 200), ([], 403), (["AdvancedBpm"], 200)):
-        admin_pages.save("licence/1/change/", {"sessions": 25, "features": features, **seats})
+        admin_pages.save("licence/1/change/", {"sessions": LICENSED_SESSIONS, "features": features, **seats})
         assert instance.statuses("POST", f"{script}/Execute", {}) == [status, status]
     instance.ask("DELETE", script)

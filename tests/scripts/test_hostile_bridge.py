@@ -69,8 +69,8 @@ HOSTILE = [
     Hostile("a list that is a number", f"String.prototype.split = () => 5; {BOOKS}.getByIdList('a')", THREW),
     Hostile("too many arguments", BOOK + "Array.prototype[Symbol.iterator] = function* () { for (let i = 0; i < 9; i++) yield i }; book.Pages = 3", THREW),
     Hostile("no arguments", BOOK + "Array.prototype[Symbol.iterator] = function* () {}; book.Pages = 3", THREW),
-    Hostile("a million entities read again", BOOK + "Transaction.rollback(); const many = new Array(1e6).fill(0); Array.prototype.map = () => many; book.Code", 209),
-    Hostile("a million display texts", BOOK + "const many = new Array(1e6).fill(0); Array.prototype.map = () => many; book.DisplayText", 209),
+    Hostile("a million entities read again", BOOK + "Transaction.rollback(); const many = new Array(1e6).fill(0); Array.prototype.map = () => many; book.Code", (209, LIMIT)),
+    Hostile("a million display texts", BOOK + "const many = new Array(1e6).fill(0); Array.prototype.map = () => many; book.DisplayText", (209, LIMIT)),
     Hostile("a million arrays as value", BOOK + "const rows = new Array(1000).fill(new Array(300).fill([])); Date.prototype.toISOString = () => rows; book.Pages = new Date()", THREW),
     Hostile("states that are not ours", BOOK + "WeakMap.prototype.get = () => ({ handle: { $e: [] } }); book.Publisher = {}", (209, 400, 0)),
     # Calls within calls: a value that acts while it is being given
@@ -119,7 +119,7 @@ HOSTILE = [
     # Oddities of Action
     Hostile("Action changed", "'use strict'; Action.user = { id: 'admin' }", THREW),
     Hostile("roles changed", "'use strict'; Action.user.roles.push('Administrators')", THREW),
-    Hostile("a message of ten megabytes", "Action.cancel('x'.repeat(1e7))", (3105,)),
+    Hostile("a message of ten megabytes", "Action.cancel('x'.repeat(1e7))", (3105, LIMIT)),
     Hostile("notify nobody", "Action.notify.user({ $e: 5 }, 'x')", (0,)),
 ]  # fmt: skip
 

@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 START_TIMEOUT_SECONDS = 180.0
 STOP_TIMEOUT_SECONDS = 30.0
 
+#: Of the instance that tests share: they open more sessions than the demo licence has.
+LICENSED_SESSIONS = 500
+
 
 def free_port() -> int:
     """A TCP port on loopback that nobody listens on at this moment."""
