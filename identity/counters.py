@@ -57,10 +57,13 @@ class FileCounters:
     def __init__(self, path: Path) -> None:
         size = self._RECORD.size * self._RECORDS
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        # Locked, so that no process writes zeros over what a quicker one has counted.
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
         present = os.fstat(self._descriptor).st_size
         if present < size:
             # Written, not truncated to the size: a hole that is filled through the map on a full disk ends the process.
             os.pwrite(self._descriptor, bytes(size - present), present)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
         self._map = mmap.mmap(self._descriptor, size)
         # A POSIX lock belongs to the process, so threads need one of their own.
         self._lock = threading.Lock()

@@ -18,7 +18,7 @@ from foundation import stamps
 from identity import counters as counters_module
 from identity.counters import FileCounters, RedisCounters
 from identity.models import RateLimits, TrustedApplication
-from tests.identity.flows import SERVICE, Browser, service_token, token_request
+from tests.identity.flows import SERVICE, Browser, fields_of, service_token, token_request
 from tests.support.programs import missing
 
 pytestmark = pytest.mark.urls("tests.identity.api")
@@ -111,12 +111,43 @@ def test_an_address_that_tries_many_logins_is_slowed_down(browser: Browser) -> N
     assert statuses == [200] * 17 + [429] * 3
 
 
+def test_whoever_asks_for_links_too_often_is_told_when_to_ask_again(browser: Browser) -> None:
+    def answer(page: str, **fields: str) -> Any:
+        return browser.client.post(page, {**fields_of(browser.client.get(page).content.decode()), **fields})
+
+    browser.log_in("demo")
+    for page, tries, fields in (
+        ("/id/account/reset", 5, {"login": "demo"}),
+        ("/id/account/email", 3, {"email": "new@example.com", "old_password": "demo"}),
+    ):
+        assert [answer(page, **fields).status_code for _ in range(tries)] == [200] * tries
+        refused = answer(page, **fields)
+        assert refused.status_code == 429
+        assert f"Try again in {refused.headers['Retry-After']} seconds" in refused.content.decode()
+
+
 class TestFileCounters:
     def test_names_and_windows_are_apart(self, tmp_path: Path) -> None:
         counters = FileCounters(tmp_path / "counters")
         assert [counters.add("a", 1), counters.add("a", 1), counters.add("b", 1)] == [1, 2, 1]
         assert counters.add("a", 1, 0) == 2
         assert counters.add("a", 2) == 1
+
+    def test_no_process_clears_what_another_counts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "counters"
+        program = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        others: list[int] = []
+        pwrite = os.pwrite
+
+        def seen(*arguments: Any) -> int:
+            others.append(
+                subprocess.run([sys.executable, "-c", program, str(path)], stderr=subprocess.DEVNULL).returncode
+            )
+            return pwrite(*arguments)
+
+        monkeypatch.setattr(os, "pwrite", seen)
+        FileCounters(path)
+        assert others == [1], "another process could count while the file is cleared"
 
     def test_thousands_of_names_fit(self, tmp_path: Path) -> None:
         counters = FileCounters(tmp_path / "counters")
