@@ -18,9 +18,6 @@ from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils import translation
-from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
@@ -33,13 +30,12 @@ from identity.changes import access_changed
 from identity.forms import EmailForm
 from identity.instance import client_address, link_base_url
 from identity.known_browsers import browser_known
+from identity.limited_pages import limited_page, limited_text
+from identity.mailed_links import MailedLink, language_of, mail_is_configured
 from identity.models import User
-from identity.password_reset import mail_is_configured
 
 _SALT = "identity.email_change"
 _REQUESTS_PER_MINUTE = 3
-#: Key of the cookie session: the token of the link that this browser opened.
-_KEPT_IN_SESSION = "email_change_link"
 
 
 @sensitive_post_parameters()
@@ -56,36 +52,24 @@ def request_page(request: HttpRequest) -> HttpResponse:
     limited: errors.TooManyRequests | None = None
     if request.method == "POST":
         try:
-            rate_limits.check_login(user.login, address, browser)
+            rate_limits.check_login_attempt(user.login, address, browser)
             rate_limits.count(f"email:{user.pk}", _REQUESTS_PER_MINUTE)
         except errors.TooManyRequests as refused:
             limited = refused
-    refusal = _("Too many failed attempts. Try again in a minute.") if limited else ""
-    form = EmailForm(user, request.POST or None, refusal=refusal)
+    form = EmailForm(user, request.POST or None, refusal=limited_text(limited) if limited else "")
     if request.method == "POST" and form.is_valid():
         _enqueue("send_link", str(user.pk), form.cleaned_data["email"], link_base_url(request))
         return render(request, "identity/email.html", {"state": "sent", "email": form.cleaned_data["email"]})
     if form.is_bound and form.has_error("old_password", "wrong"):
         rate_limits.note_login_failure(user.login, address, browser)
-    response = render(request, "identity/email.html", {"state": "form", "form": form}, status=429 if limited else 200)
-    if limited:
-        response.headers["Retry-After"] = str(limited.retry_after_seconds)
-    return response
+    return limited_page(request, "identity/email.html", {"state": "form", "form": form}, limited)
 
 
 @never_cache
 @require_safe
 def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Store the link's token in the session and redirect to a URL without it (see identity.password_reset)."""
-    try:
-        # Anybody may come here: only a token of ours is worth a row in the database.
-        signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
-    except signing.BadSignature:
-        return _link_refused(request, rate_limits.guess_refusal("email-link", client_address(request)))
-    request.session[_KEPT_IN_SESSION] = token
-    response = redirect("identity:email_set", uid)
-    response.headers["Referrer-Policy"] = "no-referrer"
-    return response
+    """Where the link leads (identity.mailed_links)."""
+    return _LINK.open(request, uid, token)
 
 
 @never_cache
@@ -95,9 +79,9 @@ def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 def set_page(request: HttpRequest, uid: str) -> HttpResponse:
     """GET asks, POST sets the new address: mail programs follow links, and must not change anything."""
     user = _user(request)
-    email = _email_by_link(user, request.session.get(_KEPT_IN_SESSION, ""))
+    email = _email_by_link(user, _LINK.token(request))
     if email is None:
-        return _link_refused(request)
+        return _LINK.refuse(request)
     if request.method == "GET":
         return render(request, "identity/email.html", {"state": "confirm", "email": email})
     old = user.email
@@ -105,26 +89,16 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
         # Users are entities of the API: the new version shows the change to API clients.
         User.objects.filter(pk=user.pk).update(email=email, object_version=F("object_version") + 1)
         access_changed(User)
-    del request.session[_KEPT_IN_SESSION]
+    _LINK.forget(request)
     if old:
         _enqueue("tell_old_address", str(user.pk), old, email)
     messages.success(request, _("Your e-mail address has been changed."))
     return redirect("identity:profile")
 
 
-def _link_refused(request: HttpRequest, limited: errors.TooManyRequests | None = None) -> HttpResponse:
-    """The page for a link that is used, expired or for another user; `limited`: the address has tried too many."""
-    context = {"state": "invalid", "hours": settings.PASSWORD_RESET_TIMEOUT // 3600}
-    response = render(request, "identity/email.html", context, status=429 if limited else 400)
-    if limited:
-        response.headers["Retry-After"] = str(limited.retry_after_seconds)
-    return response
-
-
 def link_make(user: User, email: str, base: str) -> str:
     """A link below the instance's `base` that sets the user's e-mail address, once."""
-    token = signing.dumps({"to": email, **_bound_to(user)}, salt=_SALT)
-    return base + reverse("identity:email_link", args=[urlsafe_base64_encode(str(user.pk).encode()), token])
+    return _LINK.address(user, signing.dumps({"to": email, **_bound_to(user)}, salt=_SALT), base)
 
 
 def send_link(user_id: str, email: str, base: str) -> int:
@@ -132,7 +106,7 @@ def send_link(user_id: str, email: str, base: str) -> int:
     user = User.objects.filter(pk=user_id, active=True).first()
     if user is None:
         return 0
-    with translation.override(_language(user)):
+    with language_of(user):
         text = _("Use this address for the account %(login)s by the link:\n\n%(link)s\n\nElse do nothing.")
         subject = _("Your new e-mail address")
     return send_mail(subject, text % {"login": user.login, "link": link_make(user, email, base)}, None, [email])
@@ -143,12 +117,21 @@ def tell_old_address(user_id: str, old: str, new: str) -> int:
     user = User.objects.filter(pk=user_id).first()
     if user is None:
         return 0
-    with translation.override(_language(user)):
+    with language_of(user):
         text = _(
             "The account %(login)s has the e-mail address %(email)s now. If it was not you, tell an administrator."
         )
         subject = _("Your e-mail address has been changed")
     return send_mail(subject, text % {"login": user.login, "email": new}, None, [old])
+
+
+def _is_ours(uid: str, token: str) -> bool:
+    """Whether the instance made the token lately; whose it is, is asked after the login."""
+    return _signed(token) is not None
+
+
+#: Where a user confirms the new address.
+_LINK = MailedLink("email-link", "identity:email_link", "identity:email_set", "identity/email.html", _is_ours)
 
 
 def _bound_to(user: User) -> dict[str, Any]:
@@ -157,23 +140,25 @@ def _bound_to(user: User) -> dict[str, Any]:
 
 def _email_by_link(user: User, token: str) -> str | None:
     """The new address in the link's token; None if the token is used, expired or for another user."""
-    try:
-        found = signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
-    except signing.BadSignature:
+    found = _signed(token)
+    if found is None:
         return None
     email = str(found.pop("to"))
     return email if found == _bound_to(user) else None
+
+
+def _signed(token: str) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
+    except signing.BadSignature:
+        return None
+    return found
 
 
 def _enqueue(what: str, *arguments: str) -> None:
     from django_q.tasks import async_task
 
     async_task(f"identity.email_change.{what}", *arguments)
-
-
-def _language(user: User) -> str:
-    language = user.default_language or "en"
-    return language if translation.check_for_language(language) else "en"
 
 
 def _user(request: HttpRequest) -> User:

@@ -14,7 +14,7 @@ from foundation import errors
 from identity.models import UsedLogin, User
 
 
-def check_login(login: str, user_id: str) -> None:
+def check_login_unused(login: str, user_id: str) -> None:
     """Raise Refused(LOGIN_USED) where another user has, or had, the login."""
     holder = _holder(login)
     if holder not in (None, user_id):

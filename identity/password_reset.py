@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import logging
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import send_mail
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils import translation
-from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from django.utils.http import urlsafe_base64_decode
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
@@ -29,19 +26,13 @@ from foundation.guids import is_guid
 from identity import rate_limits
 from identity.forms import NewPasswordForm, ResetForm
 from identity.instance import client_address, link_base_url
+from identity.limited_pages import limited_page, limited_text
+from identity.mailed_links import MailedLink, language_of
 from identity.models import User
 from identity.passwords import password_set
 
 logger = logging.getLogger(__name__)
 _REQUESTS_PER_MINUTE = 5
-#: Key of the cookie session: the token of the link by which this browser came.
-_KEPT_IN_SESSION = "password_reset_link"
-
-
-def mail_is_configured() -> bool:
-    """Whether a message could leave this instance: without that, the login page offers no reset."""
-    chosen: bool = settings.is_overridden("EMAIL_HOST")  # type: ignore[misc]  # the plugin's settings lack it
-    return chosen or not str(settings.EMAIL_BACKEND).endswith(".smtp.EmailBackend")
 
 
 @never_cache
@@ -71,26 +62,15 @@ def _one_more(name: str, limit: int) -> errors.TooManyRequests | None:
 
 
 def _later(request: HttpRequest, template: str, form: Form, limited: errors.TooManyRequests) -> HttpResponse:
-    form.add_error(None, _("Too many failed attempts. Try again in a minute."))
-    response = render(request, template, {"form": form}, status=429)
-    response.headers["Retry-After"] = str(limited.retry_after_seconds)
-    return response
+    form.add_error(None, limited_text(limited))
+    return limited_page(request, template, {"form": form}, limited)
 
 
 @never_cache
 @require_safe
 def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Keep the link's token in the session and go on to an address without it, as Django's own view does.
-
-    A page at an address that holds a secret needs `Referrer-Policy: no-referrer`, and then browsers post its form with
-    `Origin: null`, which the CSRF check refuses. This answer keeps the policy, since no form is posted from it.
-    """
-    if _user_by_link(uid, token) is None:
-        return _link_refused(request, rate_limits.guess_refusal("password-link", client_address(request)))
-    request.session[_KEPT_IN_SESSION] = token
-    response = redirect("identity:reset_set", uid)
-    response.headers["Referrer-Policy"] = "no-referrer"
-    return response
+    """Where the link leads (identity.mailed_links)."""
+    return _LINK.open(request, uid, token)
 
 
 @sensitive_post_parameters()
@@ -99,31 +79,18 @@ def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def set_page(request: HttpRequest, uid: str) -> HttpResponse:
     """Set the new password, in the browser that came by a link which is still good."""
-    user = _user_by_link(uid, request.session.get(_KEPT_IN_SESSION, ""))
+    user = _user_by_link(uid, _LINK.token(request))
     if user is None:
-        return _link_refused(request)
+        return _LINK.refuse(request)
     form = NewPasswordForm(user, request.POST or None)
     if request.method == "POST" and (limited := _one_more(f"reset-set:{user.pk}", _REQUESTS_PER_MINUTE * 2)):
         return _later(request, "identity/password.html", form, limited)
     if request.method == "POST" and form.is_valid():
         password_set(user, form.cleaned_data["new_password"], ends_access=True)
-        del request.session[_KEPT_IN_SESSION]
+        _LINK.forget(request)
         messages.success(request, _("Your password is set. Sign in with it."))
         return redirect("identity:login")
     return render(request, "identity/password.html", {"form": form})
-
-
-def _link_refused(request: HttpRequest, limited: errors.TooManyRequests | None = None) -> HttpResponse:
-    """The page for a link that is used, expired or not of this instance; which of them it is cannot always be told.
-
-    `limited`: the address has tried too many links.
-    """
-    context = {"hours": settings.PASSWORD_RESET_TIMEOUT // 3600, "reset_offered": mail_is_configured()}
-    response = render(request, "identity/reset_invalid.html", context, status=429 if limited else 400)
-    if limited:
-        response.headers["Retry-After"] = str(limited.retry_after_seconds)
-    response.headers["Referrer-Policy"] = "no-referrer"
-    return response
 
 
 def send(login: str, base: str) -> int:
@@ -134,8 +101,7 @@ def send(login: str, base: str) -> int:
     user = _user(login)
     if user is None:
         return 0
-    language = user.default_language or "en"
-    with translation.override(language if translation.check_for_language(language) else "en"):
+    with language_of(user):
         text = _("Choose a new password for %(login)s here:\n\n%(link)s\n\nIf you did not ask for it, do nothing.")
         subject = _("Your new password")
     return send_mail(subject, text % {"login": user.login, "link": link_make(user, base)}, None, [str(user.email)])
@@ -143,8 +109,7 @@ def send(login: str, base: str) -> int:
 
 def link_make(user: User, base: str) -> str:
     """The address, below the instance's `base`, at which whoever has it chooses the user's password, once."""
-    uid = urlsafe_base64_encode(user.pk.encode())
-    return base + reverse("identity:reset_link", args=[uid, default_token_generator.make_token(user)])
+    return _LINK.address(user, default_token_generator.make_token(user), base)
 
 
 def _enqueue(login: str, base: str) -> None:
@@ -174,3 +139,13 @@ def _user_by_link(uid: str, token: str) -> User | None:
         return None
     user = User.objects.filter(pk=user_id, active=True).first() if is_guid(user_id) else None
     return user if user is not None and default_token_generator.check_token(user, token) else None
+
+
+#: Where a user chooses the new password.
+_LINK = MailedLink(
+    "password-link",
+    "identity:reset_link",
+    "identity:reset_set",
+    "identity/reset_invalid.html",
+    lambda uid, token: _user_by_link(uid, token) is not None,
+)

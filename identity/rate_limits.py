@@ -99,7 +99,7 @@ def guess_refusal(what: str, address: str) -> errors.TooManyRequests | None:
     return None
 
 
-def check_login(login: str, address: str, browser: str = "") -> None:
+def check_login_attempt(login: str, address: str, browser: str = "") -> None:
     """Limit a login that fails too often to one try in TURN_SECONDS. Raises TooManyRequests.
 
     Failures are counted per login and address, and per login and known browser (`browser`, from

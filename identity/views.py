@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
@@ -28,12 +27,13 @@ from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
 from identity.instance import client_address
 from identity.known_browsers import browser_known, browser_remember
 from identity.languages import ui_language
+from identity.limited_pages import limited_page, limited_text
+from identity.mailed_links import mail_is_configured
 from identity.models import ReferenceToken, User
 from identity.oauth import logout
 from identity.oauth.clients import client_load
 from identity.oauth.fresh_login import fresh_logins_keep, fresh_logins_put
 from identity.oauth.sign_in import sign_in_started
-from identity.password_reset import mail_is_configured
 from identity.passwords import password_set
 from identity.reference_tokens import (
     ReferenceTokenRefused,
@@ -53,16 +53,13 @@ def login_page(request: HttpRequest) -> HttpResponse:
     target = safe_next(request)
     with translation.override(ui_language(request.GET.get("ui_locales", ""))):
         form = LoginForm(request.POST or None, initial={"login": request.GET.get("login_hint", "")[:64]})
-        status = 200
         if request.method == "POST" and form.is_valid():
             proofs = fresh_logins_keep(request)
             try:
                 user = _authenticate(request, form.cleaned_data["login"], form.cleaned_data["password"])
             except errors.TooManyRequests as limited:
-                form.add_error(None, _too_many(limited))
-                response = _login_form(request, form, target, 429)
-                response.headers["Retry-After"] = str(limited.retry_after_seconds)
-                return response
+                form.add_error(None, limited_text(limited))
+                return _login_form(request, form, target, limited)
             if user is not None:
                 if isinstance(request.user, User) and request.user != user:
                     # Whoever used this browser before is signed out properly: tokens, slots, back channel.
@@ -76,7 +73,7 @@ def login_page(request: HttpRequest) -> HttpResponse:
                 return response
             # One text for all causes, so that nobody learns which logins exist.
             form.add_error(None, _("The login or the password is wrong."))
-        return _login_form(request, form, target, status)
+        return _login_form(request, form, target)
 
 
 @never_cache
@@ -103,10 +100,10 @@ def password_page(request: HttpRequest) -> HttpResponse:
     refused: errors.TooManyRequests | None = None
     if request.method == "POST":
         try:
-            rate_limits.check_login(user.login, address, browser)
+            rate_limits.check_login_attempt(user.login, address, browser)
         except errors.TooManyRequests as limited:
             refused = limited
-    form = PasswordForm(user, request.POST or None, refusal=_too_many(refused) if refused else "")
+    form = PasswordForm(user, request.POST or None, refusal=limited_text(refused) if refused else "")
     if request.method == "POST" and form.is_valid():
         password_set(user, form.cleaned_data["new_password"], ends_access=form.cleaned_data["ends_access"])
         update_session_auth_hash(request, user)
@@ -114,10 +111,7 @@ def password_page(request: HttpRequest) -> HttpResponse:
         return redirect("identity:profile")
     if form.is_bound and form.has_error("old_password", "wrong"):
         rate_limits.note_login_failure(user.login, address, browser)
-    response = render(request, "identity/password.html", {"form": form}, status=429 if refused else 200)
-    if refused:
-        response.headers["Retry-After"] = str(refused.retry_after_seconds)
-    return response
+    return limited_page(request, "identity/password.html", {"form": form}, refused)
 
 
 @never_cache
@@ -175,7 +169,7 @@ def safe_next(request: HttpRequest) -> str:
 def _authenticate(request: HttpRequest, login_name: str, password: str) -> User | None:
     """The user, or None; as slowly for an unknown login as for a wrong password: Django hashes in both cases."""
     address, browser = client_address(request), browser_known(request, login_name)
-    rate_limits.check_login(login_name, address, browser)
+    rate_limits.check_login_attempt(login_name, address, browser)
     user = authenticate(request, username=login_name, password=password)
     if not isinstance(user, User):
         rate_limits.note_login_failure(login_name, address, browser)
@@ -183,24 +177,16 @@ def _authenticate(request: HttpRequest, login_name: str, password: str) -> User 
     return user
 
 
-def _too_many(limited: errors.TooManyRequests) -> str:
-    """Says when the next try is taken."""
-    seconds = limited.retry_after_seconds or 1
-    return ngettext(
-        "Too many failed attempts. Try again in %(seconds)s second.",
-        "Too many failed attempts. Try again in %(seconds)s seconds.",
-        seconds,
-    ) % {"seconds": seconds}
-
-
-def _login_form(request: HttpRequest, form: LoginForm, target: str, status: int) -> HttpResponse:
+def _login_form(
+    request: HttpRequest, form: LoginForm, target: str, limited: errors.TooManyRequests | None = None
+) -> HttpResponse:
     context = {
         "form": form,
         "next": target,
         "reset_offered": mail_is_configured(),
         "stranger": _stranger_to_admin(request, target),
     }
-    response = render(request, "identity/login.html", context, status=status)
+    response = limited_page(request, "identity/login.html", context, limited)
     response.form_action = _client_of(target)  # type: ignore[attr-defined]  # the login's redirects end there
     return response
 

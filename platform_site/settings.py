@@ -117,7 +117,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 # --- mail ---------------------------------------------------------------------------------------------------------
 
-# Password reset is offered where mail can leave (identity.password_reset).
+# Password reset is offered where mail can leave (identity.mailed_links).
 if _email_url := env("EMAIL_URL"):
     globals().update(env.email(_email_url))
 EMAIL_TIMEOUT = 10  # a mail server that does not answer must not hold a web process

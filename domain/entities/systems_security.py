@@ -13,7 +13,7 @@ from domain.model.repository import Repository
 from foundation import errors
 from identity.applications import application_warnings, check_application, is_secret_hash
 from identity.changes import access_changed
-from identity.logins import check_login, claim_login
+from identity.logins import check_login_unused, claim_login
 from identity.models import Role, RoleUser, TrustedApplication, User
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def keep_logins_apart(user: Record) -> None:
     """Validation: a login once used is never given to another user, also after rename or delete (spec 01, 1.5)."""
     if user.is_deleted or not user.is_changed("login"):
         return
-    check_login(user.login, user.id)
+    check_login_unused(user.login, user.id)
     user.dataset.defer_write(("login", user.id), partial(claim_login, user.login, user.id))
 
 

@@ -308,6 +308,10 @@ class TestReset:
         refused = browser.client.get(path)
         assert (refused.status_code, b"made by another instance" in refused.content) == (400, True)
 
+    @pytest.mark.parametrize("path", ["/id/account/reset/x/y", "/id/account/email/x/y"])
+    def test_links_refused_or_opened_are_told_to_no_other_page(self, browser: Browser, path: str) -> None:
+        assert browser.client.get(path).headers["Referrer-Policy"] == "no-referrer"
+
     def test_it_is_offered_only_where_mail_can_be_sent(self, browser: Browser, settings: Any) -> None:
         assert "/id/account/reset" in browser.client.get("/id/account/login").content.decode()
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
