@@ -26,10 +26,10 @@ django.setup()
 
 from django.core.management import call_command
 
-from domain.dataset import transactions
-from domain.dataset.dataset import Dataset
-from domain.odata import service
-from domain.odata.message import ODataRequest, ODataResponse
+from domain.dataset.transactions import domain_transactions
+from domain.dataset.unit.dataset import Dataset
+from domain.odata.message.message import ODataRequest, ODataResponse
+from domain.odata.service import handler
 from identity.context import AllPermissions, CallContext
 
 CONTEXT = CallContext(user=None, permissions=AllPermissions(), scopes=frozenset({"read", "update", "exec"}))
@@ -67,9 +67,9 @@ class _Transaction:
     """An open transaction with so many new currencies pending."""
 
     def __init__(self, pending: int) -> None:
-        self.id = transactions.transaction_begin(CONTEXT)
+        self.id = domain_transactions.transaction_begin(CONTEXT)
         self._number = 0
-        with transactions.opened(CONTEXT, self.id) as ds:
+        with domain_transactions.opened(CONTEXT, self.id) as ds:
             made = [
                 ds.create("General.Currencies.Currencies", {"CurrencySign": _sign("ab"[pending > 10], n), "Name": "x"})
                 for n in range(pending)
@@ -78,7 +78,7 @@ class _Transaction:
 
     def send(self, method: str, path: str, body: bytes = b"", query: str = "") -> ODataResponse:
         headers = {"content-type": "application/json", "transactionid": self.id}
-        answer = service.handle(ODataRequest(method, path, query, headers, body, CONTEXT, "http://bench/"))
+        answer = handler.handle(ODataRequest(method, path, query, headers, body, CONTEXT, "http://bench/"))
         assert answer.status < 400, answer.body
         return answer
 

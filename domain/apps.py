@@ -11,11 +11,12 @@ class DomainConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from domain import access_hooks, tasks
         from domain.model import checks  # noqa: F401  (registers the system checks)
         from domain.model.registry import discover
-        from domain.odata import import_operation, standard_operations  # noqa: F401  (registers the operations)
+        from domain.odata.invoke import import_operation  # noqa: F401  (registers the operations)
+        from domain.odata.operations import standard  # noqa: F401
+        from domain.wiring import access_hooks, tasks
 
         discover()
         access_hooks.register()
-        post_migrate.connect(tasks.ensure_schedule, dispatch_uid="domain.tasks.ensure_schedule")
+        post_migrate.connect(tasks.ensure_schedule, dispatch_uid="domain.wiring.tasks.ensure_schedule")

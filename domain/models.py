@@ -1,6 +1,6 @@
 """The tables of the shipped entities and of the write engine; Django looks for them here."""
 
-from domain.dataset import models as dataset_models  # noqa: F401
+from domain.dataset.tables import models as dataset_models  # noqa: F401
 from domain.entities import (  # noqa: F401
     applications_service,
     crm_invoicing,

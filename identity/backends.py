@@ -14,7 +14,7 @@ from identity.models import User
 class RoleBackend(ModelBackend):
     """Passwords of people. Django's own permissions are granted to nobody: administrators have all of them.
 
-    What others may do in the admin is what their roles grant on repositories (domain.admin_rights).
+    What others may do in the admin is what their roles grant on repositories (domain.admin.rights).
     """
 
     def user_can_authenticate(self, user: Any) -> bool:

@@ -43,7 +43,7 @@ class Choices(AutocompleteJsonView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        from domain.admin_rights import with_visible_references
+        from domain.admin.rights import with_visible_references
 
         context["object_list"] = with_visible_references(self.request, list(context["object_list"]), ())
         return context

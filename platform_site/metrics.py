@@ -214,7 +214,7 @@ def _sessions() -> Iterator[Metric]:
 
 
 def _transactions() -> Iterator[Metric]:
-    from domain.dataset.models import DomainTransaction
+    from domain.dataset.tables.models import DomainTransaction
 
     text = "Domain transactions that are open, those included that have expired and wait to be removed."
     yield gauge("platform_transactions", text, DomainTransaction.objects.count())

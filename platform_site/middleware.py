@@ -68,7 +68,7 @@ def browser_page(view: View) -> View:
 class QueryCounter:
     """Counts the statements of one request; an execute_wrapper of the database connection.
 
-    `only_counts` lets what goes past Django's cursor (domain.query.execute) do so and count by itself.
+    `only_counts` lets what goes past Django's cursor (domain.query.run.execute) do so and count by itself.
     """
 
     __slots__ = ("count",)

@@ -11,7 +11,7 @@ from django.urls import resolve
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
 application = get_wsgi_application()
 
-from domain.query import time_limit  # noqa: E402  (imports models, which the line above makes ready)
+from domain.database import time_limit  # noqa: E402  (imports models, which the line above makes ready)
 
 # Django looks for connections that have failed or grown old when a request begins, and again when it ends. Once is
 # enough; twice cost a tenth of a keyed read.

@@ -14,10 +14,10 @@ from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy
 
-from domain.admin import admin_class, inline_class
-from domain.admin_rights import is_administrator
+from domain.admin.entity_pages import admin_class, inline_class
+from domain.admin.rights import is_administrator
 from domain.entities.systems_bpm import UserBusinessRule
-from domain.events import event_types
+from domain.events.types import event_types
 from domain.model.registry import repositories
 from domain.model.values import in_language
 from foundation.languages import active_language

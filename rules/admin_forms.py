@@ -8,8 +8,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
-from domain.admin import ChildFormSet, EntityForm
-from domain.events import event_types
+from domain.admin.entity_pages import ChildFormSet, EntityForm
+from domain.events.types import event_types
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from rules.actions import action_types

@@ -13,7 +13,7 @@ from django.core import checks
 from django.db import DatabaseError
 
 from domain.entities import systems_bpm as bpm
-from domain.events import event_types
+from domain.events.types import event_types
 
 
 @checks.register(checks.Tags.database)

@@ -12,12 +12,12 @@ from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.authority import Acting
-from domain.dataset.names import EventValues, Name, UnknownName
-from domain.dataset.record import Record
+from domain.dataset.commit.authority import Acting
+from domain.dataset.lookups.names import EventValues, Name, UnknownName
+from domain.dataset.records.record import Record
 from domain.entities.systems_bpm import RULE_EXECUTION_PRIORITY
 from domain.model.registry import repositories
-from domain.monitoring import record_failure
+from domain.wiring.monitoring import record_failure
 from foundation.enums import EnumType
 from foundation.kinds import Kind
 from rules.actions import BoundAction, BrokenAction, action_types

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar
 
-from domain import wildcards
+from foundation import like_patterns
 from foundation.enums import DOCUMENT_STATE, EnumType
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
@@ -266,14 +266,14 @@ class LessThanOrEqual(_Ordered):
 
 @comparisons.register
 class Like(Comparison):
-    """The whole text matches the pattern, in any language and any case (domain.wildcards)."""
+    """The whole text matches the pattern, in any language and any case (foundation.like_patterns)."""
 
     name = "Like"
     kinds = TEXTS | {Kind.ENUM}
 
     def parse(self, operand: Operand, text: str) -> Any:
         """The pattern."""
-        return wildcards.Pattern(text)
+        return like_patterns.Pattern(text)
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
         """Whether some text matches."""

@@ -23,9 +23,9 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
-from domain.dataset.dataset import Dataset
-from domain.events import Occurrence
-from domain.monitoring import record_failure
+from domain.dataset.unit.dataset import Dataset
+from domain.events.types import Occurrence
+from domain.wiring.monitoring import record_failure
 from foundation import errors
 from rules import scripting, statistics, tracing
 from rules.compiling import CompiledRule

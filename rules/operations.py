@@ -7,10 +7,10 @@ from typing import Any
 from django.utils import translation
 from django.utils.translation import gettext
 
-from domain.events import EventType, event_types
+from domain.events.types import EventType, event_types
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.odata.operations import Operation, OperationCall, Parameter, Result, operations
+from domain.odata.operations.catalogue import Operation, OperationCall, Parameter, Result, operations
 
 
 def repository_events(repository: Repository[Any], language: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.names import EventName, Name, bind
-from domain.dataset.templates import Template, compile_template
-from domain.events import EventType, event_types
+from domain.dataset.lookups.names import EventName, Name, bind
+from domain.dataset.templates.template import Template, compile_template
+from domain.events.types import EventType, event_types
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from domain.model.repository import Repository

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain.dataset.authority import NOBODY, Authority
-from domain.dataset.record import Record
+from domain.dataset.commit.authority import NOBODY, Authority
+from domain.dataset.records.record import Record
 from domain.entities import systems_bpm as bpm
 from domain.model.values import in_language
 from foundation.guids import is_guid

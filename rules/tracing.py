@@ -1,6 +1,6 @@
 """What rules did, told to an administrator who asks (spec 05, 5.5).
 
-Prefer: erpnet.trace-rules      the entries of this request, in Dataset.traces: see domain.odata.telling
+Prefer: erpnet.trace-rules      the entries of this request, in Dataset.traces: see domain.odata.message.response_annotations
 RuleState.trace                 the entries of one rule, whoever sets it off, in rules.trace_log
 """
 
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from domain.interpolation import format_value
-from domain.odata.telling import trace_asked
+from domain.model.interpolation import format_value
+from domain.odata.message.response_annotations import trace_asked
 from rules import switches, trace_log
 
 if TYPE_CHECKING:
-    from domain.dataset.dataset import Dataset
-    from domain.events import Occurrence
+    from domain.dataset.unit.dataset import Dataset
+    from domain.events.types import Occurrence
     from rules.actions import BoundAction
     from rules.compiling import BoundCondition, CompiledRule
 

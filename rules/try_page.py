@@ -10,7 +10,7 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from domain.admin_rights import admin_context, rows_of, with_visible_references
+from domain.admin.rights import admin_context, rows_of, with_visible_references
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors

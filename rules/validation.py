@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.record import Record
+from domain.dataset.records.record import Record
 from domain.model import extensions
 from domain.model.naming import near
 from domain.model.registry import repositories

@@ -19,9 +19,9 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from domain.admin import EntityAdmin, admin_class
-from domain.admin_rights import admin_context, is_administrator
-from domain.admin_verbs import VerbPages
+from domain.admin.entity_pages import EntityAdmin, admin_class
+from domain.admin.post_actions import VerbPages
+from domain.admin.rights import admin_context, is_administrator
 from domain.entities.systems_core import Script
 from domain.model.registry import repositories
 from foundation.errors import PlatformError
@@ -52,7 +52,7 @@ class ScriptAdmin(VerbPages, EntityAdmin):
         js = ()
 
     def has_verb_permission(self, request: HttpRequest, obj: Any) -> bool:
-        """Running needs the scope `exec`, which only administrators have here (domain.admin_rights)."""
+        """Running needs the scope `exec`, which only administrators have here (domain.admin.rights)."""
         return "exec" in admin_context(request).scopes and super().has_verb_permission(request, obj)
 
     def get_urls(self) -> list[URLPattern]:

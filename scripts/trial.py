@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from django.db import transaction
 
-from domain.dataset.dataset import CommitResult, Dataset
+from domain.dataset.unit.dataset import CommitResult, Dataset
 from domain.model.registry import repositories
 from foundation import errors
 from identity.context import CallContext

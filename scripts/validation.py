@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext
 
-from domain.dataset.record import Record
+from domain.dataset.records.record import Record
 from domain.model import extensions
 from foundation import errors
 from foundation.phrases import Phrase, said

@@ -19,9 +19,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from domain.admin import EntityAdmin, EntityForm, admin_class
-from domain.admin_rights import admin_context, permitted
-from domain.admin_verbs import VerbPages
+from domain.admin.entity_pages import EntityAdmin, EntityForm, admin_class
+from domain.admin.post_actions import VerbPages
+from domain.admin.rights import admin_context, permitted
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
 from foundation.errors import PlatformError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from domain.egress_headers import CONNECTION_HEADERS, Header, InvalidHeader, check_value, is_header_name
+from foundation.egress.headers import CONNECTION_HEADERS, Header, InvalidHeader, check_value, is_header_name
 from foundation.phrases import Phrase, quoted
 from foundation.vault import Unreadable, unseal
 

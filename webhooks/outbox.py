@@ -20,13 +20,13 @@ from typing import Any, Self
 from django.db import connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from domain import cursor
-from domain.dataset.names import EventValues
-from domain.dataset.record import Record
-from domain.dataset.templates import InvalidTemplate
-from domain.egress_policy import destination_of
+from domain.database import cursor
+from domain.dataset.lookups.names import EventValues
+from domain.dataset.records.record import Record
+from domain.dataset.templates.template import InvalidTemplate
 from domain.model.values import moment_to_storage
 from foundation import errors
+from foundation.egress.policy import destination_of
 from foundation.fields import utc_now
 from foundation.guids import new_guid
 from webhooks.announcer import tell_workers
@@ -74,7 +74,7 @@ class NewDelivery:
         deliveries_insert(deliveries)
 
     def freeze(self) -> tuple[str, dict[str, Any]]:
-        """See domain.dataset.kept_writes."""
+        """See domain.dataset.transactions.stored_writes."""
         return "webhooks.outbox.deliveries_insert_kept", asdict(self)
 
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from domain.dataset.names import EventName, EventValues
-from domain.dataset.record import Record
-from domain.dataset.templates import Escape, InvalidTemplate, Template, compile_template
-from domain.events import event_types
+from domain.dataset.lookups.names import EventName, EventValues
+from domain.dataset.records.record import Record
+from domain.dataset.templates.template import Escape, InvalidTemplate, Template, compile_template
+from domain.events.types import event_types
 from domain.model.repository import Repository
 from foundation.kinds import Kind
 from webhooks.headers import Header, InvalidHeader, check_value, header_lines, value_of

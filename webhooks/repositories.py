@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.dataset.record import Record
+from domain.dataset.records.record import Record
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository

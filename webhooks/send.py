@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from domain import egress
-from domain.egress import EgressFailed, EgressRequest, EgressResponse
-from domain.egress_policy import destination_of
 from foundation import errors, spans
+from foundation.egress import client
+from foundation.egress.client import EgressFailed, EgressRequest, EgressResponse
+from foundation.egress.policy import destination_of
 from foundation.fields import utc_now
 from webhooks.breaker import TROUBLE_STATUSES
 from webhooks.claim import Claim
@@ -101,7 +101,7 @@ def _attempt(claim: Claim) -> Outcome:
     try:
         headers = sent_headers(claim, timestamp=int(clock.at.timestamp()))
         head = _request_head(claim, headers)
-        answer = egress.send(
+        answer = client.send(
             EgressRequest(
                 "POST",
                 claim.url,
@@ -139,7 +139,7 @@ def _request_head(claim: Claim, headers: list[Header]) -> str:
     try:
         destination = destination_of(claim.url)
     except ValueError:
-        return ""  # a rendered host that is none: nothing is sent, domain.egress says why
+        return ""  # a rendered host that is none: nothing is sent, foundation.egress.client says why
     lines = [("Host", destination.host_header), *masked(headers), ("Content-Length", str(len(claim.body)))]
     return f"POST {destination.target} HTTP/1.1\n{header_text(lines)}"
 

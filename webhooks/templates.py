@@ -13,12 +13,12 @@ from functools import cached_property
 
 import orjson
 
-from domain.dataset.record import Record
-from domain.egress_policy import destination_of
+from domain.dataset.records.record import Record
 from domain.entities.systems_config import WebHook
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation import stamps
+from foundation.egress.policy import destination_of
 from foundation.vault import Unreadable, key_ids, seal
 from webhooks.headers import Header, header_text, is_secret_name, masked
 from webhooks.render import CompiledRequest, compile_request

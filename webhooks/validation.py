@@ -10,13 +10,13 @@ import orjson
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.record import Record
-from domain.dataset.templates import _Slot as Slot
-from domain.egress import certain_refusal, present_refusal
-from domain.egress_policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
-from domain.interpolation import Part, TemplateError, parse
+from domain.dataset.records.record import Record
+from domain.dataset.templates.template import _Slot as Slot
+from domain.model.interpolation import Part, TemplateError, parse
 from domain.model.registry import repositories
 from foundation import errors
+from foundation.egress.client import certain_refusal, present_refusal
+from foundation.egress.policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
 from foundation.errors import Detail
 from foundation.kinds import Kind
 from foundation.phrases import Phrase, of_json, reason_of, said

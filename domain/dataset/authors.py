@@ -16,8 +16,8 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext
 
-from domain.dataset.authority import NOBODY, PLATFORM, Authority, is_administrator, weakest
-from domain.dataset.record import Record
+from domain.dataset.commit.authority import NOBODY, PLATFORM, Authority, is_administrator, weakest
+from domain.dataset.records.record import Record
 from identity.models import User
 
 

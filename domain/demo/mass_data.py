@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import transaction
 
-from domain.dataset.storage import storage_of
+from domain.dataset.tables.storage import storage_of
 from domain.demo import master_data
 from domain.demo.items import Kind, demo_guid
 from domain.demo.words import SERIES

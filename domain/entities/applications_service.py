@@ -19,7 +19,7 @@ from foundation.fields import MultilanguageField, QuantityField, ReferenceField
 from foundation.models import Entity
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 #: Header attribute → line attribute (spec 08, 8.4, master/detail attributes).
 MATERIAL_AGREEMENTS = (("Store", "LineStore"),)

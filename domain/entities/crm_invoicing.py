@@ -36,7 +36,7 @@ from foundation.fields import (
 from foundation.models import Entity
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 #: Header attribute → line attribute (spec 08, 8.4, master/detail attributes).
 INVOICE_AGREEMENTS = (

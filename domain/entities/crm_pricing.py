@@ -16,7 +16,7 @@ from foundation.fields import AmountField, EnumField, QuantityField, ReferenceFi
 from foundation.models import AggregateRoot
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 
 LINE_DISCOUNT_LEVEL = EnumType(

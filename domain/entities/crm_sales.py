@@ -43,7 +43,7 @@ from foundation.fields import (
 from foundation.models import AggregateRoot, Entity
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 #: Header attribute → line attribute (spec 08, 8.4, master/detail attributes).
 SALES_ORDER_AGREEMENTS = (

@@ -16,7 +16,7 @@ from foundation.enums import EnumType
 from foundation.fields import EnumField, ReferenceField, utc_now
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 
 ACTIVITY_SYSTEM_TYPE = EnumType(

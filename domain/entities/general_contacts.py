@@ -17,7 +17,7 @@ from foundation.fields import EnumField, MultilanguageField, ReferenceField
 from foundation.models import Entity, PolymorphicRoot
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 
 COMPANY_LOCATION_BILL_TO = EnumType(

@@ -16,7 +16,7 @@ from foundation.fields import ExactDecimalField, ReferenceField
 from foundation.models import AggregateRoot, Entity
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 
 class Currency(AggregateRoot):

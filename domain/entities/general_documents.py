@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from domain.dataset.guards import before_edit, on_edit
-from domain.documents import record_state_change
+from domain.dataset.commit.edit_guards import before_edit, on_edit
 from domain.entities.behaviour import (
     at_commit,
     company_from_context,
@@ -20,6 +19,7 @@ from domain.entities.behaviour import (
     user_login,
 )
 from domain.entities.defaults import current_date, current_day
+from domain.entities.document_states import record_state_change
 from domain.entities.enums import PARENT_DOCUMENT_RELATIONSHIP_TYPE
 from domain.entities.master_detail import marks_header
 from domain.model.attributes import Calculation, Child
@@ -32,7 +32,7 @@ from foundation.fields import AmountField, EnumField, ExactDecimalField, GuidFie
 from foundation.models import Entity, PolymorphicRoot
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 
 DOCUMENT_FULFILLMENT_TYPE = EnumType(

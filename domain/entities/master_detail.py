@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from domain.model.attributes import Calculation, LateDefault
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 #: (API name on the header, API name on the line)
 Pair = tuple[str, str]

@@ -19,7 +19,7 @@ from foundation.fields import EnumField, GuidField, MultilanguageField, Referenc
 from foundation.models import AggregateRoot, Entity
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 RULE_EXECUTION_PRIORITY = EnumType(
     "RuleExecutionPriority", {"Early": 30, "Normal": 50, "Late": 70, "SystemLateUpdate": 150, "SystemLateValidate": 200}

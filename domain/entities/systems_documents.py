@@ -19,7 +19,7 @@ from foundation.fields import EnumField, ExactDecimalField, GuidField, Multilang
 from foundation.models import AggregateRoot, Entity
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 DOCUMENT_STATE_FLAGS = EnumType(
     "General.Documents.DocumentStateFlags",

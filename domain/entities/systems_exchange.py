@@ -16,7 +16,7 @@ from foundation.fields import EnumField, ReferenceField, utc_now
 from foundation.models import AggregateRoot, Entity
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 
 DATA_EXCHANGE_OBJECT_EXCHANGE_RESULT = EnumType(

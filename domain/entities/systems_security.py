@@ -17,7 +17,7 @@ from identity.logins import check_login_unused, claim_login
 from identity.models import Role, RoleUser, TrustedApplication, User
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 
 def access_changes(record: Record) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from domain.entities.behaviour import fill, follow
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
 
 
 def terms_of_new(header: Record) -> None:

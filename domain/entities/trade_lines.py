@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
-from domain.cursor import fetch
-from domain.dataset.storage import chunks, storage_of
+from domain.database.cursor import fetch
+from domain.dataset.tables.storage import chunks, storage_of
 from domain.entities.behaviour import at_commit, depend, fill, find_one, follow, per_commit, scratch
 from domain.entities.enums import PRIORITY
 from domain.entities.prices import Price, Sale, best_price, exchange, line_amount, round_amount
@@ -21,8 +21,8 @@ from domain.model.registry import repositories
 from foundation import errors
 
 if TYPE_CHECKING:
-    from domain.dataset.dataset import Dataset
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
+    from domain.dataset.unit.dataset import Dataset
 
 _PRICES = "Crm.Pricing.ProductPrices"
 _PRICE_MEMBERS = (

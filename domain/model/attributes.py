@@ -12,7 +12,7 @@ from foundation.enums import EnumType
 from foundation.kinds import Kind
 
 if TYPE_CHECKING:
-    from domain.dataset.record import Record
+    from domain.dataset.records.record import Record
     from domain.model.repository import Repository
 
 

@@ -6,9 +6,8 @@ the syntax tree is in `representation`. Reads run on the cursor of the default d
 surrounding database transaction has written.
 """
 
-from domain.query.engine import count, read_collection, read_entity
-from domain.query.representation import CollectionResult, EntityResult, ParentScope, Representation, ValueResult
-from domain.query.rows import (
+from domain.query.api.engine import count, read_collection, read_entity
+from domain.query.api.rows import (
     compile_filter,
     follow,
     permitted_keys,
@@ -18,6 +17,7 @@ from domain.query.rows import (
     select_rows,
     within_policies,
 )
+from domain.query.base.representation import CollectionResult, EntityResult, ParentScope, Representation, ValueResult
 
 __all__ = [
     "CollectionResult",

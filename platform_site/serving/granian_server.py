@@ -101,7 +101,7 @@ def serve_in_process(
 ) -> None:
     """What each web process runs (MPServer._spawn_rsgi_worker, with the threads and signals of _spawn_wsgi_worker)."""
     # Models: not before the application is made.
-    from domain.dataset.change_waits import watch
+    from domain.dataset.transactions.change_waits import watch
     from platform_site.metrics import files_allocate
     from platform_site.serving.receiving import Receiver
     from platform_site.serving.web import Policy

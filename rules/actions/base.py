@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.names import Name, UnknownName
-from domain.dataset.templates import Escape, InvalidTemplate, Template
-from domain.interpolation import format_value
+from domain.dataset.lookups.names import Name, UnknownName
+from domain.dataset.templates.template import Escape, InvalidTemplate, Template
+from domain.model.interpolation import format_value
 from foundation.guids import is_guid, parse_guid
 from foundation.kinds import Kind
 from rules.scope import Finding, RuleScope, found

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.allowed_values import find_allowed
-from domain.dataset.dataset import Dataset
-from domain.dataset.names import Name, UnknownName
-from domain.interpolation import format_value
+from domain.dataset.lookups.allowed_values import find_allowed
+from domain.dataset.lookups.names import Name, UnknownName
+from domain.dataset.unit.dataset import Dataset
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
+from domain.model.interpolation import format_value
 from domain.model.registry import repositories
 from domain.model.values import parse_input
 from foundation import errors

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db import connection
 
-from domain import egress
-from domain.dataset.dataset import Dataset
-from domain.dataset.record import Record
-from domain.egress import EgressFailed, EgressRequest
+from domain.dataset.records.record import Record
+from domain.dataset.unit.dataset import Dataset
 from foundation import errors
+from foundation.egress import client
+from foundation.egress.client import EgressFailed, EgressRequest
 from foundation.guids import is_guid
 from foundation.phrases import Phrase
 from foundation.turns import waiting
@@ -104,7 +104,7 @@ def http(
     try:
         # Inside a database transaction others could need what it holds: then the turn is kept too.
         with nullcontext() if connection.in_atomic_block else waiting():
-            response = egress.send(request)
+            response = client.send(request)
     except EgressFailed as exc:
         return _answer(False, 0, "", str(exc))
     except errors.Refused as exc:

@@ -9,9 +9,9 @@ from typing import Any, Final
 import orjson
 from django.utils.translation import gettext
 
-from domain.dataset.dataset import Dataset
-from domain.dataset.record import Record
-from domain.odata.service import known_error
+from domain.dataset.records.record import Record
+from domain.dataset.unit.dataset import Dataset
+from domain.odata.service.handler import known_error
 from foundation import errors
 from foundation.phrases import said
 from scripts.bridge import calls  # noqa: F401  (importing registers them)

@@ -15,11 +15,11 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from domain.dataset.record import Record
+from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import DISPLAY_TEXT, Repository
-from domain.odata.operations import operations
+from domain.odata.operations.catalogue import operations
 from foundation.kinds import Kind
 from scripts.bridge.handles import Handles
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from domain.dataset import access
-from domain.dataset.dataset import Dataset
-from domain.dataset.measures import effective_measure
-from domain.dataset.record import Record
+from domain.dataset.commit.measures import effective_measure
+from domain.dataset.lookups import access
+from domain.dataset.records.record import Record
+from domain.dataset.unit.dataset import Dataset
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query import select_ids, select_rows
-from domain.query.access import Access
+from domain.query.base.access import Access
 from foundation import errors
 
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from domain import wildcards
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
 from domain.model.naming import near
 from domain.model.repository import Repository
 from domain.model.values import parse_input
-from foundation import errors
+from foundation import errors, like_patterns
 from foundation.kinds import Kind
 from foundation.phrases import Phrase
 from scripts.json_values import has_more_parts
@@ -168,10 +167,10 @@ def _function(function: str) -> Callable[[str, str, Any, Literal], str]:
 
 
 def _like(name: str, operand: str, value: Any, literal: Literal) -> str:
-    """A pattern as in conditions of rules (domain.wildcards); case does not matter."""
+    """A pattern as in conditions of rules (foundation.like_patterns); case does not matter."""
     if not isinstance(value, str):
         raise _wrong(f"{name}.like", Phrase("text is expected"))
-    parts = wildcards.parse(value.lower())
+    parts = like_patterns.parse(value.lower())
     lowered = f"tolower({operand})"
     texts = ["".join(filter(None, part)) for part in parts]
     exact = all(None not in part for part in parts)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from domain.dataset import access
-from domain.dataset.dataset import Dataset
-from domain.dataset.record import Record
+from domain.dataset.lookups import access
+from domain.dataset.records.record import Record
+from domain.dataset.unit.dataset import Dataset
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.odata.payload import PayloadReader
-from domain.odata.references import reference_path
+from domain.odata.message.references import reference_path
+from domain.odata.write.payload import PayloadReader
 from foundation import errors
 from foundation.guids import is_guid
 from foundation.phrases import Phrase
@@ -123,7 +123,7 @@ class Writer:
         return value
 
     def _owner(self, repository: Repository[Any], reference: Any) -> Record:
-        from domain.odata.references import check_target, parse_reference
+        from domain.odata.message.references import check_target, parse_reference
 
         owner = repository.owner_attribute
         declared = repositories[owner.target]

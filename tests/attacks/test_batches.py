@@ -1,6 +1,6 @@
 """A caller sends many requests in one $batch, to pass the rate limits, fill the memory or keep others waiting.
 
-Prevented by domain.odata.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and the turn
+Prevented by domain.odata.service.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and the turn
 of the process is offered to others between its parts.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from domain.odata.batch import runner
+from domain.odata.service.batch import runner
 from foundation import stamps
 from identity.models import RateLimits
 from tests.support.api import Api

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from domain.dataset.dataset import Dataset
-from domain.documents import document_change_state, transition_allowed
+from domain.dataset.unit.dataset import Dataset
+from domain.entities.document_states import document_change_state, transition_allowed
 from domain.model.registry import repositories
 from foundation import errors
 from foundation.enums import DOCUMENT_STATE

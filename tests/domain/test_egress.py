@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from domain import egress
-from domain.egress import EgressFailed, EgressRequest, EgressResponse
-from domain.egress_policy import EgressPolicy, destination_of
 from foundation import errors
+from foundation.egress import client
+from foundation.egress.client import EgressFailed, EgressRequest, EgressResponse
+from foundation.egress.policy import EgressPolicy, destination_of
 from tests.support.receiver import Answer, LoopbackReceiver
 
 LOOPBACK = EgressPolicy.parse(["127.0.0.0/8", "::1"])
@@ -23,7 +23,7 @@ PUBLIC_ONLY = EgressPolicy()
 
 
 def get(url: str, policy: EgressPolicy = LOOPBACK, timeout: float = 3, **options: object) -> EgressResponse:
-    return egress.send(EgressRequest("GET", url, total_timeout_seconds=timeout), policy=policy, **options)  # type: ignore[arg-type]
+    return client.send(EgressRequest("GET", url, total_timeout_seconds=timeout), policy=policy, **options)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -187,7 +187,7 @@ def test_the_request_goes_out_byte_for_byte() -> None:
     request = EgressRequest(
         "POST", f"http://127.0.0.1:{port}/p?q=1", [("X-B", "2"), ("X-A", "1"), ("X-B", "ü")], b"body"
     )
-    answer = egress.send(request, policy=LOOPBACK)
+    answer = client.send(request, policy=LOOPBACK)
     thread.join()
     listener.close()
     assert answer.status == 204
@@ -257,7 +257,7 @@ def test_connecting_has_a_timeout_of_its_own() -> None:
             total_timeout_seconds=60,
         )
         with pytest.raises(EgressFailed, match="no connection in time") as failed:
-            egress.send(request, policy=LOOPBACK)
+            client.send(request, policy=LOOPBACK)
     assert failed.value.kind == "timeout"
 
 
@@ -297,7 +297,7 @@ def test_what_is_not_http_is_a_failure_of_the_protocol(said: bytes) -> None:
 def test_headers_of_the_connection_and_line_breaks_are_refused(header: tuple[str, str]) -> None:
     """Before anything is sent: nobody listens on the port."""
     with pytest.raises(errors.Refused) as refused:
-        egress.send(EgressRequest("POST", "http://127.0.0.1:9/", [header]), policy=LOOPBACK)
+        client.send(EgressRequest("POST", "http://127.0.0.1:9/", [header]), policy=LOOPBACK)
     assert refused.value.code is errors.EGRESS_REFUSED
 
 
@@ -316,7 +316,7 @@ def test_a_host_from_data_must_be_listed_by_itself(host: str, listed: bool) -> N
     request = EgressRequest("GET", f"http://{host}/", listed_hosts_only=True)
     if not listed:
         with pytest.raises(errors.Refused, match="EGRESS_ALLOW"):
-            egress.send(request, policy=policy)
+            client.send(request, policy=policy)
 
 
 def test_ipv6_is_spoken() -> None:
@@ -395,7 +395,7 @@ def test_tls_is_verified_against_the_name(
 ) -> None:
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    egress.tls_context.cache_clear()
+    client.tls_context.cache_clear()
     kind = None
     with tls_server(certificate) as port:
         try:
@@ -403,5 +403,5 @@ def test_tls_is_verified_against_the_name(
         except EgressFailed as exc:
             kind = exc.kind
         finally:
-            egress.tls_context.cache_clear()
+            client.tls_context.cache_clear()
     assert kind == expected

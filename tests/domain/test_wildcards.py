@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.wildcards import Pattern, parse
+from foundation.like_patterns import Pattern, parse
 
 
 def as_expression(pattern: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 from django.contrib.sessions.models import Session as BrowserSession
 from django.core.management import BaseCommand, call_command, get_commands, load_command_class
 
-from domain.dataset.models import ChangeFeedEntry, DomainTransaction
+from domain.dataset.tables.models import ChangeFeedEntry, DomainTransaction
 from foundation.fields import utc_now
 from foundation.guids import new_guid
 from identity.demo import seed_identity

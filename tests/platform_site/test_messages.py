@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from domain.events import event_types
+from domain.events.types import event_types
 from foundation.errors import Catalogue, format_message
 from identity.demo import seed_identity
 from platform_site.environment import BASE_DIR

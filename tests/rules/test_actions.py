@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core import mail
 
-from domain.dataset.record import Record
+from domain.dataset.records.record import Record
 from foundation import errors, stamps
 from identity.models import User
 from rules.actions import ActionType, BoundAction, ParameterRule, action_types

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from domain.admin_errors import row_of
+from domain.admin.form_errors import row_of
 from domain.entities import systems_bpm as bpm
 from domain.entities.systems_core import Notification
 from domain.model.registry import repositories

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.models import ChangeFeedEntry
+from domain.dataset.tables.models import ChangeFeedEntry
 from domain.entities.systems_core import Notification
 from foundation import errors
 from rules.actions import mail

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.record import Record
-from domain.documents import document_change_state, document_make_void, document_recalculate
+from domain.dataset.records.record import Record
+from domain.entities.document_states import document_change_state, document_make_void, document_recalculate
 from foundation import errors, stamps
 from rules import statistics
 from rules.conditions import comparisons

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.dataset.names import EventName
-from domain.dataset.record import Record
-from domain.dataset.templates import Escape, InvalidTemplate, compile_template
-from domain.events import Occurrence
+from domain.dataset.lookups.names import EventName
+from domain.dataset.records.record import Record
+from domain.dataset.templates.template import Escape, InvalidTemplate, compile_template
+from domain.events.types import Occurrence
 from domain.model.registry import repositories
 from foundation import errors, stamps
 from foundation.kinds import Kind

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.dataset import Dataset
-from domain.dataset.record import Record
-from domain.events import Occurrence, event_types
+from domain.dataset.records.record import Record
+from domain.dataset.unit.dataset import Dataset
+from domain.events.types import Occurrence, event_types
 from domain.model.registry import repositories
 from foundation import errors
 from foundation.kinds import Kind

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from domain.dataset.dataset import Dataset
+from domain.dataset.unit.dataset import Dataset
 from domain.entities.systems_bpm import USER_BUSINESS_RULE_EVENT_TYPE
-from domain.events import event_types
+from domain.events.types import event_types
 from domain.model.registry import repositories
-from domain.odata.operations import OperationCall, operations
+from domain.odata.operations.catalogue import OperationCall, operations
 from foundation import errors
 from identity.context import system_context
 from rules.operations import repository_events

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from domain import egress_policy
 from foundation import errors
+from foundation.egress import policy
 from scripts import services
 from tests.rules.cast import (
     LINES,
@@ -194,8 +194,8 @@ def test_a_script_asks_another_server_under_the_egress_rules(world: World, monke
         ds.commit()
         assert record.values["CatalogDescriptionHtml"] == "not allowed"
         assert receiver.requests == []
-        allowed = egress_policy.EgressPolicy.parse(["127.0.0.1"])
-        monkeypatch.setattr("domain.egress.egress_policy", lambda: allowed)
+        allowed = policy.EgressPolicy.parse(["127.0.0.1"])
+        monkeypatch.setattr("foundation.egress.client.egress_policy", lambda: allowed)
         record = new_product(ds, world, "P3")
         ds.commit()
         assert record.values["CatalogDescriptionHtml"] == "1.95583"

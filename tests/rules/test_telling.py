@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.odata.telling import MAX_TRACE_HEADER_BYTES, trace_header
+from domain.odata.message.response_annotations import MAX_TRACE_HEADER_BYTES, trace_header
 from foundation import stamps
 from identity.models import User
 from rules import trace_log

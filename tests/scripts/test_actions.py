@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from domain import egress_policy
 from domain.entities.systems_monitoring import InformationMessage
+from foundation.egress import policy
 from scripts import history
 from tests.rules.cast import World, write_rule
 from tests.scripts.cast import console, execute, make_script
@@ -74,8 +74,8 @@ def test_http_is_held_to_the_egress_rules(api: Api) -> None:
 
 
 def test_http_sends_and_answers(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    allowed = egress_policy.EgressPolicy.parse(["127.0.0.1"])
-    monkeypatch.setattr("domain.egress.egress_policy", lambda: allowed)
+    allowed = policy.EgressPolicy.parse(["127.0.0.1"])
+    monkeypatch.setattr("foundation.egress.client.egress_policy", lambda: allowed)
     with LoopbackReceiver().running() as receiver:
         receiver.respond_with = lambda request: Answer(201, b'{"made": true}')
         answer = json.loads(
@@ -88,8 +88,8 @@ def test_http_sends_and_answers(api: Api, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_http_headers_of_the_connection_and_line_breaks_are_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    allowed = egress_policy.EgressPolicy.parse(["127.0.0.1"])
-    monkeypatch.setattr("domain.egress.egress_policy", lambda: allowed)
+    allowed = policy.EgressPolicy.parse(["127.0.0.1"])
+    monkeypatch.setattr("foundation.egress.client.egress_policy", lambda: allowed)
     forged = [
         {"Host": "inside"}, {"Content-Length": "1"}, {"Transfer-Encoding": "chunked"}, {"Connection": "close"},
         {"Upgrade": "h2c"}, {"TE": "trailers"}, {"X": "y\r\nZ: 1"}, {"X Y": "z"},
@@ -107,8 +107,8 @@ def test_http_headers_of_the_connection_and_line_breaks_are_refused(api: Api, mo
 
 
 def test_http_sends_well_formed_texts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    allowed = egress_policy.EgressPolicy.parse(["127.0.0.1"])
-    monkeypatch.setattr("domain.egress.egress_policy", lambda: allowed)
+    allowed = policy.EgressPolicy.parse(["127.0.0.1"])
+    monkeypatch.setattr("foundation.egress.client.egress_policy", lambda: allowed)
     with LoopbackReceiver().running() as receiver:
         source = f"""
             Action.http.post('{receiver.url}/', {{'\\ud800': '\\udc00🙂\\\\ud800'}});

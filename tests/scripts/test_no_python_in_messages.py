@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from domain.odata.operations import Operation, Parameter, operations
+from domain.odata.operations.catalogue import Operation, Parameter, operations
 from tests.domain.odata.test_writing import CURRENCIES, ORDERS, order_body
 from tests.rules.cast import World
 from tests.scripts.cast import execute, make_script

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from django.db import connection, transaction
 
-from domain import cursor
-from domain.cursor import Row
+from domain.database import cursor
+from domain.database.cursor import Row
 
 T = TypeVar("T")
 

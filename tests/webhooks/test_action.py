@@ -9,9 +9,9 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from domain.dataset import transactions
-from domain.dataset.dataset import Dataset
-from domain.dataset.models import PendingWrite
+from domain.dataset.tables.models import PendingWrite
+from domain.dataset.transactions import domain_transactions
+from domain.dataset.unit.dataset import Dataset
 from foundation import errors
 from tests.rules.cast import (
     ORDERS,
@@ -181,11 +181,11 @@ def test_a_commit_with_webhooks_makes_one_statement_more_however_many_they_are(w
 def test_what_a_domain_transaction_kept_is_inserted_by_one_statement_too(world: World) -> None:
     new_web_hook("http://127.0.0.1:9/{PartNumber}", RepositoryName=PRODUCTS)
     write_rule(world, PRODUCTS, [("ATTRIBUTECHANGED", "PartNumber")], actions=[HOOK], Layer="FrontEnd")
-    id = transactions.transaction_begin(world.context, model="frontend")
+    id = domain_transactions.transaction_begin(world.context, model="frontend")
     for number in range(3):
-        with transactions.opened(world.context, id) as dataset:
+        with domain_transactions.opened(world.context, id) as dataset:
             new_product(dataset, world, f"N{number}")
-    with transactions.opened(world.context, id) as dataset, CaptureQueriesContext(connection) as queries:
+    with domain_transactions.opened(world.context, id) as dataset, CaptureQueriesContext(connection) as queries:
         dataset.end(commit=True)
     assert [sql.count("INSERT") for sql in outbox_statements(queries)] == [1]
     sent = WebHookDelivery.objects.order_by("pk").values_list("request_url", flat=True)
@@ -279,11 +279,11 @@ def test_an_event_of_an_earlier_request_is_told_when_its_transaction_commits(
 ) -> None:
     new_web_hook("http://127.0.0.1:9/{PartNumber}", RepositoryName=PRODUCTS, Body='{"at": "{$now}"}')
     write_rule(world, PRODUCTS, [("ATTRIBUTECHANGED", "PartNumber")], actions=[HOOK], code="EARLY", Layer="FrontEnd")
-    id = transactions.transaction_begin(world.context, model="frontend")
-    with transactions.opened(world.context, id) as dataset:
+    id = domain_transactions.transaction_begin(world.context, model="frontend")
+    with domain_transactions.opened(world.context, id) as dataset:
         product = new_product(dataset, world, "FIRST")
     assert not WebHookDelivery.objects.exists()
-    with transactions.opened(world.context, id) as dataset:
+    with domain_transactions.opened(world.context, id) as dataset:
         dataset.end(commit=commit)
     rows = list(WebHookDelivery.objects.filter(rule_code="EARLY"))
     assert len(rows) == expected

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from django.db import transaction
 
-from domain.dataset.record import Record
+from domain.dataset.records.record import Record
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from tests.webhooks.workers import FAST, wait_until, worker

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from domain.dataset.dataset import Dataset
-from domain.egress import present_refusal
+from domain.dataset.unit.dataset import Dataset
 from foundation import errors
+from foundation.egress.client import present_refusal
 from tests.webhooks.cast import CALLER, CURRENCIES, WEB_HOOKS, new_web_hook
 from webhooks import validation
 from webhooks.templates import web_hook_get

@@ -24,10 +24,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
-from domain import egress
-from domain.egress import tls_context
 from domain.entities.systems_config import WebHook
 from domain.entities.systems_core import Notification
+from foundation.egress import client
+from foundation.egress.client import tls_context
 from foundation.errors import PlatformError
 from foundation.fields import utc_now
 from identity.models import User
@@ -311,12 +311,12 @@ def test_tls_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: 
     context.load_cert_chain(certificate)
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    egress.tls_context.cache_clear()
+    client.tls_context.cache_clear()
     try:
         with raw_server(ok, context) as server:
             delivery = delivered(f"https://127.0.0.1:{server.port}/", RetryLogic="Retry")
     finally:
-        egress.tls_context.cache_clear()
+        client.tls_context.cache_clear()
     assert delivery.state == state, delivery.last_error
     if state == "Pending":
         assert (delivery.last_error or "").startswith("tls:")

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import orjson
 from django.core.management.base import CommandError
 
-from domain.odata.importing import ImportSummary, import_objects, read_options
-from domain.odata.json_stream import JsonObjectFile
+from domain.odata.invoke.importing import ImportSummary, import_objects, read_options
+from domain.odata.message.json_stream import JsonObjectFile
 from foundation import errors
 from identity.context import CallContext, Caller
 from identity.management.support import PlatformCommand

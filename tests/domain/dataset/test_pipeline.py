@@ -10,9 +10,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from domain.dataset import pipeline
-from domain.dataset.dataset import Dataset
-from domain.dataset.models import ChangeFeedEntry
+from domain.dataset.commit import pipeline
+from domain.dataset.tables.models import ChangeFeedEntry
+from domain.dataset.unit.dataset import Dataset
 from domain.model import extensions
 from domain.model.registry import repositories
 from foundation import errors
@@ -196,7 +196,7 @@ def test_what_this_commit_lets_refer_elsewhere_is_no_reason_to_refuse(world: Wor
 
 
 def test_units_and_currencies_are_looked_for_once(world: World, ds: Dataset) -> None:
-    from domain.dataset.measures import find_measure
+    from domain.dataset.commit.measures import find_measure
 
     new_order(ds, world)
     attribute = repositories[LINES].attributes["Quantity"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.dataset import Dataset, ModelName
+from domain.dataset.unit.dataset import Dataset, ModelName
 from foundation import errors
 from tests.domain.entities.conftest import Cast
 

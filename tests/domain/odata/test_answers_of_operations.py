@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from django.test import Client
 
-from domain.odata.operations import operations
+from domain.odata.operations.catalogue import operations
 from foundation.guids import new_guid
 from identity.demo import seed_identity
 from tests.domain.odata.test_writing import CURRENCIES

@@ -15,10 +15,10 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from pytest_django import Settings
 
-from domain.dataset.claims import Claims
-from domain.dataset.storage import storage_of
+from domain.database import time_limit
+from domain.dataset.lookups.advisory_locks import Claims
+from domain.dataset.tables.storage import storage_of
 from domain.model.registry import repositories
-from domain.query import time_limit
 from foundation.guids import new_guid
 from tests.domain.odata.test_writing import CURRENCIES, GROUPS, ORDERS, PRODUCTS, order_body
 from tests.rules.cast import World, dataset, new_product, set_value, write_rule

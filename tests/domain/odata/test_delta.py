@@ -12,13 +12,13 @@ import pytest
 from django.apps import apps
 from django.db import connection, transaction
 
-from domain import tasks
-from domain.dataset import change_feed
-from domain.dataset.models import ChangeFeedEntry
+from domain.dataset.tables import change_feed
+from domain.dataset.tables.models import ChangeFeedEntry
 from domain.model.registry import repositories
-from domain.odata import deltas
-from domain.odata.resources import Collection
-from domain.odata.syntax.ast import NO_OPTIONS
+from domain.odata.read import deltas
+from domain.odata.resources.targets import Collection
+from domain.syntax.ast import NO_OPTIONS
+from domain.wiring import tasks
 from foundation.fields import utc_now
 from tests.domain.security.conftest import caller, give_role, person
 from tests.rules.cast import World
@@ -222,7 +222,7 @@ def test_the_worker_prunes_the_feed_by_the_clock(settings: Any) -> None:
     broker = "broker" if "broker" in settings.DATABASES else "default"
     for _ in range(2):
         tasks.ensure_schedule(apps.get_app_config("django_q"), using=broker)
-    (found,) = Schedule.objects.using(broker).filter(func="domain.tasks.prune")
+    (found,) = Schedule.objects.using(broker).filter(func="domain.wiring.tasks.prune")
     assert found.schedule_type == Schedule.HOURLY
     assert tasks.prune() == "0 changes and 0 transactions removed"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.odata.json_stream import JsonObjectFile
+from domain.odata.message.json_stream import JsonObjectFile
 from foundation import turns
 from foundation.errors import BadRequest
 from tests.domain.odata.test_writing import CURRENCIES, PRODUCTS

@@ -16,9 +16,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import RequestFactory
 
-from domain.odata.import_operation import Import
-from domain.odata.operations import OperationCall
-from domain.odata.views import spool_body
+from domain.odata.http.views import spool_body
+from domain.odata.invoke.import_operation import Import
+from domain.odata.operations.catalogue import OperationCall
 from foundation import errors
 from tests.domain.odata.test_import import currency
 from tests.domain.odata.test_live_transactions import Caller

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from django.utils import translation
 
-from domain.odata.service import known_error
-from domain.odata.syntax import parse_query_options, parse_resource_path
-from domain.odata.syntax.errors import ODataUrlError
+from domain.odata.service.handler import known_error
+from domain.syntax import parse_query_options, parse_resource_path
+from domain.syntax.errors import ODataUrlError
 from foundation import errors
 from foundation.phrases import Phrase, did_you_mean, one_of, said
 from platform_site.environment import BASE_DIR

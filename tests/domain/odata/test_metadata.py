@@ -12,8 +12,8 @@ from jsonschema.validators import validator_for
 from lxml import etree
 
 from domain.model.registry import repositories
-from domain.odata.csdl import csdl_document
-from domain.odata.message import JSON, XML
+from domain.odata.message.message import JSON, XML
+from domain.odata.metadata.csdl import csdl_document
 from tests.support.api import Api, error_of
 from tests.support.standards import standard_file
 

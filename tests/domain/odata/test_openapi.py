@@ -14,9 +14,9 @@ from hypothesis import HealthCheck
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from domain.model.registry import repositories
-from domain.odata.csdl import csdl_tree
-from domain.odata.openapi import openapi_tree
-from domain.odata.operations import operations
+from domain.odata.metadata.csdl import csdl_tree
+from domain.odata.metadata.openapi import openapi_tree
+from domain.odata.operations.catalogue import operations
 from tests.domain.odata.test_writing import order_body
 from tests.rules.cast import World
 from tests.support.api import Api

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from domain.dataset import transactions
-from domain.dataset.models import DomainTransaction, PendingChange
+from domain.dataset.tables.models import DomainTransaction, PendingChange
+from domain.dataset.transactions import domain_transactions
 from foundation.fields import utc_now
 from tests.domain.odata.test_writing import CURRENCIES, ORDERS, PRODUCTS, order_body
 from tests.rules.cast import World
@@ -215,7 +215,7 @@ def test_it_ends_by_itself_after_25_minutes(api: Api) -> None:
     assert error_of(inside.get(CURRENCIES))["type"] == "InvalidTransactionId"
     row = DomainTransaction.objects.get()
     assert row.expires_at - row.began_at <= timedelta(minutes=25)
-    assert transactions.transactions_expire() == 1
+    assert domain_transactions.transactions_expire() == 1
 
 
 def test_it_ends_with_its_session_and_no_other_does(api: Api, client: Client) -> None:
@@ -238,7 +238,7 @@ def test_a_session_has_ten_open_transactions_at_most(api: Api) -> None:
 
 
 def test_pending_entities_are_bounded(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "MAX_PENDING", 2)
+    monkeypatch.setattr(domain_transactions, "MAX_PENDING", 2)
     inside = api.begin()
     for number in range(2):
         inside.create(CURRENCIES, {"CurrencySign": f"C{number}", "Name": "x"})

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from domain.dataset import change_waits
-from domain.dataset.change_waits import ChangeWait, watch
+from domain.dataset.transactions import change_waits
+from domain.dataset.transactions.change_waits import ChangeWait, watch
 from foundation import errors
 from foundation.long_polls import chunks
 from tests.domain.odata.test_writing import CURRENCIES

@@ -24,8 +24,9 @@ from domain.entities.general_products import (
     ProductType,
 )
 from domain.model.registry import repositories
-from domain.odata.syntax import parse_query_options
-from domain.query import Representation, cache, read_collection
+from domain.query import Representation, read_collection
+from domain.query.api import cache
+from domain.syntax import parse_query_options
 from identity.context import CallContext
 from tests.domain.query.reference import Row
 

@@ -14,8 +14,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from domain.model.registry import repositories
-from domain.odata.syntax import parse_query_options
 from domain.query import count
+from domain.syntax import parse_query_options
 from foundation import errors
 from identity.context import CallContext
 from tests.domain.query.conftest import Ask, reads

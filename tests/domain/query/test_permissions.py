@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import pytest
 
 from domain.model.registry import repositories
-from domain.odata.syntax import parse_query_options
-from domain.odata.syntax.ast import NO_OPTIONS
 from domain.query import (
     ParentScope,
     Representation,
@@ -20,6 +18,8 @@ from domain.query import (
     select_ids,
     select_rows,
 )
+from domain.syntax import parse_query_options
+from domain.syntax.ast import NO_OPTIONS
 from foundation import errors
 from identity.context import CallContext, Caller, Lineage, Operation
 from tests.domain.query.conftest import Ask, english

@@ -11,9 +11,9 @@ from django.db import ProgrammingError, connection, transaction
 from django.db.utils import NotSupportedError
 
 from domain.entities.general_currencies import Currency
-from domain.query.dialects import current
-from domain.query.execute import Statement
-from domain.query.fragments import Run, Sql, run_key
+from domain.query.run.execute import Statement
+from domain.query.sql.dialects import current
+from domain.query.sql.fragments import Run, Sql, run_key
 from identity.context import CallContext
 from tests.domain.query.conftest import english
 

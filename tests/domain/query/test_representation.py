@@ -11,8 +11,8 @@ import pytest
 
 from domain.entities.general_products import Product, ProductGroup
 from domain.model.registry import repositories
-from domain.odata.syntax import parse_query_options
 from domain.query import Representation, read_collection, read_entity, read_value
+from domain.syntax import parse_query_options
 from foundation import errors
 from identity.context import CallContext
 from tests.domain.query.conftest import Ask

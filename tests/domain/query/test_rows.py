@@ -9,8 +9,9 @@ from django.db.models import Model
 from prometheus_client import REGISTRY
 
 from domain.model.registry import repositories
-from domain.odata.syntax import parse_boolean_expression
-from domain.query import cache, follow, select_ids, select_rows
+from domain.query import follow, select_ids, select_rows
+from domain.query.api import cache
+from domain.syntax import parse_boolean_expression
 from foundation import errors
 from identity.context import CallContext
 from tests.domain.query.conftest import Ask

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from domain.query import reals
+from domain.query.sql import reals
 from foundation import errors
 from tests.domain.query.conftest import Ask
 from tests.domain.query.reference import Row

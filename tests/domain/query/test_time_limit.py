@@ -10,10 +10,10 @@ import pytest
 from django.db import connection, connections, transaction
 from pytest_django import Settings
 
-from domain.query import time_limit
-from domain.query.dialects import current
-from domain.query.execute import Statement
-from domain.query.fragments import Run, Sql
+from domain.database import time_limit
+from domain.query.run.execute import Statement
+from domain.query.sql.dialects import current
+from domain.query.sql.fragments import Run, Sql
 from foundation import errors
 from identity.context import CallContext
 from tests.domain.conftest import api, fresh_process, world

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from domain.dataset.dataset import Dataset
+from domain.dataset.unit.dataset import Dataset
 from foundation import stamps
 from identity.models import RowPolicy
 from tests.domain.security.conftest import BOOKS as BOOKS_NAME
@@ -224,7 +224,7 @@ def delta(api: Api, link: str, removed: dict[str, str]) -> str:
 def test_more_than_a_token_can_hold_is_not_tracked_for_who_sees_a_part(
     library: Library, administrator: Api, restricted: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("domain.odata.deltas.SEEN_MAX", 3)
+    monkeypatch.setattr("domain.odata.read.deltas.SEEN_MAX", 3)
     answer = restricted.get(BOOKS, Prefer="odata.track-changes")
     assert "@odata.deltaLink" not in answer.json()
     assert "Preference-Applied" not in answer.headers

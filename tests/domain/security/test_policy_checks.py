@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import translation
 
-from domain.query.access import CALL_VALUES, KNOWN_VARIABLES
+from domain.query.base.access import CALL_VALUES, KNOWN_VARIABLES
 from identity.models import Role, RowPolicy, User
 from identity.row_policies import check_filter
 from tests.support.api import Api

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 from django.test import Client
 
-from domain.dataset.dataset import Dataset
+from domain.dataset.unit.dataset import Dataset
 from domain.model.registry import repositories
-from domain.odata import resources
-from domain.odata.operations import DOCUMENTS, EVERY_ENTITY, Operation, operations
-from domain.odata.urls import urlpatterns
+from domain.odata.http.urls import urlpatterns
+from domain.odata.operations.catalogue import DOCUMENTS, EVERY_ENTITY, Operation, operations
+from domain.odata.resources import targets
 from foundation import stamps
 from identity.models import Licence
 from tests.domain.security.conftest import Library, caller, person
@@ -29,34 +29,34 @@ SCOPES = ("read", "update", "exec")
 class Route(NamedTuple):
     """An address of data, by the kind of target that it leads to; {A1} is a book, {chapter} a chapter of it."""
 
-    kind: type[resources.Target]
+    kind: type[targets.Target]
     path: str
     writes: tuple[str, ...] = ()
 
 
 ROUTES = (
-    Route(resources.Collection, BOOKS, ("POST",)),
-    Route(resources.Collection, f"{BOOKS}?$deltatoken=x"),
-    Route(resources.Collection, f"{BOOKS}?$apply=aggregate($count as N)"),
-    Route(resources.Collection, f"{BOOKS}({{A1}})/Chapters", ("POST",)),
-    Route(resources.Entity, f"{BOOKS}({{A1}})", ("PATCH", "PUT", "MERGE", "DELETE")),
-    Route(resources.Entity, f"{BOOKS}({{A1}})/Chapters({{chapter}})", ("PATCH", "PUT", "DELETE")),
-    Route(resources.Entity, f"{BOOKS}({{A1}})/Publisher", ("PATCH", "PUT", "DELETE")),
-    Route(resources.Property, f"{BOOKS}({{A1}})/Pages", ("PATCH", "PUT", "DELETE")),
-    Route(resources.Property, f"{BOOKS}({{A1}})/Pages/$value", ("DELETE",)),
-    Route(resources.ReferenceLink, f"{BOOKS}({{A1}})/Publisher/$ref", ("PUT", "DELETE")),
-    Route(resources.CollectionLinks, f"{BOOKS}({{A1}})/Chapters/$ref", ("POST",)),
-    Route(resources.Count, f"{BOOKS}/$count"),
-    Route(resources.Count, f"{BOOKS}({{A1}})/Chapters/$count"),
+    Route(targets.Collection, BOOKS, ("POST",)),
+    Route(targets.Collection, f"{BOOKS}?$deltatoken=x"),
+    Route(targets.Collection, f"{BOOKS}?$apply=aggregate($count as N)"),
+    Route(targets.Collection, f"{BOOKS}({{A1}})/Chapters", ("POST",)),
+    Route(targets.Entity, f"{BOOKS}({{A1}})", ("PATCH", "PUT", "MERGE", "DELETE")),
+    Route(targets.Entity, f"{BOOKS}({{A1}})/Chapters({{chapter}})", ("PATCH", "PUT", "DELETE")),
+    Route(targets.Entity, f"{BOOKS}({{A1}})/Publisher", ("PATCH", "PUT", "DELETE")),
+    Route(targets.Property, f"{BOOKS}({{A1}})/Pages", ("PATCH", "PUT", "DELETE")),
+    Route(targets.Property, f"{BOOKS}({{A1}})/Pages/$value", ("DELETE",)),
+    Route(targets.ReferenceLink, f"{BOOKS}({{A1}})/Publisher/$ref", ("PUT", "DELETE")),
+    Route(targets.CollectionLinks, f"{BOOKS}({{A1}})/Chapters/$ref", ("POST",)),
+    Route(targets.Count, f"{BOOKS}/$count"),
+    Route(targets.Count, f"{BOOKS}({{A1}})/Chapters/$count"),
 )
 #: What a token of any scope may ask, or nobody need show one for: it tells of the model and not of data.
 OPEN = {
-    resources.ServiceDocument: ("GET", ""),
-    resources.Metadata: ("GET", "$metadata"),
-    resources.Batch: ("POST", "$batch"),  # each of its parts is asked for its own
+    targets.ServiceDocument: ("GET", ""),
+    targets.Metadata: ("GET", "$metadata"),
+    targets.Batch: ("POST", "$batch"),  # each of its parts is asked for its own
 }
 #: Targets with tables of their own.
-ELSEWHERE = {resources.Call, resources.Query}
+ELSEWHERE = {targets.Call, targets.Query}
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_every_address_of_data_asks_for_its_scope(library: Library, admin: dict[
 
 def test_the_tables_name_every_kind_of_address() -> None:
     # With slots, dataclasses are made twice.
-    known = {each for each in resources.Target.__subclasses__() if getattr(resources, each.__name__) is each}
+    known = {each for each in targets.Target.__subclasses__() if getattr(targets, each.__name__) is each}
     assert known == {route.kind for route in ROUTES} | set(OPEN) | ELSEWHERE
 
 

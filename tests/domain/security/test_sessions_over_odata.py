@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from domain.dataset.models import DomainTransaction
+from domain.dataset.tables.models import DomainTransaction
 from foundation import stamps
 from identity import sessions
 from identity.models import Licence, Session, User

@@ -15,8 +15,8 @@ from django.test import Client, override_settings
 from django.test.utils import override_script_prefix
 from django.utils import translation
 
-from domain.site.texts import page_texts
-from domain.site.views import SITE
+from domain.api_site.texts import page_texts
+from domain.api_site.views import SITE
 from foundation import stamps
 from identity.models import AccessToken, Session, TrustedApplication, User
 from platform_site.environment import BASE_DIR

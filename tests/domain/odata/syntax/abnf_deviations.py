@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from domain.odata.syntax.functions import FUNCTIONS, SPECIAL_FORMS
+from domain.syntax.functions import FUNCTIONS, SPECIAL_FORMS
 
 
 class Deviation(NamedTuple):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.odata.syntax import ODataSyntaxError, parse_apply, parse_query_options
-from domain.odata.syntax.ast import (
+from domain.syntax import ODataSyntaxError, parse_apply, parse_query_options
+from domain.syntax.ast import (
     AggregateFrom,
     AggregateItem,
     AggregateTransformation,

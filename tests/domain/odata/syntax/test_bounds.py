@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from domain.odata.syntax import (
+from domain.syntax import (
     MAX_NESTING,
     ODataSyntaxError,
     ODataUrlError,

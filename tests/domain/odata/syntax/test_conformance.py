@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from domain.odata.syntax import (
+from domain.syntax import (
     NotSupportedConstruct,
     ODataSyntaxError,
     ODataUrlError,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.odata.syntax import (
+from domain.syntax import (
     NotSupportedConstruct,
     ODataSyntaxError,
     ODataUrlError,

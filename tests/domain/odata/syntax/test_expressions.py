@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from domain.odata.syntax import ast, parse_boolean_expression, parse_common_expression
-from domain.odata.syntax.ast import (
+from domain.syntax import ast, parse_boolean_expression, parse_common_expression
+from domain.syntax.ast import (
     CollectionExpression,
     Comparison,
     CountStep,

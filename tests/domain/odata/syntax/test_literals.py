@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from domain.odata.syntax import NotSupportedConstruct, ODataSyntaxError, parse_primitive_literal
-from domain.odata.syntax.ast import LiteralKind as Kind
+from domain.syntax import NotSupportedConstruct, ODataSyntaxError, parse_primitive_literal
+from domain.syntax.ast import LiteralKind as Kind
 
 GUID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.odata.syntax import (
+from domain.syntax import (
     NotSupportedConstruct,
     ODataSyntaxError,
     parse_compute,
@@ -21,7 +21,7 @@ from domain.odata.syntax import (
     parse_skiptoken,
     parse_top,
 )
-from domain.odata.syntax.ast import (
+from domain.syntax.ast import (
     NO_OPTIONS,
     AliasValue,
     AllOperationsStep,

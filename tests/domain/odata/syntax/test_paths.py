@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.odata.syntax import ODataSyntaxError, ODataUrlError, parse_relative_uri, parse_resource_path
-from domain.odata.syntax.ast import (
+from domain.syntax import ODataSyntaxError, ODataUrlError, parse_relative_uri, parse_resource_path
+from domain.syntax.ast import (
     Arguments,
     CrossjoinSegment,
     FilterSegment,

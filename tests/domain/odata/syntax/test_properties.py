@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.odata.syntax import (
+from domain.syntax import (
     ODataUrlError,
     ast,
     lift_literals,
@@ -26,7 +26,7 @@ from domain.odata.syntax import (
     parse_search,
     parse_select,
 )
-from domain.odata.syntax.ast import LiteralKind as Kind
+from domain.syntax.ast import LiteralKind as Kind
 
 from .unparse import quoted, unparse
 

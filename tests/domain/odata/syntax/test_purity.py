@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import domain.odata.syntax
+import domain.syntax
 import foundation.phrases
 
-FOLDER = Path(domain.odata.syntax.__file__).parent
+FOLDER = Path(domain.syntax.__file__).parent
 MODULES = [*sorted(FOLDER.rglob("*.py")), Path(foundation.phrases.__file__)]
-OWN = ("domain.odata.syntax", "foundation.phrases")
+OWN = ("domain.syntax", "foundation.phrases")
 
 
 def imported(module: Path) -> set[str]:

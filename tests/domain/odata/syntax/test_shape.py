@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from domain.odata.syntax import lift_literals, parse_boolean_expression, parse_query_options, parse_resource_path
-from domain.odata.syntax.ast import Comparison, LiteralKind, NameStep, Path, Slot
+from domain.syntax import lift_literals, parse_boolean_expression, parse_query_options, parse_resource_path
+from domain.syntax.ast import Comparison, LiteralKind, NameStep, Path, Slot
 
 
 def test_values_become_slots_in_reading_order() -> None:

@@ -1,6 +1,6 @@
 """Writes trees as OData text again, with parentheses around every operation, so that texts show how they were read."""
 
-from domain.odata.syntax import ast
+from domain.syntax import ast
 
 NESTED = "filter", "search", "select", "expand", "orderby", "compute", "apply", "top", "skip", "count", "levels"
 

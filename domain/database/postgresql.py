@@ -1,0 +1,68 @@
+"""Reading from PostgreSQL past Django's cursor, which writes parameters into the text and has moments made by Python.
+
+Statements go to the server with their parameters beside them. Those by key are prepared: PostgreSQL keeps them and,
+where that costs no more, one plan for all keys, so that it is not found anew for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.adapt import Transformer
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.types.datetime import TimestamptzLoader
+
+from domain.database.cursor import Row
+
+
+def fetch(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any], *, prepared: bool) -> list[Row]:
+    """Every row of a statement with %s placeholders. Raises Django's database errors."""
+    if connection.needs_rollback:
+        connection.validate_no_broken_transaction()
+    try:
+        return _read(connection, text, parameters, prepared)
+    except psycopg.errors.FeatureNotSupported:
+        if connection.in_atomic_block:
+            # With the rollback the driver forgets what is prepared.
+            with connection.wrap_database_errors:
+                raise
+    except psycopg.Error:
+        with connection.wrap_database_errors:
+            raise
+    # A migration has changed the type of a column under a prepared statement.
+    connection.close()
+    connection.ensure_connection()
+    return fetch(connection, text, parameters, prepared=False)
+
+
+def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
+    """Every row of a text without parameters, which where it can be goes to the server together with BEGIN.
+
+    The driver would wait for the answer to one and then to the other. Raises Django's database errors.
+    """
+    raw: psycopg.Connection[Row] = connection.connection
+    plain = raw.isolation_level is None and raw.read_only is None and raw.deferrable is None
+    if raw.autocommit or not plain or raw.pgconn.transaction_status != TransactionStatus.IDLE:
+        return fetch(connection, text, (), prepared=True)
+    with connection.wrap_database_errors, raw.lock:
+        result = raw.pgconn.exec_(f"BEGIN; {text}".encode())
+        if result.status != ExecStatus.TUPLES_OK:
+            raise psycopg.errors.error_from_result(result, raw.info.encoding)
+        transformer = Transformer(raw)
+        transformer.set_pgresult(result)
+        return transformer.load_rows(0, result.ntuples, tuple)
+
+
+def _read(connection: Any, text: str, parameters: Sequence[Any], prepared: bool) -> list[Row]:
+    raw = connection.connection
+    reader: psycopg.Cursor[Row] | None = getattr(connection, "_reader", None)
+    if reader is None or reader.connection is not raw:
+        reader = psycopg.Cursor(raw)
+        # The driver's own: its moments are in the connection's time zone, which is UTC.
+        reader.adapters.register_loader("timestamptz", TimestamptzLoader)
+        raw.prepare_threshold = 0
+        connection._reader = reader
+    return reader.execute(text, parameters, prepare=prepared).fetchall()

@@ -1,0 +1,580 @@
+"""The commit pipeline (spec 03, 3.1), stage by stage. `STAGES` is the order; each stage is one function.
+
+Write order in four sentences: deletes go first, children before parents. Inserts follow, an entity after those that it
+refers to. Updates come next, changed columns only. Then roots move their version and stamp, and the change feed and
+everything deferred (outbox rows) is written.
+
+The pipeline runs inside one database transaction from late defaults on, because numbers are taken from locked
+sequences there; whatever fails leaves nothing behind and the dataset as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from django.db import IntegrityError, OperationalError, connection, transaction
+
+from domain.database.cursor import execute_many
+from domain.dataset.commit.authority import check_again
+from domain.dataset.commit.deferred_writes import write_deferred
+from domain.dataset.commit.edit_guards import follow_edits
+from domain.dataset.commit.retries import Attempt, Overtaken, repeated
+from domain.dataset.commit.unique_violations import duplicate_error, operational_error
+from domain.dataset.commit.validation import validate
+from domain.dataset.lookups import access
+from domain.dataset.lookups.advisory_locks import Claims
+from domain.dataset.records.record import Record
+from domain.dataset.tables.models import ChangeFeedEntry
+from domain.dataset.tables.storage import Referrer, quote, references_in_use, storage_of
+from domain.dataset.tables.write_transaction import write_transaction
+from domain.dataset.unit.autoflush import targets_of
+from domain.dataset.unit.dataset import CommitResult, Dataset
+from domain.events import types
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation import errors, stamps
+from foundation.fields import utc_now
+from foundation.phrases import Phrase
+
+#: Rounds of rules changing what other rules watch before the commit is refused (spec 05, 5.3).
+MAX_ROUNDS = 10
+
+Stage = Callable[[Dataset, CommitResult], None]
+
+
+def commit(dataset: Dataset, *, savepoint: bool = True) -> CommitResult:
+    """Run every stage, all or nothing. savepoint: see Dataset.commit.
+
+    Raises Refused (validation, duplicates, rules), VersionConflict, Forbidden (row policies), Unavailable (database
+    busy). After a failure the dataset holds its changes as before, so that the caller may mend and try again.
+    """
+    if not dataset.changed() and not dataset.has_deferred:
+        return CommitResult()
+    result = CommitResult()
+    before, deferred = _snapshot(dataset), dataset.copy_deferred()
+    dataset._now = utc_now()
+    try:
+        with transaction.atomic(savepoint=savepoint) if connection.in_atomic_block else write_transaction():
+            for stage in STAGES:
+                stage(dataset, result)
+    except BaseException as exc:
+        # Told before the records are put back: what a late default filled in may be what is there twice.
+        known = _told(exc, result)
+        _restore(dataset, before)
+        dataset.put_back_deferred(deferred)
+        if known is exc:
+            raise
+        raise known from exc
+    finally:
+        stamp, dataset._now = dataset.now(), None
+        dataset.trail.clear()
+        dataset._watched.clear()
+    _settle(dataset, result, stamp)
+    return result
+
+
+# --- stages -------------------------------------------------------------------------------------------------------
+
+
+def check_sought(dataset: Dataset, result: CommitResult) -> None:
+    """What a Domain transaction made because it was not there has still not been made by anybody else.
+
+    First of all, as those who make it in one database transaction claim it before they lock any row.
+    """
+    made = [
+        (dataset.records[key], sought)
+        for key, sought in dataset.sought.items()
+        if key in dataset.records and sought.fits(dataset.records[key])
+    ]
+    if not made:
+        return
+    claimed: dict[Repository[Any], list[str]] = {}
+    for _, sought in made:
+        claimed.setdefault(sought.repository, []).extend(sought.claims())
+    claims = Claims()
+    for repository in sorted(claimed, key=lambda repository: repository.identity_name):
+        claims.take(repository, claimed[repository])
+    known = sum(record.state in ("Modified", "Deleted") for record in dataset.changed())
+    for record, sought in made:
+        for id in sought.stored(dataset.context, limit=1 + known):
+            other = dataset.records.get((record.repository.identity_name, id))
+            # What this commit deletes, or gives other values, is not there any more; what it gives these was known.
+            if other is None or other.state == "Unchanged":
+                raise errors.VersionConflict(errors.MADE_MEANWHILE, record.repository.entity_type, sought.told())
+
+
+def check_versions(dataset: Dataset, result: CommitResult) -> None:
+    """What a Domain transaction changed, and whatever is to be deleted, is stored as it was loaded (spec 03, 3.1).
+
+    Before anything is validated: what somebody else has changed or deleted meanwhile would be complained of as if the
+    caller had done it. Updates of a plain request are checked by the statement that writes them.
+
+    On PostgreSQL roots are locked here, too, each before its parts and all in one order: two requests that write some
+    of the same would otherwise wait for each other.
+    """
+    changed = dataset.changed()
+    stored_before = {
+        record.key: record
+        for record in changed
+        if record.is_deleted or (record.state == "Modified" and dataset.pending_source is not None)
+    }
+    if connection.features.has_select_for_update:
+        stored_before.update(_roots_to_lock(changed))
+    by_identity: dict[tuple[int, str], list[Record]] = {}
+    for record in stored_before.values():
+        by_identity.setdefault((_depth(record), record.repository.identity_name), []).append(record)
+    for (_, identity), records in sorted(by_identity.items(), key=lambda group: group[0]):
+        versions = storage_of(repositories[identity]).lock_versions([record.id for record in records])
+        for record in records:
+            if versions.get(record.id) != record.version:
+                raise conflict(record, versions.get(record.id))
+
+
+def _roots_to_lock(changed: Sequence[Record]) -> dict[tuple[str, str], Record]:
+    """Stored roots of what is to be written, unless it is one row alone, which its own statement locks."""
+    roots = {root.key: root for record in changed for root in record.roots if root.state != "Added"}
+    alone = len(roots) <= 1 and all(record.state == "Added" or record.key in roots for record in changed)
+    return {} if alone else roots
+
+
+def settle(dataset: Dataset, result: CommitResult) -> None:
+    """Effects of edits, late defaults, dependents, validations, then commit rules; again while rules move something."""
+    told: dict[tuple[str, str], int] = {}
+    for _ in range(MAX_ROUNDS):
+        follow_edits(dataset)
+        apply_late_defaults(dataset)
+        dataset.calculate(dataset.changed())
+        validate(dataset)
+        # Roots whose parts changed are told too, though nothing of their own did.
+        audience = _audience(dataset)
+        restless = [record for record in audience if told.get(record.key) != record.mutations]
+        if not restless:
+            return
+        touched = _client_touched(dataset)
+        moved = _mutations(dataset)
+        for record in restless:
+            told[record.key] = record.mutations
+            raise_commit_events(dataset, record, ("COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT"), touched)
+        if _mutations(dataset) == moved:
+            return
+    names = sorted(
+        {record.repository.name for record in _audience(dataset) if told.get(record.key) != record.mutations}
+    )
+    raise errors.Refused(errors.RULE_LOOP, " → ".join(dataset.trail) or ", ".join(names))
+
+
+def plan_writes(dataset: Dataset, result: CommitResult) -> None:
+    """Sort the changed records by fate."""
+    for record in dataset.changed():
+        if record.state == "Added":
+            result.inserted.append(record)
+        elif record.state == "Deleted":
+            result.deleted.append(record)
+        elif record.original_values or record.custom_changed:
+            result.updated.append(record)
+
+
+def check_references(dataset: Dataset, result: CommitResult) -> None:
+    """Every reference that changed leads to something that exists, and that the caller may see when they set it."""
+    wanted: dict[str, dict[str, tuple[Record, str]]] = {}
+    for record in (*result.inserted, *result.updated):
+        for attribute in record.repository.references.values():
+            target = record.values.get(attribute.name)
+            if target is None or (record.state != "Added" and attribute.name not in record.original_values):
+                continue
+            known = dataset.records.get((repositories[attribute.target].identity_name, target))
+            if known is not None and not known.is_deleted:
+                continue
+            wanted.setdefault(attribute.target, {})[target] = (record, attribute.name)
+    for name, targets in wanted.items():
+        existing = storage_of(repositories[name]).existing(list(targets))
+        for id, (record, attribute_name) in targets.items():
+            if id not in existing:
+                raise errors.Refused(
+                    errors.REFERENCE_NOT_FOUND,
+                    f"{record.repository.entity_type}.{attribute_name}",
+                    repositories[name].set_name,
+                    id,
+                    target=attribute_name,
+                )
+
+
+def write_deletes(dataset: Dataset, result: CommitResult) -> None:
+    """Delete, children before parents; refused while something else refers to one of them."""
+    deleted = {record.id for record in result.deleted}
+    for repository, records in _grouped(sorted(result.deleted, key=_depth, reverse=True)):
+        ids = [record.id for record in records]
+        for referrer, key in references_in_use(repository, ids):
+            if key in deleted:
+                continue
+            known = dataset.records.get((referrer.repository.identity_name, key))
+            # What this commit lets refer to something else is no reason to keep it.
+            if known is None or known.values.get(referrer.attribute.name) in deleted:
+                raise errors.Refused(
+                    errors.REFERENCE_IN_USE,
+                    f"{repository.entity_type}({ids[0]})" if len(ids) == 1 else repository.entity_type,
+                    _user_of(dataset, referrer, key),
+                )
+        storage_of(repository).delete(ids)
+
+
+def _user_of(dataset: Dataset, referrer: Referrer, key: str) -> str:
+    """What still refers to a deleted entity, as far as the caller may know of it."""
+    record = dataset.load(referrer.repository, key)
+    if record is None or not access.record_visible(record):
+        return Phrase("an entity")
+    return f"{referrer.repository.entity_type}({key}).{referrer.attribute.name}"
+
+
+def write_inserts(dataset: Dataset, result: CommitResult) -> None:
+    """Insert in dependency order, rows of one repository that follow one another in one statement."""
+    stamp = dataset.now()
+    for record in result.inserted:
+        if record.repository.is_root:
+            record.values["AggregateLastUpdateTimeUtc"] = stamp
+    for repository, records in _grouped(_by_dependency(result.inserted)):
+        storage_of(repository).insert([(record.values, record.custom) for record in records])
+
+
+def write_updates(dataset: Dataset, result: CommitResult) -> None:
+    """Write changed columns. Raises VersionConflict when somebody else was first."""
+    stamp = dataset.now()
+    for record in result.updated:
+        changes = _changes(record)
+        if record.repository.is_root:
+            changes["AggregateLastUpdateTimeUtc"] = stamp
+        storage = storage_of(record.repository)
+        if not storage.update(record.id, changes, _custom(record), record.version):
+            raise conflict(record, storage.version(record.id))
+
+
+def touch_roots(dataset: Dataset, result: CommitResult) -> None:
+    """Roots whose parts changed move their version and stamp, once each."""
+    written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
+    touched: dict[tuple[str, str], Record] = {}
+    for record in (*result.inserted, *result.updated, *result.deleted):
+        if record.repository.owner is None:
+            continue
+        for root in record.roots:
+            if root.key not in written and root.repository.is_root:
+                touched[root.key] = root
+    stamp = dataset.now()
+    for root in touched.values():
+        if not storage_of(root.repository).touch(root.id, root.version, stamp):
+            raise conflict(root, storage_of(root.repository).version(root.id))
+        result.touched.append(root)
+
+
+def write_change_feed(dataset: Dataset, result: CommitResult) -> None:
+    """One row for each written entity."""
+    stamp = connection.ops.adapt_datetimefield_value(dataset.now())
+    rows = [
+        (record.repository.name, record.id, operation, stamp)
+        for operation, records in (("I", result.inserted), ("U", result.updated), ("D", result.deleted))
+        for record in records
+    ]
+    if rows:
+        # By hand: building model instances and their statement took longer than writing the entities themselves.
+        execute_many(
+            f"INSERT INTO {quote(ChangeFeedEntry._meta.db_table)} "
+            "(repository, entity_id, operation, changed_at) VALUES (%s, %s, %s, %s)",
+            rows,
+        )
+
+
+def bump_stamps(dataset: Dataset, result: CommitResult) -> None:
+    """Caches built from what was written learn of it: rules, custom properties (Repository.stamp)."""
+    written = {record.repository for record in (*result.inserted, *result.updated, *result.deleted)}
+    names = {_stamp(repository) for repository in written}
+    for name in sorted(names - {""}):
+        stamps.bump(name)
+
+
+def check_row_policies(dataset: Dataset, result: CommitResult) -> None:
+    """What the caller wrote still lies within their row policies: nothing is created outside or moved out of them."""
+    for records, operation in ((result.inserted, "create"), (result.updated, "update")):
+        for record in records:
+            if record.by_client and access.has_policies(dataset.context, record.repository, operation):  # type: ignore[arg-type]
+                access.require_row(dataset.context, record, operation)  # type: ignore[arg-type]
+
+
+def check_authorities(dataset: Dataset, result: CommitResult) -> None:
+    """Who stood behind changes of what decides access still is an administrator: requests may lie between."""
+    check_again(dataset)
+
+
+def run_deferred(dataset: Dataset, result: CommitResult) -> None:
+    """Write what events left for the same database transaction."""
+    write_deferred(dataset.take_deferred())
+
+
+def announce(dataset: Dataset, result: CommitResult) -> None:
+    """After the database commit: wake-ups, then COMMITTED rules in a dataset of their own."""
+    actions = dataset.take_after_commit()
+    for action in actions:
+        transaction.on_commit(action)
+    told = _committed_audience(dataset, result)
+    if told:
+        context, lineage = dataset.context, (*dataset.lineage, ", ".join(dict.fromkeys(dataset.trail)) or "commit")
+        transaction.on_commit(lambda: _raise_committed(context, told, lineage))
+
+
+STAGES: tuple[Stage, ...] = (
+    check_sought,
+    check_versions,
+    settle,
+    plan_writes,
+    check_references,
+    write_deletes,
+    write_inserts,
+    write_updates,
+    touch_roots,
+    write_change_feed,
+    bump_stamps,
+    check_row_policies,
+    check_authorities,
+    run_deferred,
+    announce,
+)
+
+
+# --- parts --------------------------------------------------------------------------------------------------------
+
+
+def apply_late_defaults(dataset: Dataset) -> None:
+    """Fill what callers left out, parents before children. A late default may create further entities."""
+    done: set[tuple[str, str]] = set()
+    while True:
+        waiting = [record for record in dataset.changed() if record.key not in done and not record.is_deleted]
+        if not waiting:
+            return
+        for record in sorted(waiting, key=_depth):
+            done.add(record.key)
+            for late_default in record.repository.behaviours("late_defaults"):
+                late_default(record)
+
+
+def raise_commit_events(
+    dataset: Dataset, record: Record, names: tuple[str, str, str], client_touched: set[tuple[str, str]]
+) -> None:
+    """The plain, the client and the aggregate event, as far as they apply to the record."""
+    plain, client, aggregate = names
+    changes_itself = record.state != "Unchanged"
+    if changes_itself:
+        dataset._raise(record, plain)
+        if record.client_caused:
+            dataset._raise(record, client)
+    if record.repository.is_root and record.key in client_touched:
+        dataset._raise(record, aggregate)
+
+
+def conflict(record: Record, stored: int | None) -> errors.VersionConflict:
+    """The error for a version that moved on, or a row that is gone."""
+    path = f"{record.repository.set_name}({record.id})"
+    code, values = errors.DELETED_MEANWHILE, [path]
+    if stored is not None:
+        code, values = errors.VERSION_CONFLICT, [path, str(record.version), str(stored)]
+    pending = record.dataset.pending_source
+    if pending is not None and pending.has(record):
+        return errors.VersionConflict(code, *values)
+    return Overtaken(code, *values, record=record)
+
+
+def _audience(dataset: Dataset) -> list[Record]:
+    """Changed records, and the roots of changed parts."""
+    found: dict[tuple[str, str], Record] = {}
+    for record in dataset.changed():
+        found[record.key] = record
+        if record.repository.owner is not None:
+            found.update((root.key, root) for root in record.roots)
+    return list(found.values())
+
+
+def _client_touched(dataset: Dataset) -> set[tuple[str, str]]:
+    """Identities of what callers caused to change, and of the roots of it."""
+    found: set[tuple[str, str]] = set()
+    for record in dataset.changed():
+        if record.client_caused:
+            found.add(record.key)
+            if record.repository.owner is not None:
+                found.update(root.key for root in record.roots)
+    return found
+
+
+def _mutations(dataset: Dataset) -> dict[tuple[str, str], int]:
+    """How often each of the changed records has changed."""
+    return {record.key: record.mutations for record in dataset.changed()}
+
+
+def _committed_audience(dataset: Dataset, result: CommitResult) -> list[tuple[str, str, str]]:
+    """(repository, guid, event) of the COMMITTED events that somebody wants; deleted entities raise none."""
+    told: list[tuple[str, str, str]] = []
+    written = {record.key for record in (*result.inserted, *result.updated)}
+    touched = _client_touched(dataset)
+    for record in _audience(dataset):
+        if record.is_deleted:
+            continue
+        name = record.repository.name
+        if record.key in written:
+            told.append((name, record.id, "COMMITTED"))
+            if record.client_caused:
+                told.append((name, record.id, "CLIENTCOMMITTED"))
+        if record.repository.is_root and record.key in touched:
+            told.append((name, record.id, "AGGREGATECLIENTCOMMITTED"))
+    return [entry for entry in told if types.watched(entry[0], entry[2])]
+
+
+def _raise_committed(context: Any, told: Iterable[tuple[str, str, str]], lineage: tuple[str, ...]) -> None:
+    """Each event in a new dataset; a failure is recorded by the subscriber's side and undoes nothing that is committed.
+
+    Rules here may change and commit again what raises the event again: the lineage bounds that (spec 05, 5.3).
+    """
+    from domain.wiring.monitoring import record_failure
+
+    if len(lineage) > MAX_ROUNDS:
+        record_failure("COMMITTED rules", errors.Refused(errors.RULE_LOOP, " → ".join(lineage)))
+        return
+    for name, id, event in told:
+        try:
+            repeated(partial(_raise_one, context, lineage, name, id, event))
+        except Exception as exc:
+            record_failure(f"{event} of {name}({id})", exc)
+
+
+def _raise_one(context: Any, lineage: tuple[str, ...], name: str, id: str, event: str, attempt: Attempt) -> None:
+    with attempt.locking():
+        dataset = Dataset(context.with_(client_initiated=False), lineage=lineage)
+        record = dataset.load(name, id)
+        if record is not None:
+            dataset._raise(record, event)
+            dataset.commit()
+
+
+def _stamp(repository: Repository[Any]) -> str:
+    current = repository
+    while not current.stamp and current.owner is not None:
+        current = repositories[current.owner.target]
+    return current.stamp
+
+
+def _changes(record: Record) -> dict[str, Any]:
+    return {name: record.values[name] for name in record.original_values}
+
+
+def _custom(record: Record) -> dict[str, Any] | None:
+    return record.custom if record.custom_changed else None
+
+
+def _depth(record: Record) -> int:
+    """0 for roots, 1 for their children …"""
+    depth = 0
+    repository = record.repository
+    while repository.owner is not None:
+        depth += 1
+        repository = repositories[repository.owner.target]
+    return depth
+
+
+def _grouped(records: Iterable[Record]) -> Iterable[tuple[Repository[Any], list[Record]]]:
+    """Runs of records of one repository."""
+    run: list[Record] = []
+    for record in records:
+        if run and run[0].repository is not record.repository:
+            yield run[0].repository, run
+            run = []
+        run.append(record)
+    if run:
+        yield run[0].repository, run
+
+
+def _by_dependency(records: Sequence[Record]) -> list[Record]:
+    """An entity after those that it refers to; levels of one repository stay together for bulk inserts."""
+    by_id = {record.id: record for record in records}
+    level: dict[str, int] = {}
+
+    def level_of(record: Record, trail: frozenset[str]) -> int:
+        known = level.get(record.id)
+        if known is not None:
+            return known
+        highest = 0
+        for target in targets_of(record):
+            other = by_id.get(target)
+            # A cycle (a document that is its own master) has no order; the deferred foreign keys let it pass.
+            if other is not None and target != record.id and target not in trail:
+                highest = max(highest, level_of(other, trail | {record.id}) + 1)
+        level[record.id] = highest
+        return highest
+
+    for record in records:
+        level_of(record, frozenset())
+    position = {repository.name: index for index, repository in enumerate(dict.fromkeys(r.repository for r in records))}
+    return sorted(records, key=lambda record: (level[record.id], position[record.repository.name]))
+
+
+def _told(exc: BaseException, result: CommitResult) -> BaseException:
+    """What callers are told of the failure; the exception itself where that says it."""
+    match exc:
+        case IntegrityError():
+            return duplicate_error(exc, result)
+        case OperationalError():
+            return operational_error(exc)
+    return exc
+
+
+def _snapshot(dataset: Dataset) -> dict[tuple[str, str], tuple[Any, ...]]:
+    return {
+        key: (
+            record,
+            record.state,
+            dict(record.values),
+            dict(record.original_values),
+            record.custom,
+            record.custom_changed,
+        )
+        for key, record in dataset.records.items()
+        if record.state != "Unchanged"
+    }
+
+
+def _restore(dataset: Dataset, before: dict[tuple[str, str], tuple[Any, ...]]) -> None:
+    """Put back what the failed commit did to the records: a Domain transaction keeps exactly what was pending."""
+    for key, record in list(dataset.records.items()):
+        if key in before:
+            continue
+        if record.state == "Added":
+            del dataset.records[key]
+            dataset.parts.forget(key)
+        elif record.state != "Unchanged":
+            record.values.update(record.original_values)
+            record.original_values = {}
+            record.state = "Unchanged"
+    for record, state, values, originals, custom, custom_changed in before.values():
+        record.state, record.values, record.original_values = state, values, originals
+        record.custom, record.custom_changed = custom, custom_changed
+        if dataset.model != "frontend":
+            record.dirty.update(originals if state == "Modified" else values)
+
+
+def _settle(dataset: Dataset, result: CommitResult, stamp: Any) -> None:
+    """After success everything is as loaded: clean, at its new version."""
+    for record in (*result.updated, *result.touched):
+        record.values["ObjectVersion"] = record.version + 1
+        if record.repository.is_root:
+            record.values["AggregateLastUpdateTimeUtc"] = stamp
+    for record in result.deleted:
+        dataset.records.pop(record.key, None)
+        dataset._missing.add(record.key)
+    dataset.sought.clear()
+    dataset.authorities.clear()
+    for record in dataset.records.values():
+        record.state = "Unchanged"
+        record.original_values = {}
+        record.custom_changed = False
+        record.by_client = record.client_caused = False
+        record.dirty = set()
+        record.version = record.values.get("ObjectVersion") or 1
+
+
+__all__ = ["MAX_ROUNDS", "STAGES", "commit", "operational_error"]

@@ -1,0 +1,1 @@
+"""Reading for writers: access checks, names, keys and locks of looked-up entities."""

@@ -1,0 +1,109 @@
+"""What a caller may do with data, asked at the dataset's edges (spec 01, 1.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation import errors
+from identity.context import AllPermissions, CallContext, Operation
+
+if TYPE_CHECKING:
+    from domain.dataset.records.record import Record
+    from domain.model.attributes import Attribute
+
+
+def allowed(context: CallContext, repository: Repository[Any], operation: Operation) -> bool:
+    """Whether the caller's roles allow the operation on the repository at all."""
+    if repository.admin_only and not isinstance(context.permissions, AllPermissions):
+        return False
+    return context.permissions.allows(repository.name, operation)
+
+
+def require(context: CallContext, repository: Repository[Any], operation: Operation) -> None:
+    """Raise Forbidden(PERMISSION_DENIED) where `allowed` says no, and for writing what the platform alone writes."""
+    if not allowed(context, repository, operation) or (operation != "read" and repository.access == "ReadOnly"):
+        raise errors.Forbidden(errors.PERMISSION_DENIED, operation, repository.name)
+
+
+def row_visible(context: CallContext, repository: Repository[Any], id: str) -> bool:
+    """Whether the caller sees the stored row among those of the repository, as every query of theirs would."""
+    from domain.query import select_rows
+
+    return not _restricts(context, repository) or bool(select_rows(repository, ("Id",), ctx=context, ids=[id]))
+
+
+def record_visible(record: Record) -> bool:
+    """Whether the caller may see what a reference leads to; what is new in the dataset is the caller's own."""
+    context = record.dataset.context
+    if isinstance(context.permissions, AllPermissions) or record.state == "Added":
+        return True
+    return allowed(context, record.repository, "read") and row_visible(context, record.repository, record.id)
+
+
+def leads_to_hidden(record: Record, reference: str) -> bool:
+    """Whether the reference of this name leads to what the caller may not see; for them it is null."""
+    target = record.values.get(reference)
+    if target is None or isinstance(record.dataset.context.permissions, AllPermissions):
+        return False
+    found = record.dataset.load(record.repository.references[reference].target, target)
+    return found is not None and not record_visible(found)
+
+
+def require_target(record: Record, reference: Attribute, id: str) -> None:
+    """Refuse a reference to what the caller may not see as one to what does not exist (spec 01, 1.7).
+
+    Asked at once and not at commit: there nobody knows any more whether the caller or a default chose the target.
+    """
+    context = record.dataset.context
+    if isinstance(context.permissions, AllPermissions):
+        return
+    target = repositories[reference.target]
+    if not _restricts(context, target):
+        return
+    found = record.dataset.load(target, id)
+    if found is None or not record_visible(found):
+        name = f"{record.repository.entity_type}.{reference.name}"
+        raise errors.Refused(errors.REFERENCE_NOT_FOUND, name, target.set_name, id, target=reference.name)
+
+
+def require_row(context: CallContext, record: Record, operation: Operation) -> None:
+    """Raise Forbidden where the row policies for the operation do not cover the stored row."""
+    if not row_covered(context, record.repository, record.id, operation):
+        raise errors.Forbidden(errors.PERMISSION_DENIED, operation, f"{record.repository.set_name}({record.id})")
+
+
+def has_policies(context: CallContext, repository: Repository[Any], operation: Operation) -> bool:
+    """Whether rows must be checked one by one."""
+    from domain.query.base.access import Access
+
+    return bool(Access(context.permissions).alternatives(repository, operation))
+
+
+def _restricts(context: CallContext, repository: Repository[Any]) -> bool:
+    """Whether there may be rows of the repository that the caller does not see."""
+    from domain.query.base.access import Access
+
+    return Access(context.permissions).restricts(repository)
+
+
+def row_covered(context: CallContext, repository: Repository[Any], id: str, operation: Operation) -> bool:
+    """Whether the row policies for the operation cover the stored row."""
+    from domain.query import within_policies
+
+    return not has_policies(context, repository, operation) or within_policies(repository, operation, id, context)
+
+
+__all__ = [
+    "Operation",
+    "allowed",
+    "has_policies",
+    "leads_to_hidden",
+    "record_visible",
+    "require",
+    "require_row",
+    "require_target",
+    "row_covered",
+    "row_visible",
+]

@@ -1,0 +1,63 @@
+"""Entities as the allowed values of custom properties (spec 08, 8.2, AllowedValuesEntityName)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.dataset.lookups import access
+from domain.dataset.lookups.names import member_value
+from domain.dataset.records.record import Record
+from domain.dataset.unit.dataset import Dataset
+from domain.model.custom_properties import AllowedValue, Definition
+from domain.model.registry import repositories
+from foundation.kinds import Kind
+
+#: Entities that are looked at for a page of allowed values.
+MAX_FOUND = 1000
+
+
+def find_allowed(
+    dataset: Dataset, known: Definition, text: str, id: Any, *, by_client: bool = True
+) -> AllowedValue | None:
+    """The entity with this ValueId, else with this code; None where there is none, or none that a client may see."""
+    repository = repositories[known.allowed_from]
+    record: Record | None = None
+    if isinstance(id, str):
+        record = dataset.load(repository, id)
+    elif repository.code is not None and repository.code.kind is Kind.STRING and repository.code.field is not None:
+        record = dataset.find_one(repository, **{repository.code.python_name: text})
+    if record is None or (by_client and not access.record_visible(record)):
+        return None
+    return as_allowed(record)
+
+
+def allowed_entities(dataset: Dataset, known: Definition, search: str) -> list[AllowedValue]:
+    """The entities that may be the value and have each piece of the search (`%` between them), MAX_FOUND at most."""
+    from domain.query import select_ids
+
+    repository = repositories[known.allowed_from]
+    members = [
+        member.name for member in (repository.code, repository.label) if member is not None and member.field is not None
+    ]
+    quoted = [piece.replace("'", "''") for piece in search.split("%") if piece]
+    conditions = [
+        "(" + " or ".join(f"contains(tolower({name}),'{piece}')" for name in members) + ")"
+        for piece in quoted
+        if members
+    ]
+    with dataset.flushed():
+        ids = select_ids(
+            repository, ctx=dataset.context, filter=" and ".join(conditions) or None, orderby="Id", limit=MAX_FOUND
+        )
+    loaded = dataset.load_many(repository, ids)
+    return [as_allowed(loaded[id]) for id in ids if id in loaded]
+
+
+def as_allowed(record: Record) -> AllowedValue:
+    """Its code, described by its name; what has no code stands for itself by its display text."""
+    code, label = record.repository.code, record.repository.label
+    described = record.describe()
+    value = member_value(record, code) if code is not None else None
+    name = member_value(record, label) if label is not None else None
+    texts = name if isinstance(name, dict) else {record.dataset.context.language.upper(): str(name or described)}
+    return AllowedValue(record.id, str(value or described), texts)

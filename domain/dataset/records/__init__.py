@@ -1,0 +1,1 @@
+"""Records: the entities inside a dataset."""

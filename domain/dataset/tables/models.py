@@ -1,0 +1,90 @@
+"""Tables of the write engine itself: Domain transactions, their pending changes, the change feed, number sequences."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from foundation.fields import GuidField, JsonTextField, SealedJsonField
+
+
+class NumberSequence(models.Model):
+    """The last number given of a gap-free sequence."""
+
+    name = models.CharField(max_length=128, primary_key=True)
+    last = models.BigIntegerField()
+
+
+class DomainTransaction(models.Model):
+    """An open Domain transaction (spec 03, 3.2). It belongs to its session and user."""
+
+    id = models.CharField(max_length=32, primary_key=True)
+    session_id = GuidField(null=True, db_index=True)
+    user_id = GuidField(null=True)
+    application = models.CharField(max_length=128, blank=True)
+    model = models.CharField(max_length=16, default="common")
+    track_changes = models.BooleanField(default=False)
+    began_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    sequence = models.BigIntegerField(default=0)
+
+
+class PendingChange(models.Model):
+    """One changed entity of a Domain transaction.
+
+    identity    base-most repository's name; with entity_id the entity's identity
+    state       Added, Modified or Deleted; Gone for one that was Added and Deleted, until GetChanges has told that
+    current     frozen values: all of them for Added, changed ones for Modified
+    original    frozen values as loaded, of the changed ones
+    parents     guids that the entity's references to loaded aggregate parents hold, for finding pending children
+    reported    what GetChanges has not told yet: {"operation", "values"} or null
+    """
+
+    transaction = models.ForeignKey(DomainTransaction, on_delete=models.CASCADE, related_name="changes")
+    identity = models.CharField(max_length=128)
+    entity_id = GuidField()
+    repository = models.CharField(max_length=128)
+    state = models.CharField(max_length=10)
+    version = models.IntegerField()
+    by_client = models.BooleanField(default=False)
+    client_caused = models.BooleanField(default=False)
+    sequence = models.BigIntegerField()
+    owner_id = GuidField(null=True)
+    current = SealedJsonField()
+    original = SealedJsonField()
+    custom = JsonTextField(null=True)
+    reported = SealedJsonField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["transaction", "identity", "entity_id"], name="pending_change_identity"),
+        ]
+        indexes = [models.Index(fields=["transaction", "owner_id"], name="pending_change_owner")]
+
+
+class PendingWrite(models.Model):
+    """What an event of a Domain transaction left for its commit; see domain.dataset.transactions.stored_writes."""
+
+    transaction = models.ForeignKey(DomainTransaction, on_delete=models.CASCADE, related_name="writes")
+    key = models.CharField(max_length=1000)
+    handler = models.CharField(max_length=254)
+    payload = SealedJsonField()
+
+    objects: ClassVar[models.Manager[PendingWrite]]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["transaction", "key"], name="pending_write_key")]
+
+
+class ChangeFeedEntry(models.Model):
+    """One committed change of one entity, in order of commit; what delta links read (spec 02, 2.2)."""
+
+    id = models.BigAutoField(primary_key=True)
+    repository = models.CharField(max_length=128)
+    entity_id = GuidField()
+    operation = models.CharField(max_length=1)  # I, U, D
+    changed_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["repository", "id"], name="change_feed_repository")]

@@ -1,0 +1,24 @@
+"""Gap-free number sequences (spec 03, 3.5): the next number is taken in the transaction that uses it."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+from domain.dataset.tables.models import NumberSequence
+
+
+def next_number(sequence: str, *, width: int = 6, start: int = 1) -> str:
+    """The next number of the sequence as text padded with zeros to `width`.
+
+    The sequence's row stays locked until the surrounding database transaction ends, so a rolled back number is given
+    again and no two commits can take the same. SQLite needs no row lock: its transactions begin IMMEDIATE.
+    """
+    table = connection.ops.quote_name(NumberSequence._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} (name, last) VALUES (%s, %s) "
+            f"ON CONFLICT (name) DO UPDATE SET last = {table}.last + 1 RETURNING last",
+            [sequence, start],
+        )
+        (last,) = cursor.fetchone()
+    return str(last).zfill(width)

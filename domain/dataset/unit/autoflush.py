@@ -1,0 +1,203 @@
+"""Autoflush: queries see pending changes because these are written before them and rolled back behind them.
+
+One rule without exceptions (ARCHITECTURE, "A Domain transaction"): before a statement runs, the pending entities of
+every table that it names are in the database. What a statement names is read from its text, so joins, row policies,
+display texts and search need no list of their own; tables that no statement names cost nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, connection, transaction
+
+from domain.dataset.tables.storage import storage_of
+from domain.model.registry import repositories
+
+if TYPE_CHECKING:
+    from domain.dataset.records.record import Record
+    from domain.dataset.unit.dataset import Dataset
+    from domain.model.repository import Repository
+
+_QUOTED = re.compile(r'"([a-z0-9_]+)"')
+
+
+class _Rollback(Exception):
+    """Ends a savepoint that must leave nothing."""
+
+
+@contextmanager
+def flushed(dataset: Dataset) -> Iterator[None]:
+    """Within, statements on this connection see the dataset's pending changes; afterwards these are gone again.
+
+    Pending entities that lack required values stay out, and so does what refers to them.
+    """
+    shown = _Shown(dataset)
+    try:
+        with connection.execute_wrapper(shown):
+            yield
+    finally:
+        shown.undo()
+
+
+class _Shown:
+    """What has been written so far for the statements of one `flushed` block."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._tables: set[str] = set()
+        self._records: set[tuple[str, str]] = set()
+        self._savepoint: transaction.Atomic | None = None
+        self._writing = False
+
+    def __call__(self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
+        if not self._writing:
+            tables = _entity_tables(str(sql), repositories.generation) - self._tables
+            if tables:
+                self._writing = True
+                try:
+                    self._show(tables)
+                finally:
+                    self._writing = False
+        return execute(sql, params, many, context)
+
+    def _show(self, tables: frozenset[str]) -> None:
+        self._tables |= tables
+        dataset = self._dataset
+        if dataset.pending_source is not None:
+            dataset.pending_source.load_repositories(dataset, _repositories_of(tables, repositories.generation))
+        pending = [
+            record
+            for record in dataset.changed()
+            if record.key not in self._records and any(table in tables for table, _ in record.repository.tables)
+        ]
+        if not pending:
+            return
+        self._records.update(record.key for record in pending)
+        if self._savepoint is None:
+            self._savepoint = transaction.atomic()
+            self._savepoint.__enter__()
+        _write(dataset, pending)
+
+    def undo(self) -> None:
+        """Take everything back."""
+        if self._savepoint is not None:
+            self._savepoint.__exit__(_Rollback, _Rollback(), None)
+
+
+def _write(dataset: Dataset, pending: Sequence[Record]) -> None:
+    """Write the records as they are.
+
+    Raises Refused: DUPLICATE_VALUE where two entities cannot both be there, VALUE_TOO_LONG and VALUE_OUT_OF_RANGE where
+    a column does not hold the value.
+    """
+    from domain.dataset.commit.pipeline import write_inserts
+    from domain.dataset.commit.unique_violations import duplicate_error
+    from domain.dataset.commit.validation import check_limits
+    from domain.dataset.unit.dataset import CommitResult
+
+    out = _left_out(dataset, pending)
+    plan = CommitResult()
+    for record in pending:
+        if record.state == "Deleted":
+            plan.deleted.append(record)
+        elif record.id not in out:
+            check_limits(record)
+            (plan.inserted if record.state == "Added" else plan.updated).append(record)
+    try:
+        # Whether something still refers to what is deleted is a question of the commit, not of a query.
+        for repository, ids in _by_repository(plan.deleted):
+            storage_of(repository).delete(ids)
+        write_inserts(dataset, plan)
+        for record in plan.updated:
+            changes = {name: record.values[name] for name in record.original_values}
+            custom = record.custom if record.custom_changed else None
+            storage_of(record.repository).update(record.id, changes, custom, None)
+    except IntegrityError as exc:
+        raise duplicate_error(exc, plan) from exc
+
+
+def _left_out(dataset: Dataset, pending: Sequence[Record]) -> set[str]:
+    """Guids of new entities that lack required values, and of all that refers to them, near or far."""
+    involved = {record.id: record for record in pending if record.state != "Deleted"}
+    waiting = list(involved.values())
+    while waiting:
+        targets = {target for record in waiting for target in targets_of(record)} - involved.keys()
+        if dataset.pending_source is not None and targets:
+            dataset.pending_source.load_new(dataset, targets)
+        waiting = [record for record in dataset.new_records(targets) if record.id not in involved]
+        involved.update((record.id, record) for record in waiting)
+    referrers: dict[str, list[str]] = {}
+    for record in involved.values():
+        for target in targets_of(record):
+            if target in involved and target != record.id:
+                referrers.setdefault(target, []).append(record.id)
+    out: set[str] = set()
+    spreading = [record.id for record in involved.values() if record.state == "Added" and _is_incomplete(record)]
+    while spreading:
+        id = spreading.pop()
+        if id not in out:
+            out.add(id)
+            spreading.extend(referrers.get(id, ()))
+    return out
+
+
+def _is_incomplete(record: Record) -> bool:
+    values = record.values
+    return any(values.get(name) is None for name in required_of(record.repository))
+
+
+def targets_of(record: Record) -> list[str]:
+    """Guids that the record's references hold."""
+    values = record.values
+    return [target for name in record.repository.references if (target := values.get(name)) is not None]
+
+
+_required: dict[tuple[int, str], tuple[str, ...]] = {}
+
+
+def required_of(repository: Repository[Any]) -> tuple[str, ...]:
+    """API names of the required attributes."""
+    key = (repositories.generation, repository.name)
+    found = _required.get(key)
+    if found is None:
+        found = tuple(attribute.name for attribute in repository.attributes.values() if attribute.required)
+        _required[key] = found
+    return found
+
+
+def _by_repository(records: Iterable[Record]) -> list[tuple[Repository[Any], list[str]]]:
+    found: dict[str, tuple[Repository[Any], list[str]]] = {}
+    for record in records:
+        found.setdefault(record.repository.name, (record.repository, []))[1].append(record.id)
+    return list(found.values())
+
+
+@lru_cache(maxsize=4096)
+def _entity_tables(sql: str, generation: int) -> frozenset[str]:
+    """Tables of entities that the statement names. Both databases quote every name of ours alike."""
+    return frozenset(_tables(generation).keys() & set(_QUOTED.findall(sql)))
+
+
+@lru_cache(maxsize=4096)
+def _repositories_of(tables: frozenset[str], generation: int) -> tuple[str, ...]:
+    """Names of the concrete repositories that keep rows in one of the tables."""
+    known = _tables(generation)
+    return tuple(dict.fromkeys(name for table in sorted(tables) for name in known[table]))
+
+
+@lru_cache(maxsize=1)
+def _tables(generation: int) -> dict[str, list[str]]:
+    """Table → names of the repositories that keep rows in it."""
+    found: dict[str, list[str]] = {}
+    for repository in repositories:
+        for table, _ in repository.tables:
+            found.setdefault(table, []).append(repository.name)
+    return found
+
+
+__all__ = ["flushed", "required_of", "targets_of"]

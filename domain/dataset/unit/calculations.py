@@ -1,0 +1,37 @@
+"""Calculated attributes follow what they are calculated from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from domain.dataset.records.record import Record
+from foundation import errors
+
+if TYPE_CHECKING:
+    from domain.dataset.unit.dataset import Dataset
+
+
+def calculate(dataset: Dataset, records: Sequence[Record]) -> None:
+    """Run the calculations whose triggers are dirty until nothing is; dependents of dependents included.
+
+    Bounded: raises Refused(RULE_LOOP) naming the entity when values keep changing.
+    """
+    for _ in range(50):
+        busy = list(_dirty(dataset, records))
+        if not busy:
+            return
+        for record in busy:
+            dirty, record.dirty = record.dirty, set()
+            for calculation in record.repository.behaviours("calculations"):
+                if not dirty.isdisjoint(calculation.triggers):
+                    calculation.compute(record)
+    raise errors.Refused(errors.RULE_LOOP, ", ".join(sorted(record.repository.name for record in busy)))
+
+
+def _dirty(dataset: Dataset, records: Sequence[Record]) -> Iterator[Record]:
+    seen: set[tuple[str, str]] = set()
+    for record in (*records, *dataset.records.values()):
+        if record.dirty and not record.is_deleted and record.key not in seen:
+            seen.add(record.key)
+            yield record

@@ -1,0 +1,145 @@
+"""The owned collections of a dataset's entities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from domain.dataset.records.record import Record
+from domain.dataset.tables.storage import storage_of
+from domain.model.attributes import Attribute
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation import errors
+
+if TYPE_CHECKING:
+    from domain.dataset.unit.dataset import Dataset
+
+
+class Parts:
+    """Who belongs to whom, as far as it has been asked for."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        #: (parent identity, collection name) → identities of the children, in order
+        self._members: dict[tuple[tuple[str, str], str], list[tuple[str, str]]] = {}
+
+    def of(self, parent: Record, collection: str) -> list[Record]:
+        """The entities of an owned collection, in order of creation; deleted ones left out."""
+        child = parent.repository.collection(collection)
+        if child is None:
+            raise errors.BadRequest(
+                errors.UNKNOWN_PROPERTY, collection, parent.repository.entity_type, target=collection
+            )
+        key = (parent.key, child.name)
+        repository = repositories[child.repository]
+        if key not in self._members:
+            back = repository.references[child.back_reference]
+            ids = [] if parent.state == "Added" else storage_of(repository).child_ids(back, parent.id)
+            if self._dataset.pending_source is not None:
+                self._dataset.pending_source.load_children(self._dataset, repository, back, [parent.id])
+            loaded = self._dataset.load_many(repository, ids)
+            found = [loaded[id].key for id in ids if id in loaded]
+            known = set(found)
+            found.extend(
+                record.key
+                for record in self._dataset.records.values()
+                if record.repository is repository
+                and record.values.get(back.name) == parent.id
+                and record.key not in known
+            )
+            self._members[key] = found
+        # A member whose deletion has been committed is in the dataset no more.
+        present = self._dataset.records
+        records = [present[identity] for identity in self._members[key] if identity in present]
+        back_name = child.back_reference
+        return [r for r in records if not r.is_deleted and r.values.get(back_name) == parent.id]
+
+    def load(self, parents: Sequence[Record], collection: str) -> None:
+        """Load an owned collection of many parents, so that `children` asks the database for none of them."""
+        groups: dict[tuple[str, str, str], list[Record]] = {}
+        for parent in parents:
+            child = parent.repository.collection(collection)
+            if child is not None and (parent.key, child.name) not in self._members:
+                groups.setdefault((child.name, child.repository, child.back_reference), []).append(parent)
+        for (name, repository_name, back_name), group in groups.items():
+            repository = repositories[repository_name]
+            back = repository.references[back_name]
+            if self._dataset.pending_source is not None:
+                ids = [parent.id for parent in group]
+                self._dataset.pending_source.load_children(self._dataset, repository, back, ids)
+            stored = [parent.id for parent in group if parent.state != "Added"]
+            pairs = storage_of(repository).child_ids_of(back, stored)
+            loaded = self._dataset.load_many(repository, [id for _, id in pairs])
+            members: dict[str, dict[tuple[str, str], None]] = {parent.id: {} for parent in group}
+            for parent_id, id in pairs:
+                if id in loaded:
+                    members[parent_id][loaded[id].key] = None
+            for record in self._dataset.records.values():
+                known = members.get(record.values.get(back_name) or "") if record.repository is repository else None
+                if known is not None:
+                    known[record.key] = None
+            for parent in group:
+                self._members[(parent.key, name)] = list(members[parent.id])
+
+    def attach(self, record: Record) -> None:
+        """Enter a record into the loaded collections of its parents."""
+        for attribute in record.repository.references.values():
+            self.attach_by(record, attribute)
+
+    def attach_by(self, record: Record, reference: Attribute) -> None:
+        """As `attach`, for one of its references."""
+        target = record.values.get(reference.name)
+        if target is None:
+            return
+        parent = self._dataset.records.get((repositories[reference.target].identity_name, target))
+        if parent is None:
+            return
+        for name in _collections_of(parent.repository, record.repository, reference.name):
+            members = self._members.get((parent.key, name))
+            if members is None and parent.state == "Added":
+                # A new parent has no stored children: what is in the dataset is all there is.
+                members = self._members[(parent.key, name)] = []
+            if members is not None and record.key not in members:
+                members.append(record.key)
+
+    def mark_parents(self, record: Record) -> None:
+        """A part of an entity has come or gone: what its parent calculates from its parts is calculated anew."""
+        self._mark(record.parent, record)
+        self._mark(record.former_parent, record)
+
+    def mark_parent(self, record: Record, id: str | None) -> None:
+        """As `mark_parents`, of one entity that the record has belonged to."""
+        owner = record.repository.owner
+        if owner is not None and id is not None:
+            self._mark(self._dataset.load(owner.target, id), record)
+
+    @staticmethod
+    def _mark(parent: Record | None, record: Record) -> None:
+        if parent is None or parent.is_deleted:
+            return
+        for child in parent.repository.collections.values():
+            if child.repository == record.repository.name:
+                parent.dirty.add(child.name)
+                parent.mutations += 1
+
+    def forget(self, key: tuple[str, str]) -> None:
+        """A new entity is no more."""
+        for members in self._members.values():
+            if key in members:
+                members.remove(key)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._members.clear()
+
+
+@cache
+def _collections_of(parent: Repository[Any], child: Repository[Any], back_reference: str) -> tuple[str, ...]:
+    """The collections of the parent that hold what refers to it so."""
+    return tuple(
+        known.name
+        for known in parent.collections.values()
+        if known.repository == child.name and known.back_reference == back_reference
+    )

@@ -1,0 +1,71 @@
+"""Finding entities by conditions on their attributes, pending ones among them; see Dataset.find_all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from domain.dataset.records.record import Record
+from domain.dataset.tables.storage import storage_of
+from domain.model.repository import Repository
+from foundation.kinds import Kind
+
+if TYPE_CHECKING:
+    from domain.dataset.unit.dataset import Dataset
+
+
+def find_by_value(
+    dataset: Dataset, repository: Repository[Any], members: Mapping[str, Any], limit: int | None
+) -> list[Record]:
+    """By equal values of own attributes: changed entities are compared here, the database is asked for the others.
+
+    Behaviours run while much is pending; writing it for every look at, say, currencies would cost more than the
+    commit itdataset.
+    """
+    dataset.load_pending(repository)
+    pending = [
+        record
+        for record in dataset.records.values()
+        if record.state != "Unchanged" and issubclass(record.repository.model, repository.model)
+    ]
+    # Some of what is stored may not match any more.
+    ids = storage_of(repository).find_ids(members, None if limit is None else limit + len(pending))
+    loaded = dataset.load_many(repository, ids)
+    found = {id: loaded[id] for id in ids if id in loaded}
+    found.update((record.id, record) for record in pending)
+    matching = [
+        record
+        for record in found.values()
+        if record.state == "Unchanged"
+        or (not record.is_deleted and all(record.values.get(n) == value for n, value in members.items()))
+    ]
+    return matching if limit is None else matching[:limit]
+
+
+def value_members(repository: Repository[Any], conditions: Mapping[str, Any]) -> dict[str, Any] | None:
+    """API name → value, where every condition asks for the value of an own attribute; else None."""
+    found: dict[str, Any] = {}
+    for key, value in conditions.items():
+        member = repository.by_python_name.get(key)
+        if member is None and key.endswith("_id"):
+            member = repository.by_python_name.get(key[:-3])
+        # Texts in several languages and bytes are compared by more than their value, secrets not at all.
+        by_value = member is not None and not member.secret and member.kind not in _NOT_BY_VALUE
+        if member is None or member.field is None or member.key_alias or not by_value:
+            return None
+        found[member.name] = value.id if isinstance(value, Record) else value
+    return found
+
+
+_NOT_BY_VALUE = frozenset({Kind.MULTILANGUAGE, Kind.BINARY})
+
+
+def look_up(
+    repository: Repository[Any], conditions: Mapping[str, Any], order_by: Sequence[str], limit: int | None
+) -> list[str]:
+    """Guids by Django-style conditions on Python names."""
+    prepared = {}
+    for key, value in conditions.items():
+        prepared[key] = value.id if isinstance(value, Record) else value
+    query = repository.model._default_manager.filter(**prepared).order_by(*order_by, "pk").values_list("pk", flat=True)
+    return [str(id) for id in (query[:limit] if limit is not None else query)]

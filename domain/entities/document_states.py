@@ -1,0 +1,157 @@
+"""The life of documents: states, user statuses, voiding, recalculation (spec 03, 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain.dataset.records.record import Record
+from foundation import errors
+from foundation.enums import DOCUMENT_STATE
+
+#: States on the usual way forward, in order; Adjustment is entered by adjustment documents only.
+FORWARD = ("New", "Planned", "FirmPlanned", "Released", "Completed", "Closed")
+#: The only ways back: from → to.
+BACK: Mapping[str, str] = {"Planned": "New", "FirmPlanned": "Planned", "Completed": "Released", "Closed": "Completed"}
+
+
+def transition_allowed(from_state: str, to_state: str, *, planning_only: bool = False) -> bool:
+    """Whether a document may go from one state to the other. PlanningOnly documents stop at Planned."""
+    if from_state not in FORWARD or to_state not in FORWARD:
+        return False
+    if planning_only and FORWARD.index(to_state) > FORWARD.index("Planned"):
+        return False
+    if FORWARD.index(to_state) > FORWARD.index(from_state):
+        return True
+    return BACK.get(from_state) == to_state
+
+
+def document_change_state(document: Record, new_state: str, *, user_status: Record | None = None) -> None:
+    """Move the document to a state (a member's name), or within its state to another user status.
+
+    Raises STATECHANGING before and STATECHANGED after, keeps a StateChanges record, stamps times. Nothing is committed.
+    Raises Refused: void, a transition that is not allowed, a user status of another type or state, an exit status that
+    has not been reached.
+    """
+    dataset = document.dataset
+    if document.void:
+        raise errors.Refused(errors.DOCUMENT_VOID, document.describe())
+    # Not `document.state`, which is the record's own.
+    old_state: str = document.values["State"]
+    old_status: str | None = document.user_status_id
+    if user_status is not None:
+        _check_user_status(document, user_status, new_state)
+    if new_state == old_state:
+        if user_status is None or user_status.id == old_status:
+            raise errors.Refused(errors.STATE_TRANSITION, document.describe(), old_state, new_state)
+    else:
+        if not transition_allowed(old_state, new_state, planning_only=document.planning_only):
+            raise errors.Refused(errors.STATE_TRANSITION, document.describe(), old_state, new_state)
+        if DOCUMENT_STATE.members[new_state] > DOCUMENT_STATE.members[old_state]:
+            _check_exit(document, old_state)
+    details = {
+        "FromState": old_state,
+        "ToState": new_state,
+        "FromUserStatusId": old_status,
+        "ToUserStatusId": user_status.id if user_status is not None else None,
+    }
+    dataset.raise_event(document, "STATECHANGING", new_state, **details)
+    dataset.assign(document, "State", new_state)
+    document.user_status = user_status
+    if new_state != old_state:
+        _stamp_times(document, new_state)
+    record_state_change(document, new_state, user_status=user_status)
+    dataset.raise_event(document, "STATECHANGED", new_state, **details)
+
+
+def document_make_void(document: Record, reason: str) -> None:
+    """Make the document void, for a reason. Raises VOIDING first. Nothing is committed."""
+    dataset = document.dataset
+    if document.void:
+        raise errors.Refused(errors.DOCUMENT_VOID, document.describe())
+    if not reason or not reason.strip():
+        raise errors.Refused(errors.VOID_REASON_REQUIRED, document.describe(), target="reason")
+    dataset.raise_event(document, "VOIDING", VoidReason=reason)
+    document.void = True
+    document.void_reason = reason.strip()
+    document.void_time = dataset.now()
+    document.void_user = _user(document)
+    record_state_change(document, document.values["State"], user_status=document.user_status, void=True)
+
+
+def document_recalculate(document: Record) -> None:
+    """Compute every dependent of the document and its parts anew. Raises BEFORERECALCULATE for each of them first."""
+    dataset = document.dataset
+    parts = [document]
+    for collection in document.repository.collections:
+        parts.extend(document.children(collection))
+    for part in parts:
+        dataset.raise_event(part, "BEFORERECALCULATE")
+        part.dirty.update(name for name, value in part.values.items() if value is not None)
+    dataset.calculate(parts)
+
+
+def _check_user_status(document: Record, status: Record, state: str) -> None:
+    if status.document_type_id != document.document_type_id or status.values["State"] != state or not status.active:
+        raise errors.Refused(
+            errors.USER_STATUS_INVALID, status.describe(), state, document.describe(), target="userStatus"
+        )
+
+
+def _check_exit(document: Record, old_state: str) -> None:
+    """A state with exit statuses is left only from one of them."""
+    document_type = document.document_type
+    if document_type is None:
+        return
+    exits = [
+        status
+        for status in document_type.children("UserStatuses")
+        if status.values["State"] == old_state and status.active and status.is_exit_status
+    ]
+    others = [
+        status
+        for status in document_type.children("UserStatuses")
+        if status.values["State"] == old_state and status.active and not status.is_exit_status
+    ]
+    # Statuses exit by default; only where some do not is reaching one of the others demanded.
+    if not exits or not others:
+        return
+    if document.user_status_id not in {status.id for status in exits}:
+        names = ", ".join(status.describe() for status in exits)
+        raise errors.Refused(errors.USER_STATUS_EXIT, document.describe(), names, old_state, target="userStatus")
+
+
+def _stamp_times(document: Record, state: str) -> None:
+    now = document.dataset.now()
+    if state == "Released" and document.release_time is None:
+        document.release_time = now
+    if state == "Completed":
+        document.complete_time = now
+
+
+def record_state_change(
+    document: Record,
+    state: str,
+    *,
+    user_status: Record | None = None,
+    void: bool = False,
+    system_initiated: bool | None = None,
+) -> None:
+    """Keep a StateChanges record; initiated by the system, unless said otherwise, where no client asked for it."""
+    by_system = not document.dataset.context.client_initiated if system_initiated is None else system_initiated
+    document.dataset.create(
+        "General.Documents.DocumentStateChanges",
+        {
+            "NewState": state,
+            "UpdateTime": document.dataset.now(),
+            "UpdateUser": _user(document),
+            "UserStatus": user_status.id if user_status is not None else None,
+            "Void": void,
+            "SystemInitiated": by_system,
+        },
+        parent=document,
+    )
+
+
+def _user(document: Record) -> str:
+    caller = document.dataset.context.user
+    return caller.login if caller is not None else "system"

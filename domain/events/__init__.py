@@ -1,0 +1,1 @@
+"""Event types of entities and their dispatch to subscribers (spec 05, 5.1)."""

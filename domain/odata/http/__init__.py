@@ -1,0 +1,1 @@
+"""HTTP: URLs and views of the Domain API."""

@@ -1,0 +1,22 @@
+"""Addresses of the Domain API and of what describes it."""
+
+from __future__ import annotations
+
+from django.urls import path, re_path
+
+from domain.odata.http import model_views
+from domain.odata.http.cors_and_compression import api_view
+from domain.odata.http.views import ODataView
+
+_reset = api_view(model_views.reset)
+
+urlpatterns = [
+    re_path(r"^domain/odata/[Rr]eset(?:\(\))?/?$", _reset, name="odata-reset"),
+    re_path(r"^domain/odata(?:/.*)?$", api_view(ODataView.as_view()), name="odata"),
+    re_path(r"^domain/reset/?$", _reset, name="reset"),
+    re_path(r"^domain/standardmodel/?$", api_view(model_views.standard_model), name="standard-model"),
+    re_path(r"^domain/standardmodel/(?P<set_name>[\w.]+)/?$", api_view(model_views.standard_model)),
+    re_path(r"^domain/currentmodel/?$", api_view(model_views.current_model), name="current-model"),
+    re_path(r"^domain/currentmodel/(?P<set_name>[\w.]+)/?$", api_view(model_views.current_model)),
+    path("openapi.json", api_view(model_views.openapi_json), name="openapi"),
+]

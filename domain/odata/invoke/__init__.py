@@ -1,0 +1,1 @@
+"""Calls of operations, and the Import action."""

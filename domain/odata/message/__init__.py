@@ -1,0 +1,1 @@
+"""OData requests and responses, and the JSON in them."""

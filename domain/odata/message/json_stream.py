@@ -1,0 +1,172 @@
+"""Reads one large JSON object from a file, element by element of one of its arrays (spec 03, 3.4).
+
+Memory is bounded by the largest element, not by the body. The file is read twice: once to see that all of it is JSON
+and what stands behind the array, once to give the elements; so nothing is done for a body that breaks off.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, BinaryIO
+
+from domain.odata.message.json_body import check_depth, check_text, refuse_constant, unique_names
+from foundation import errors
+from foundation.phrases import Phrase, of_json
+
+_CHUNK = 1 << 16
+_WHITE = " \t\r\n"
+
+
+def _decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(parse_float=Decimal, parse_constant=refuse_constant, object_pairs_hook=unique_names)
+
+
+@dataclass(slots=True)
+class JsonObjectFile:
+    """The members of the object but the array, and the array's elements one by one.
+
+    Raises BadRequest(INVALID_JSON) with the character's position for what is no JSON, or no object.
+    """
+
+    file: BinaryIO
+    array: str
+
+    def members(self) -> dict[str, Any]:
+        """Every member but the array, which counts as given when it is there: its name maps to its length."""
+        found: dict[str, Any] = {}
+        count = 0
+        for name, value, is_element in self._walk():
+            if is_element:
+                count += 1
+                found[name] = count
+            elif name in found:
+                raise errors.BadRequest(
+                    errors.INVALID_JSON, Phrase('the name "{0}" occurs twice in one object', name), target=name
+                )
+            else:
+                found[name] = value
+        return found
+
+    def elements(self) -> Iterator[Any]:
+        """The array's elements, in order."""
+        for _, value, is_element in self._walk():
+            if is_element:
+                yield value
+
+    def _walk(self) -> Iterator[tuple[str, Any, bool]]:
+        """(name, value, whether it is an element of the array). An empty array gives (name, 0, False)."""
+        self.file.seek(0)
+        reader = _Reader(self.file)
+        reader.expect("{")
+        if reader.take("}"):
+            reader.expect_end()
+            return
+        while True:
+            name = reader.value()
+            if not isinstance(name, str):
+                raise reader.failure(Phrase("a name in quotes is expected"))
+            reader.expect(":")
+            if name == self.array and reader.take("["):
+                if reader.take("]"):
+                    yield name, 0, False
+                else:
+                    while True:
+                        yield name, reader.value(), True
+                        if reader.take("]"):
+                            break
+                        reader.expect(",")
+            elif name == self.array:
+                raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' must be an array", name), target=name)
+            else:
+                yield name, reader.value(), False
+            if reader.take("}"):
+                break
+            reader.expect(",")
+        reader.expect_end()
+
+
+class _Reader:
+    """A window on the text that moves forward only."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._text = ""
+        self._at = 0
+        self._gone = 0
+        self._ended = False
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decoder = _decoder()
+
+    def failure(self, message: str) -> errors.BadRequest:
+        """The error for the present place."""
+        return errors.BadRequest(errors.INVALID_JSON, Phrase("{0} (character {1})", message, self._gone + self._at))
+
+    def value(self) -> Any:
+        """The next JSON value, however many chunks it spans."""
+        self._skip_white()
+        size = _CHUNK
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as exc:
+                if self._ended:
+                    raise self.failure(of_json(exc)) from exc
+            except RecursionError as exc:
+                raise self.failure(Phrase("nested too deeply")) from exc
+            except ValueError as exc:  # an integer of thousands of digits, which Python refuses to convert
+                longest = sys.get_int_max_str_digits()
+                raise self.failure(Phrase("a number has at most {0} digits", longest)) from exc
+            else:
+                # A number may go on in the next chunk.
+                if end < len(self._text) or self._ended:
+                    if "\\u" in self._text[self._at : end]:
+                        check_text(value)
+                    self._at = end
+                    check_depth(value, 0)
+                    return value
+            # Twice as much each time: a value of n characters is tried log n times, not n times.
+            self._fill(size)
+            size *= 2
+
+    def take(self, character: str) -> bool:
+        """Whether the next character is this one; then it is taken."""
+        self._skip_white()
+        if self._at < len(self._text) and self._text[self._at] == character:
+            self._at += 1
+            return True
+        return False
+
+    def expect(self, character: str) -> None:
+        """Take this character or fail."""
+        if not self.take(character):
+            raise self.failure(Phrase("'{0}' is expected", character))
+
+    def expect_end(self) -> None:
+        """Nothing but white space may follow."""
+        self._skip_white()
+        if self._at < len(self._text):
+            raise self.failure(Phrase("nothing is expected behind the object"))
+
+    def _skip_white(self) -> None:
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in _WHITE:
+                self._at += 1
+            if self._at < len(self._text) or self._ended:
+                return
+            self._fill(_CHUNK)
+
+    def _fill(self, size: int) -> None:
+        data = self._file.read(size)
+        self._ended = not data
+        try:
+            text = self._decode.decode(data, final=self._ended)
+        except UnicodeDecodeError as exc:
+            raise errors.BadRequest(errors.INVALID_JSON, Phrase("the body is not UTF-8"), info=exc.reason) from exc
+        self._gone += self._at
+        self._text = self._text[self._at :] + text
+        self._at = 0

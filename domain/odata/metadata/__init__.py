@@ -1,0 +1,1 @@
+"""Documents made from the model: $metadata, OpenAPI, plain JSON."""

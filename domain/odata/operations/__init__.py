@@ -1,0 +1,1 @@
+"""The catalogue of functions and actions, and the operations of the domain itself."""

@@ -1,0 +1,1 @@
+"""GET on entities and collections, and delta links."""

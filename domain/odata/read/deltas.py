@@ -1,0 +1,308 @@
+"""Change tracking (spec 02, 2.2; OData Protocol 4.01, 11.3; OData JSON 4.01, 15).
+
+`Prefer: odata.track-changes` on a set gives `@odata.deltaLink` on the last page. Its $deltatoken says up to where the
+change feed had been read when the first page was; a delta answers what was committed behind that: entities that match
+the defining query as they are now, `@removed` for what was deleted, and for what no longer matches $filter or is no
+longer visible to the caller. An entity is reported once more rather than once too few: clients apply a change twice
+without harm.
+
+Who may see only a part of a set must learn nothing of the rest, not even that it changes: their tokens also carry marks
+of the entities that they could see, and `@removed` is told of these alone. Such a token grows with the set, so beyond
+SEEN_MAX entities a restricted caller's set is not tracked.
+
+An entity is looked at again when it was itself written. So a set whose members depend on other entities' changes
+($expand, $apply, an owned collection), or on how many there are ($top, $skip), is not tracked: the preference is not
+applied then, which the answer shows (8.2.8.6), and a $deltatoken beside such an option is answered with 501.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import connection
+
+from domain import query
+from domain.dataset.tables.models import ChangeFeedEntry
+from domain.model.repository import Repository
+from domain.odata.message.references import reference_path
+from domain.odata.resources import targets
+from domain.query.base.access import Access
+from domain.query.base.context_url import context_suffix
+from domain.query.base.representation import Representation
+from domain.syntax import parse_boolean_expression, parse_select
+from domain.syntax.ast import Logical, QueryOptions
+from foundation import errors
+from foundation.phrases import Phrase
+from identity.context import CallContext
+
+_SIGNATURE_BYTES = 16
+_DAY_SECONDS = 86_400
+#: On PostgreSQL a commit that was under way when the token was made may hold a lower id than the feed's last. It is
+#: looked for among this many entries before it, by the snapshot in the token.
+_IN_FLIGHT_ENTRIES = 20_000
+_ENTRIES_FOR_EACH = 4
+_SPLIT = b'"value":['
+#: Entities whose marks a token carries at most: a link must stay below 8 KB (spec 02, 2.6).
+SEEN_MAX = 1000
+#: Of a mark. By mistake a hidden entity is told of as removed once in 2^24 / SEEN_MAX changes.
+_MARK_BYTES = 3
+_UNTRACKED = ("expand", "apply", "top", "skip")
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """How far the feed has been read.
+
+    last       id of the newest entry that was visible
+    snapshot   PostgreSQL's text of what was committed then; "" elsewhere: SQLite's writers wait for one another
+    issued     seconds since the epoch
+    seen       marks of the entities that the caller could see, in base64; None for one who sees all
+    """
+
+    last: int
+    snapshot: str
+    issued: int
+    seen: str | None = None
+
+    def told(self, id: str) -> bool:
+        """Whether the caller may know that there was such an entity."""
+        return self.seen is None or _mark(id) in self._marks()
+
+    def _marks(self) -> frozenset[bytes]:
+        return _split_marks(self.seen or "")
+
+
+@lru_cache(maxsize=16)
+def _split_marks(seen: str) -> frozenset[bytes]:
+    joined = base64.b64decode(seen)
+    return frozenset(joined[at : at + _MARK_BYTES] for at in range(0, len(joined), _MARK_BYTES))
+
+
+def _mark(id: str) -> bytes:
+    return hashlib.blake2b(id.encode(), key=settings.SECRET_KEY.encode()[:64], digest_size=_MARK_BYTES).digest()
+
+
+def tracks_changes(context: CallContext) -> bool:
+    """Whether the caller asks for delta links (OData Protocol 4.01, 8.2.8.6)."""
+    return "odata.track-changes" in context.prefer or "track-changes" in context.prefer
+
+
+def untrackable(target: targets.Collection, options: QueryOptions) -> str | None:
+    """What of a query makes its changes something that the feed does not tell; None for one that can be tracked."""
+    if target.parent is not None:
+        return Phrase("an owned collection")
+    return next((f"${name}" for name in _UNTRACKED if getattr(options, name) not in (None, ())), None)
+
+
+def watermark_for(repository: Repository[Any], context: CallContext) -> Watermark | None:
+    """Where the feed stands, for the caller; None for one who sees too many entities, and not all, to be told."""
+    now = watermark_now()
+    if not Access(context.permissions).restricts(repository):
+        return now
+    ids = query.select_ids(repository, ctx=context, limit=SEEN_MAX + 1)
+    if len(ids) > SEEN_MAX:
+        return None
+    return replace(now, seen=base64.b64encode(b"".join(sorted({_mark(id) for id in ids}))).decode())
+
+
+# --- tokens -------------------------------------------------------------------------------------------------------
+
+
+def watermark_now() -> Watermark:
+    """Where the feed stands. Taken before the rows are read: what is committed meanwhile is reported again."""
+    snapshot = ""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_current_snapshot()::text")
+            (snapshot,) = cursor.fetchone()
+    last = ChangeFeedEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    return Watermark(last, snapshot, int(time.time()))
+
+
+def make_token(watermark: Watermark, target: targets.Collection, options: QueryOptions) -> str:
+    """The opaque $deltatoken; it belongs to the set and the defining query."""
+    payload = orjson.dumps([watermark.last, watermark.snapshot, watermark.issued, watermark.seen])
+    return base64.urlsafe_b64encode(_signature(payload, target, options) + payload).decode().rstrip("=")
+
+
+def read_token(token: str, target: targets.Collection, options: QueryOptions) -> Watermark:
+    """Raises BadRequest(INVALID_DELTATOKEN) for one that is not ours or not this query's, Gone for one too old."""
+    try:
+        signed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error) as exc:
+        raise errors.BadRequest(errors.INVALID_DELTATOKEN) from exc
+    signature, payload = signed[:_SIGNATURE_BYTES], signed[_SIGNATURE_BYTES:]
+    if not hmac.compare_digest(signature, _signature(payload, target, options)):
+        raise errors.BadRequest(errors.INVALID_DELTATOKEN)
+    watermark = Watermark(*orjson.loads(payload))
+    if time.time() - watermark.issued > settings.DELTA_RETENTION_DAYS * _DAY_SECONDS:
+        raise errors.Gone(errors.DELTA_EXPIRED)
+    return watermark
+
+
+def _signature(payload: bytes, target: targets.Collection, options: QueryOptions) -> bytes:
+    # Positions take no part in a node's equality, but in its repr; the defining query is written anew in each link.
+    query_key = repr((target.repository.name, _definition(target, options))).encode()
+    key = hashlib.sha256(b"deltatoken:" + settings.SECRET_KEY.encode()).digest()
+    return hmac.new(key, query_key + b"\0" + payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
+
+
+def _definition(target: targets.Collection, options: QueryOptions) -> tuple[Any, ...]:
+    return (target.predicates, options.filter, options.search, options.select, options.compute, options.aliases)
+
+
+# --- the delta ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """deleted and written are ids of one page of the feed, in order; `rest`: there are more behind `upto`."""
+
+    written: list[str]
+    deleted: list[str]
+    upto: Watermark
+    rest: bool
+
+
+def read_delta(
+    token: str,
+    target: targets.Collection,
+    options: QueryOptions,
+    context: CallContext,
+    representation: Representation,
+    *,
+    link_base: str,
+    max_page_size: int | None,
+) -> bytes:
+    """The JSON body of a delta. link_base is the request's URL without tokens, ending behind "?" or "&"."""
+    repository = target.repository
+    since = read_token(token, target, options)
+    if since.seen is None and Access(context.permissions).restricts(repository):
+        # Made for somebody with more rights, or before the caller's were narrowed.
+        raise errors.Gone(errors.DELTA_EXPIRED)
+    page = min(max_page_size or settings.PAGE_SIZE_MAX, settings.PAGE_SIZE_MAX)
+    changes = _changes(repository, since, page)
+    shown, matching = _rows(repository, changes.written, options, context, representation)
+    gone = [(id, "deleted") for id in changes.deleted if since.told(id)]
+    gone += [(id, "changed") for id in changes.written if id not in matching and since.told(id)]
+    removed = b",".join(orjson.dumps(_removed(repository, id, reason, representation)) for id, reason in gone)
+    value = b",".join(part for part in (shown, removed) if part)
+    head = {}
+    if representation.metadata != "none":
+        head["@odata.context"] = f"{_context(repository, options, representation)}/$delta"
+    link = f"{link_base}$deltatoken={make_token(_onwards(since, changes, repository, context), target, options)}"
+    tail = {"@odata.nextLink" if changes.rest else "@odata.deltaLink": link}
+    start = orjson.dumps(head)[:-1] + (b"," if head else b"")
+    return start + _SPLIT + value + b"]," + orjson.dumps(tail)[1:]
+
+
+def _onwards(since: Watermark, changes: _Changes, repository: Repository[Any], context: CallContext) -> Watermark:
+    """Where the next reading goes on. Raises Gone for a caller whose part of the set has become too large."""
+    if changes.rest:
+        # What the next pages say is gone was there when this delta began.
+        return replace(changes.upto, seen=since.seen)
+    fresh = watermark_for(repository, context)
+    if fresh is None:
+        raise errors.Gone(errors.DELTA_EXPIRED)
+    return replace(changes.upto, seen=fresh.seen)
+
+
+def _changes(repository: Repository[Any], since: Watermark, page: int) -> _Changes:
+    names = [repository.name, *(heir.name for heir in repository.heirs)]
+    now = watermark_now()
+    if since.last > now.last:
+        # Another history of this database: it was restored from a copy.
+        raise errors.Gone(errors.DELTA_EXPIRED)
+    entries = ChangeFeedEntry.objects.filter(repository__in=names, id__gt=since.last, id__lte=now.last).order_by("id")
+    late = _committed_late(names, since)
+    latest = {id: operation for _, id, operation in late}
+    last, rest = now.last, False
+    # Entities that were written often must not make a page read the whole feed.
+    read = list(entries.values_list("id", "entity_id", "operation")[: _ENTRIES_FOR_EACH * page])
+    for entry_id, id, operation in read:
+        if id not in latest and len(latest) >= max(page, len(late) + 1):
+            rest = True
+            break
+        # The last operation decides; an entity moves to where it was written last.
+        latest.pop(id, None)
+        latest[id] = operation
+        last = entry_id
+    rest = rest or (len(read) == _ENTRIES_FOR_EACH * page and last < now.last)
+    upto = Watermark(last if rest else now.last, now.snapshot, now.issued)
+    deleted = [id for id, operation in latest.items() if operation == "D"]
+    return _Changes([id for id in latest if latest[id] != "D"], deleted, upto, rest)
+
+
+def _committed_late(names: Sequence[str], since: Watermark) -> list[tuple[int, str, str]]:
+    """Entries at or below the watermark that its snapshot did not show: their transactions were under way."""
+    if not since.snapshot or connection.vendor != "postgresql":
+        return []
+    with connection.cursor() as cursor:
+        # xmin is the low half of the transaction's number; those of the feed's newest entries are of the present epoch
+        # or, just behind a wrap, of the one before.
+        cursor.execute(
+            """
+            WITH near AS (
+                SELECT id, entity_id, operation, xmin::text::bigint AS low,
+                       pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS newest
+                FROM domain_changefeedentry
+                WHERE id <= %s AND id > %s AND repository = ANY(%s)
+            ), numbered AS (
+                SELECT id, entity_id, operation,
+                       CASE WHEN ((newest >> 32) << 32) + low <= newest THEN ((newest >> 32) << 32) + low
+                            ELSE ((newest >> 32) << 32) + low - 4294967296 END AS number
+                FROM near
+            )
+            SELECT id, entity_id::text, operation FROM numbered
+            WHERE number > 0 AND NOT pg_visible_in_snapshot(number::text::xid8, %s::pg_snapshot)
+            ORDER BY id
+            """,
+            [since.last, since.last - _IN_FLIGHT_ENTRIES, list(names), since.snapshot],
+        )
+        return [(entry_id, id, operation) for entry_id, id, operation in cursor.fetchall()]
+
+
+def _rows(
+    repository: Repository[Any],
+    ids: Sequence[str],
+    options: QueryOptions,
+    context: CallContext,
+    representation: Representation,
+) -> tuple[bytes, set[str]]:
+    """(the entities that match, as JSON without brackets, their ids)."""
+    if not ids:
+        return b"", set()
+    among = parse_boolean_expression(f"Id in ({','.join(ids)})")
+    filter = among if options.filter is None else Logical("and", (options.filter, among))
+    bare = replace(options, filter=filter, count=None, orderby=())
+    page = query.read_collection(repository, bare, context, representation, max_page_size=len(ids), may_end_early=False)
+    start = page.body.index(_SPLIT) + len(_SPLIT)
+    keys_only = replace(bare, select=parse_select("Id"), compute=())
+    keys = query.read_collection(repository, keys_only, context, Representation("none"), max_page_size=len(ids))
+    return page.body[start:-2], {row["Id"] for row in orjson.loads(keys.body)["value"]}
+
+
+def _removed(repository: Repository[Any], id: str, reason: str, representation: Representation) -> dict[str, Any]:
+    """A deleted entity in the shape of the version (OData JSON 4.01, 15.3, and 4.0, 15.2)."""
+    path = reference_path(repository, id)
+    if representation.version == "4.0":
+        context = f"{representation.service_root}$metadata#{repository.set_name}/$deletedEntity"
+        return {"@odata.context": context, "id": path, "reason": reason}
+    return {"@removed": {"reason": reason}, "@odata.id": path}
+
+
+def _context(repository: Repository[Any], options: QueryOptions, representation: Representation) -> str:
+    return f"{representation.service_root}$metadata#{repository.set_name}{context_suffix(repository, options)}"
+
+
+__all__ = ["make_token", "read_delta", "read_token", "tracks_changes", "untrackable", "watermark_for", "watermark_now"]

@@ -1,0 +1,1 @@
+"""The OData service: dispatch of one request, or of the requests of a $batch."""

@@ -1,0 +1,1 @@
+"""POST, PATCH, PUT and DELETE on entities."""

@@ -1,0 +1,1 @@
+"""The functions of the read engine that other packages call."""

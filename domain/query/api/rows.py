@@ -1,0 +1,329 @@
+"""Reads for the platform itself: values in Python, single properties, checks. See domain.query for the contract."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from django.db import connections
+
+from domain.model.repository import Repository
+from domain.query.api.cache import VALUES_KEPT, Bounded, lift, plan_for, shape_of
+from domain.query.base.access import Access
+from domain.query.base.bound import BOOL, GUID, STRING, Bound, ConcreteType, CustomText, Source
+from domain.query.base.representation import Representation, ShapeKey, ValueResult
+from domain.query.base.scope import entity_scope
+from domain.query.bind.binder import Binder
+from domain.query.bind.paths import bind_path, column
+from domain.query.bind.paths import follow as follow_reference
+from domain.query.bind.texts import as_scalar
+from domain.query.plan.planner import KeyEquals, Planner, RowsPlan
+from domain.query.rights.policies import bind_policy, restriction, visible
+from domain.query.run.execute import Statement
+from domain.query.run.shape import canonical_decoder, dump
+from domain.query.sql import dialects
+from domain.query.sql.compiler import Compiler, new_root
+from domain.query.sql.fragments import Run, Sql, join, run_keys, run_limit
+from domain.query.sql.joins import Block
+from domain.query.sql.joins import Statement as StatementContext
+from domain.syntax import ast, parse_boolean_expression, parse_orderby
+from domain.syntax.ast import Expression, QueryOptions
+from domain.syntax.errors import ODataUrlError
+from foundation import errors
+from foundation.kinds import Kind
+from identity.context import CallContext, Operation
+
+Decoder = Callable[[Any], Any]
+_SHAPE: ShapeKey = ("none", False, False, "4.01")
+_filters: Bounded[tuple[Any, tuple[Any, ...]]] = Bounded(1000)
+_STEP = re.compile(r"[./]")
+
+
+@dataclass(frozen=True, slots=True)
+class _ValuesPlan:
+    statement: Statement
+    decoders: tuple[Decoder, ...]
+
+
+def select_rows(
+    repository: Repository[Any],
+    names: Sequence[str],
+    *,
+    ctx: CallContext,
+    filter: Expression | str | None = None,
+    orderby: str = "",
+    limit: int | None = None,
+    ids: Sequence[str] | None = None,
+) -> list[tuple[Any, ...]]:
+    """Values of attributes, with paths over references ("Customer.Party.PartyName" or with "/"), canonical in Python.
+
+    A reference gives its key, an amount or quantity its number (`Price/Currency` the code), a custom property its
+    object. filter is a $filter (text or tree); orderby the text of an $orderby; ids narrows to those keys.
+    """
+    tree, values = _lifted(filter)
+    shape = shape_of(tree, len(values))
+    by_ids = ids is not None
+    if ids is not None:
+        # What lies behind a reference that is null has the empty key.
+        ids = [id for id in ids if id]
+        if not ids:
+            return []
+
+    def make() -> _ValuesPlan:
+        return _plan_values(repository, tuple(names), tree, orderby, ctx, limit is not None, by_ids)
+
+    key = ("values", repository.name, tuple(names), shape, orderby, limit is not None, by_ids)
+    plan = plan_for(key, ctx, None, make)
+    run = Run(values, ctx, limit=limit or 0)
+    if ids is not None:
+        run.keys = plan.statement.dialect.encode_keys(list(ids))
+    decoders = plan.decoders
+    return [
+        tuple([None if cell is None else decode(cell) for cell, decode in zip(row, decoders, strict=True)])
+        for row in plan.statement.fetch(run)
+    ]
+
+
+def select_ids(
+    repository: Repository[Any],
+    *,
+    ctx: CallContext,
+    filter: Expression | str | None = None,
+    orderby: str = "",
+    limit: int | None = None,
+) -> list[str]:
+    """Keys of the rows that match."""
+    rows = select_rows(repository, ("Id",), ctx=ctx, filter=filter, orderby=orderby, limit=limit)
+    return [row[0] for row in rows]
+
+
+def _lifted(filter: Expression | str | None) -> tuple[Any, tuple[Any, ...]]:
+    if filter is None:
+        return None, ()
+    if isinstance(filter, str):
+        known = _filters.get(filter)
+        if known is None:
+            known = lift(parse_filter(filter))
+            if len(known[1]) <= VALUES_KEPT:
+                _filters.put(filter, known)
+        return known
+    return lift(filter)
+
+
+def parse_filter(text: str) -> Expression:
+    """A $filter's tree. Raises BadRequest with the position."""
+    try:
+        return parse_boolean_expression(text)
+    except ODataUrlError as exc:
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", exc.located) from exc
+
+
+def _plan_values(
+    repository: Repository[Any],
+    names: tuple[str, ...],
+    tree: Expression | None,
+    orderby: str,
+    ctx: CallContext,
+    limited: bool,
+    by_ids: bool,
+) -> _ValuesPlan:
+    planner = Planner(Access(ctx.permissions), _SHAPE, {})
+    planner.access.check_readable(repository)
+    source = planner.root(repository)
+    scope = entity_scope(source)
+    block = planner.block(source)
+    compiler = Compiler(block)
+    bounds = [_bind_name(planner.binder, source, name) for name in names]
+    try:
+        items = parse_orderby(orderby) if orderby else ()
+    except ODataUrlError as exc:
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$orderby", exc.located) from exc
+    options = QueryOptions(filter=tree, orderby=items)
+    where = [compiler.predicate(each) for each in planner.where(source, options, scope, ())]
+    if by_ids:
+        where.append(planner.dialect.among_keys(block.key(source), run_keys))
+    orders = [planner.order_text(planner.order_key(compiler, each)) for each in planner.orders(source, options, scope)]
+    columns = [planner.dialect.output(compiler.value(bound), bound.type) for bound in bounds]
+    text = Sql("SELECT ") + join(", ", columns) + Sql(" FROM ") + block.from_sql()
+    if where:
+        text = text + Sql(" WHERE ") + join(" AND ", where)
+    text = text + Sql(" ORDER BY ") + join(", ", orders)
+    if limited:
+        text = text + Sql(" LIMIT %s", (run_limit,))
+    decoders = tuple(canonical_decoder(bound, planner.dialect) for bound in bounds)
+    return _ValuesPlan(Statement.of(text, planner.dialect), decoders)
+
+
+def _bind_name(binder: Binder, source: Source, name: str) -> Bound:
+    steps = tuple(ast.NameStep(part) for part in _STEP.split(name))
+    bound = bind_path(binder, steps, entity_scope(source), 0)
+    if name.rpartition("/")[2].rpartition(".")[2].lower() == "displaytext":
+        return as_scalar(bound)
+    if isinstance(bound, CustomText):
+        # The property itself is its object; its members are texts.
+        named = steps[-1].name.lower() in ("value", "valueid")
+        return as_scalar(bound) if named else replace(bound, member="")
+    return bound
+
+
+# --- single questions ---------------------------------------------------------------------------------------------
+
+
+def follow(repository: Repository[Any], key: str, path: Sequence[str], ctx: CallContext) -> tuple[str, str] | None:
+    """Where a path of single references leads from an entity: (dotted name of the row's own repository, key).
+
+    None when a reference on the way is null or leads to what the caller may not see. An empty path asks for the
+    entity itself.
+    """
+    if not key:
+        return None
+
+    def make() -> tuple[Statement, str | None]:
+        planner = Planner(Access(ctx.permissions), _SHAPE, {})
+        planner.access.check_readable(repository)
+        root = planner.root(repository)
+        source = root
+        for name in path:
+            attribute = source.repository.attribute(name)
+            if attribute is None or not attribute.is_reference:
+                raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, source.repository.set_name, target=name)
+            source = follow_reference(planner.binder, source, attribute)
+        block = planner.block(root)
+        compiler = Compiler(block)
+        columns = [planner.dialect.output(block.key(source), GUID)]
+        fixed_name = source.repository.name
+        if source.repository.is_polymorphic:
+            columns.append(compiler.value(ConcreteType(STRING, True, source)))
+        where = [compiler.predicate(each) for each in planner.where(root, ast.NO_OPTIONS, entity_scope(root), ("Id",))]
+        text = Sql("SELECT ") + join(", ", columns) + Sql(" FROM ") + block.from_sql()
+        text = text + Sql(" WHERE ") + join(" AND ", where)
+        return Statement.of(text, planner.dialect), None if len(columns) > 1 else fixed_name
+
+    statement, name = plan_for(("follow", repository.name, tuple(path)), ctx, None, make)
+    rows = statement.fetch(Run((), ctx, key=key))
+    if not rows or rows[0][0] is None:
+        return None
+    return (name or rows[0][1] or repository.name, rows[0][0])
+
+
+def read_value(
+    repository: Repository[Any],
+    key: str,
+    path: Sequence[str],
+    ctx: CallContext,
+    representation: Representation,
+) -> ValueResult | None:
+    """`Set(key)/Prop`: one property, also below a complex one (`Price/Value`); None when there is no such entity."""
+    if not key:
+        return None
+    select = (ast.SelectItem(tuple(ast.NameStep(name) for name in path)),)
+    shape: ShapeKey = ("none", representation.ieee754, False, representation.version)
+
+    def make() -> RowsPlan:
+        planner = Planner(Access(ctx.permissions), shape, {})
+        planner.access.check_readable(repository)
+        return planner.rows(repository, QueryOptions(select=select), by=("Id",))
+
+    plan = plan_for(("value", repository.name, tuple(path), shape), ctx, None, make)
+    run = Run((), ctx, key=key)
+    rows = plan.statement(None, with_skip=False, with_limit=False).fetch(run)
+    if not rows:
+        return None
+    (shaped,) = plan.shaped(rows, run)
+    value: Any = next(iter(shaped.values()))
+    for name in path[1:]:
+        if isinstance(value, dict):
+            value = next((inner for known, inner in value.items() if known.lower() == name.lower()), None)
+    if value is None:
+        return ValueResult(b"", None, True)
+    context = f"{representation.service_root}$metadata#{repository.set_name}({key})/{'/'.join(path)}"
+    annotations = {} if representation.metadata == "none" else {"@odata.context": context}
+    encoded = dump(value)
+    if encoded[:1] == b"{":
+        head = dump(annotations)[:-1] + (b"," if annotations and encoded != b"{}" else b"")
+        return ValueResult(head + encoded[1:], encoded, False)
+    attribute = repository.attribute(path[0])
+    raw = encoded
+    if encoded[:1] == b'"':
+        text = orjson.loads(encoded)
+        is_binary = attribute is not None and attribute.kind is Kind.BINARY
+        raw = base64.urlsafe_b64decode(text) if is_binary else text.encode()
+    return ValueResult(dump({**annotations, "value": value}), raw, False)
+
+
+def predicate_holds(repository: Repository[Any], filter_text: str, key: str, ctx: CallContext) -> bool:
+    """Whether the stored row satisfies a filter (row policies on writes, see `access`).
+
+    The filter is evaluated with full rights; the row's own read policies do not apply.
+    """
+
+    def make() -> Statement:
+        return _check_statement(repository, filter_text)
+
+    statement = plan_for(("holds", repository.name, filter_text), None, None, make)
+    return bool(statement.fetch(Run((), ctx, key=key)))
+
+
+def within_policies(repository: Repository[Any], operation: Operation, key: str, ctx: CallContext) -> bool:
+    """Whether the stored row is one that the caller's row policies for the operation cover."""
+
+    def make() -> Statement | None:
+        source = new_root(repository)
+        condition = restriction(Access(ctx.permissions), source, operation)
+        return None if condition is None else _exists(repository, source, condition)
+
+    # In a tuple: a plan that is None counts as none.
+    (statement,) = plan_for(("within", repository.name, operation), ctx, None, lambda: (make(),))
+    return statement is None or bool(statement.fetch(Run((), ctx, key=key)))
+
+
+def permitted_keys(repository: Repository[Any], operation: Operation, ctx: CallContext) -> tuple[str, list[Any]] | None:
+    """SQL (with %s) and parameters that select the keys of the rows which the caller may read, or which the row
+    policies for a write cover; None: all rows. It stands in statements of the admin, which Django makes.
+    """
+    access = Access(ctx.permissions)
+    if operation == "read" and not access.restricts(repository):
+        return None
+
+    def make() -> tuple[Sql | None]:
+        source = new_root(repository)
+        condition = visible(access, source) if operation == "read" else restriction(access, source, operation)
+        if condition is None:
+            return (None,)
+        block = Block(StatementContext(dialects.current(), Access(None)), source)
+        predicate = Compiler(block).predicate(condition)
+        select = Sql("SELECT ") + block.key(source)
+        return (select + Sql(" FROM ") + block.from_sql() + Sql(" WHERE ") + predicate,)
+
+    # In a tuple: a plan that is None counts as none.
+    (text,) = plan_for(("permitted", repository.name, operation), ctx, None, make)
+    if text is None:
+        return None
+    dialects.current().prepare(connections["default"])
+    run = Run((), ctx)
+    return text.text, [param(run) for param in text.params]
+
+
+def compile_filter(repository: Repository[Any], text: str) -> None:
+    """Check a $filter or row policy against the model; raises BadRequest with the position when it cannot be used."""
+    _check_statement(repository, text)
+
+
+def _check_statement(repository: Repository[Any], text: str) -> Statement:
+    source = new_root(repository)
+    return _exists(repository, source, bind_policy(source, text))
+
+
+def _exists(repository: Repository[Any], source: Source, condition: Bound) -> Statement:
+    """SELECT 1 of the row with the run's key, if the condition holds for it."""
+    dialect = dialects.current()
+    block = Block(StatementContext(dialect, Access(None)), source)
+    compiler = Compiler(block)
+    key = KeyEquals(BOOL, False, column(source, repository.id))
+    conditions = [compiler.predicate(key), compiler.predicate(condition)]
+    body = block.from_sql()
+    return Statement.of(Sql("SELECT 1 FROM ") + body + Sql(" WHERE ") + join(" AND ", conditions), dialect)

@@ -1,0 +1,1 @@
+"""Values shared by all steps of the read engine."""

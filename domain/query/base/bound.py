@@ -1,0 +1,360 @@
+"""The bound tree: an expression whose names are attributes and whose every part has a type.
+
+The binder (`bind`) makes it from the syntax tree; `sql` turns it into text. It knows no SQL and no HTTP. Nodes are
+frozen and compare by content, so that equal parts can be shared (joins by path, measures).
+
+::
+
+    Bound (type, nullable)
+    ├── Column             a stored attribute of a Source
+    ├── Input              a literal, a lifted literal or a value of the call
+    ├── Output             a column of a derived relation ($apply, $compute)
+    ├── Call               a function by the engine's own name
+    ├── Compare Member     eq ne gt ge lt le · in
+    ├── Logic Negation     and or · not
+    ├── Choice             case
+    ├── AnyText TextItem   a predicate that one of a multilanguage value's texts must satisfy, and that text
+    ├── Quantified Counted any/all · $count of a collection
+    └── Elsewhere          a value of an entity that is named by its key, `$root/Set(key)/…`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal
+
+from domain.model.attributes import Attribute
+from domain.model.repository import Repository
+from domain.syntax.ast import LiteralKind
+from foundation.enums import DOCUMENT_STATE, EnumType
+from foundation.kinds import Kind
+from foundation.phrases import Phrase
+
+
+class Sort(Enum):
+    """What kind of value an expression has; the value is its name in messages."""
+
+    GUID = "Edm.Guid"
+    STRING = "Edm.String"
+    NUMBER = "Edm.Decimal"
+    BOOL = "Edm.Boolean"
+    DATE = "Edm.Date"
+    DATETIME = "Edm.DateTimeOffset"
+    TIME = "Edm.TimeOfDay"
+    DURATION = "Edm.Duration"
+    BINARY = "Edm.Binary"
+    ENUM = "enumeration"
+    STATE = "Erp.General_DocumentState"
+    TEXTS = "Erp.MultilanguageString"
+    REFERENCE = "reference"
+    CUSTOM = "Erp.CustomPropertyValue"
+    SECRET = "encrypted text"  # noqa: S105 (a name of a type)
+    NULL = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """The type of an expression.
+
+    scale    of NUMBER: decimal places as stored; 0 for integers; None: not fixed (quotients, averages)
+    integer  of NUMBER: an Edm.Int32 rather than a decimal
+    enum     of ENUM and STATE
+    target   of REFERENCE: dotted repository name
+    """
+
+    sort: Sort
+    scale: int | None = None
+    integer: bool = False
+    enum: EnumType | None = None
+    target: str = ""
+
+    def __str__(self) -> str:
+        if self.sort is Sort.NUMBER and self.integer:
+            return "Edm.Int32"
+        if self.sort is Sort.ENUM and self.enum is not None:
+            return f"Erp.{self.enum.edm_name}"
+        if self.sort is Sort.REFERENCE:
+            return Phrase("reference to {0}", self.target)
+        return str(self.sort.value)
+
+
+GUID = ValueType(Sort.GUID)
+STRING = ValueType(Sort.STRING)
+INTEGER = ValueType(Sort.NUMBER, scale=0, integer=True)
+REAL = ValueType(Sort.NUMBER, scale=None)
+BOOL = ValueType(Sort.BOOL)
+DATE = ValueType(Sort.DATE)
+DATETIME = ValueType(Sort.DATETIME)
+TIME = ValueType(Sort.TIME)
+DURATION = ValueType(Sort.DURATION)
+BINARY = ValueType(Sort.BINARY)
+STATE = ValueType(Sort.STATE, enum=DOCUMENT_STATE)
+TEXTS = ValueType(Sort.TEXTS)
+CUSTOM = ValueType(Sort.CUSTOM)
+SECRET = ValueType(Sort.SECRET)
+NULL = ValueType(Sort.NULL)
+
+_BY_KIND = {
+    Kind.GUID: GUID,
+    Kind.STRING: STRING,
+    Kind.INT: INTEGER,
+    Kind.BOOL: BOOL,
+    Kind.DATE: DATE,
+    Kind.DATETIME: DATETIME,
+    Kind.BINARY: BINARY,
+    Kind.STATE: STATE,
+    Kind.MULTILANGUAGE: TEXTS,
+}
+
+
+def decimal_type(scale: int | None) -> ValueType:
+    """A decimal with so many places."""
+    return ValueType(Sort.NUMBER, scale=scale)
+
+
+def type_of(attribute: Attribute) -> ValueType:
+    """The type of an attribute's stored value; an amount or quantity is its number."""
+    if attribute.kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
+        return decimal_type(attribute.scale or 0)
+    if attribute.kind is Kind.ENUM:
+        return ValueType(Sort.ENUM, enum=attribute.enum)
+    if attribute.kind is Kind.REFERENCE:
+        return ValueType(Sort.REFERENCE, target=attribute.target)
+    return SECRET if attribute.secret else _BY_KIND[attribute.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One row in scope: the row of a set, a lambda variable's, or what a path of references leads to.
+
+    number     tells the roots of one query apart
+    reference  how it is reached from `parent`; None with a parent: the same row seen as a derived type
+    nullable   there may be no such row
+    guarded    the caller's rights to the repository narrow it, so a stored reference may lead to nothing
+    """
+
+    repository: Repository[Any]
+    number: int = 0
+    parent: Source | None = None
+    reference: Attribute | None = None
+    nullable: bool = False
+    guarded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Any typed expression. `nullable`: it may be null."""
+
+    type: ValueType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Bound):
+    """A stored attribute. Id of a source is the attribute Id."""
+
+    source: Source
+    attribute: Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class ConcreteType(Bound):
+    """The dotted name of the repository that a polymorphic row itself is of."""
+
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class CustomText(Bound):
+    """`Value` (or another member) of the custom property with this code, as text; the whole object without a member."""
+
+    source: Source
+    code: str
+    member: str = "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A value known when the plan is made."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FromSlot:
+    """The value of a lifted literal."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class FromCall:
+    """A value of the call: `now`, `language`, `user.Id`, `user.Login`, …, `company.Id`; see access.call_value."""
+
+    name: str
+
+
+Origin = Fixed | FromSlot | FromCall
+
+
+@dataclass(frozen=True, slots=True)
+class Input(Bound):
+    """A value given from outside. `convert` makes it canonical for `type` and raises BadRequest where it does not fit.
+
+    literal is how it was written, as long as the type that it meets may still decide what it means.
+    """
+
+    origin: Origin
+    convert: Callable[[Any], Any]
+    literal: LiteralKind | None = None
+    position: int = 0
+
+    @property
+    def is_null_literal(self) -> bool:
+        """Whether this is the literal null."""
+        return self.type.sort is Sort.NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Output(Bound):
+    """A column of a derived relation, by name."""
+
+    name: str
+    relation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Bound):
+    """A function by the engine's own name (see dialects); its arguments already have the types that it wants."""
+
+    name: str
+    arguments: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Bound):
+    """Two values of one type. Never null itself: OData 4.01, 5.1.1.1 (eq and ne know null, the others give false)."""
+
+    operator: Literal["eq", "ne", "gt", "ge", "lt", "le"]
+    left: Bound
+    right: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Bound):
+    """operand in (items); items are of the operand's type."""
+
+    operand: Bound
+    items: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Bound):
+    """Three-valued and/or (5.1.1.1.7, 5.1.1.1.8)."""
+
+    operator: Literal["and", "or"]
+    operands: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation(Bound):
+    """Three-valued not."""
+
+    operand: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Bound):
+    """case: the first branch whose condition is true, else null."""
+
+    branches: tuple[tuple[Bound, Bound], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextItem(Bound):
+    """Inside AnyText: the text under test."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyText(Bound):
+    """Some language's text of `texts` satisfies `predicate`; null texts have none.
+
+    needle is a string that the text must contain for the predicate to hold, where there is one: a cheap first test.
+    """
+
+    texts: Bound
+    predicate: Bound
+    needle: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified(Bound):
+    """Some row of the collection satisfies the predicate (True), or every one does (False)."""
+
+    some: bool
+    owner: Source
+    back: Column
+    variable: Source
+    predicate: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Bound):
+    """How many rows of the collection satisfy the predicate."""
+
+    owner: Source
+    back: Column
+    variable: Source
+    predicate: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere(Bound):
+    """`value` of the row `variable` with this key; null where there is none, or none for the caller."""
+
+    variable: Source
+    key: Bound
+    value: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One key of an order."""
+
+    expression: Bound
+    is_descending: bool = False
+
+
+TRUE = Input(BOOL, False, Fixed(True), bool)
+FALSE = Input(BOOL, False, Fixed(False), bool)
+
+
+def fixed(value: Any, value_type: ValueType) -> Input:
+    """A constant of the engine's own, already canonical."""
+    return Input(value_type, value is None, Fixed(value), _as_is)
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def call(name: str, value_type: ValueType, *arguments: Bound) -> Call:
+    """A function that is null exactly where an argument is."""
+    return Call(value_type, any(argument.nullable for argument in arguments), name, arguments)
+
+
+def all_of(*predicates: Bound | None) -> Bound | None:
+    """The conjunction of those that are there."""
+    present = tuple(predicate for predicate in predicates if predicate is not None)
+    if len(present) < 2:
+        return present[0] if present else None
+    return Logic(BOOL, any(part.nullable for part in present), "and", present)
+
+
+def any_of(*predicates: Bound) -> Bound:
+    """The disjunction; one is enough for itself."""
+    if len(predicates) == 1:
+        return predicates[0]
+    return Logic(BOOL, any(part.nullable for part in predicates), "or", predicates)

@@ -1,0 +1,363 @@
+"""The functions of expressions: which arguments each takes and what it gives (Part 2, 5.1.1.5 to 5.1.1.10).
+
+One table, `_FUNCTIONS`, name → binder. The engine's own names of what they become are those of `dialects`.
+Platform functions: `equalnull(a,b)`, `lessequalnull(a,b)`, `greaterequalnull(a,b)` hold when the comparison holds or
+`a` is null; `yearmonth(date)` is the month as text, `2024-05`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from domain.model.registry import repositories
+from domain.query.base.bound import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DURATION,
+    FALSE,
+    GUID,
+    INTEGER,
+    REAL,
+    STRING,
+    TEXTS,
+    TIME,
+    TRUE,
+    AnyText,
+    Bound,
+    Call,
+    Compare,
+    ConcreteType,
+    FromCall,
+    Input,
+    Logic,
+    Member,
+    Sort,
+    ValueType,
+    any_of,
+    call,
+    decimal_type,
+    fixed,
+)
+from domain.query.base.scope import Scope
+from domain.query.bind.binder import Binder, mismatch, retype
+from domain.query.bind.texts import any_text, as_scalar, reference_text
+from domain.query.sql.patterns import check_pattern
+from domain.syntax import ast
+from foundation import errors
+from foundation.phrases import Phrase, one_of
+
+_THIS_ARGUMENT = Phrase("this argument")
+_Binding = Callable[[Binder, ast.FunctionCall, Scope], Bound]
+
+_MICROSECONDS = decimal_type(6)
+_MIN = datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
+_MAX = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=datetime.UTC)
+
+
+def bind_function(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    """A call with positional arguments; their number has been checked by the parser."""
+    binding = _FUNCTIONS.get(node.name)
+    if binding is None:
+        raise errors.NotSupported(Phrase("the function {0}", node.name))
+    return binding(binder, node, scope)
+
+
+# --- strings ------------------------------------------------------------------------------------------------------
+
+
+def _text(binder: Binder, node: ast.Expression, scope: Scope) -> Bound:
+    """An argument as STRING or TEXTS; references stand for their display text."""
+    value = reference_text(binder, binder.value(node, scope))
+    sort = value.type.sort
+    if sort in (Sort.STRING, Sort.TEXTS):
+        return value
+    if sort is Sort.NULL or sort is Sort.CUSTOM:
+        return replace(value, type=STRING)
+    if sort is Sort.ENUM:
+        return Call(STRING, value.nullable, "to_text", (value,))
+    if sort is Sort.GUID:
+        if isinstance(value, Input):
+            return retype(value, STRING, _THIS_ARGUMENT, node.position)
+        return Call(STRING, value.nullable, "to_text", (value,))
+    return mismatch(node.position, Phrase("a text is needed here, not {0}", value.type))
+
+
+def _text_predicate(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    """contains, startswith, endswith, matchesPattern: true for any language's text of a multilanguage value."""
+    subject = _text(binder, node.arguments[0], scope)
+    wanted = as_scalar(_text(binder, node.arguments[1], scope))
+    if node.name == "matchesPattern":
+        wanted = check_pattern(wanted, node.arguments[1].position)
+    if subject.type.sort is not Sort.TEXTS:
+        return call(node.name, BOOL, subject, wanted)
+    needle = wanted if isinstance(wanted, Input) and node.name != "matchesPattern" else None
+    made = any_text(subject, lambda item: call(node.name, BOOL, item, wanted), needle)
+    assert isinstance(made, AnyText)
+    return replace(made, nullable=made.nullable or wanted.nullable)
+
+
+def _text_function(name: str) -> _Binding:
+    """A function from text to text: over a multilanguage value it gives one, too."""
+
+    def bind(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+        subject = _text(binder, node.arguments[0], scope)
+        if name == "concat":
+            others: tuple[Bound, ...] = (_text(binder, node.arguments[1], scope),)
+        else:
+            others = tuple(_integer(binder, argument, scope) for argument in node.arguments[1:])
+        several = subject.type.sort is Sort.TEXTS or any(other.type.sort is Sort.TEXTS for other in others)
+        return call(name, TEXTS if several else STRING, subject, *others)
+
+    return bind
+
+
+def _length(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    return call("length", INTEGER, as_scalar(_text(binder, node.arguments[0], scope)))
+
+
+def _indexof(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    return call("indexof", INTEGER, *(as_scalar(_text(binder, each, scope)) for each in node.arguments))
+
+
+def _integer(binder: Binder, node: ast.Expression, scope: Scope) -> Bound:
+    value = binder.value(node, scope)
+    if value.type.sort is Sort.NULL:
+        return replace(value, type=INTEGER)
+    if not value.type.integer:
+        mismatch(node.position, Phrase("an integer is needed here, not {0}", value.type))
+    return value
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+def _rounding(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    value = binder.scalar(node.arguments[0], scope)
+    if value.type.sort is Sort.NULL:
+        return replace(value, type=INTEGER)
+    if value.type.sort is not Sort.NUMBER:
+        mismatch(node.position, Phrase("{0} needs a number, not {1}", node.name, value.type))
+    return value if value.type.integer else call(node.name, decimal_type(0), value)
+
+
+# --- dates and times ----------------------------------------------------------------------------------------------
+
+_WITH_DATE = (Sort.DATE, Sort.DATETIME)
+_WITH_TIME = (Sort.DATETIME, Sort.TIME)
+
+
+def _moment(binder: Binder, node: ast.Expression, scope: Scope, sorts: tuple[Sort, ...]) -> Bound:
+    value = binder.scalar(node, scope)
+    if isinstance(value, Input) and value.type.sort is Sort.STRING and value.literal is not None:
+        value = retype(value, ValueType(sorts[-1] if sorts == _WITH_DATE else sorts[0]), _THIS_ARGUMENT, node.position)
+    if value.type.sort is Sort.NULL:
+        return replace(value, type=ValueType(sorts[0]))
+    if value.type.sort not in sorts:
+        mismatch(
+            node.position, Phrase("{0} is needed here, not {1}", one_of([sort.value for sort in sorts]), value.type)
+        )
+    return value
+
+
+def _part_of(sorts: tuple[Sort, ...], result: ValueType) -> _Binding:
+    def bind(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+        value = _moment(binder, node.arguments[0], scope, sorts)
+        return call(node.name, result, value)
+
+    return bind
+
+
+def _date(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    value = _moment(binder, node.arguments[0], scope, _WITH_DATE)
+    return value if value.type.sort is Sort.DATE else call("date", DATE, value)
+
+
+def _time(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    return call("time", TIME, _moment(binder, node.arguments[0], scope, (Sort.DATETIME,)))
+
+
+def _now(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    return Input(DATETIME, False, FromCall("now"), lambda value: value)
+
+
+def _constant(value: Any, value_type: ValueType) -> _Binding:
+    return lambda binder, node, scope: fixed(value, value_type)
+
+
+def _total_offset(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    value = _moment(binder, node.arguments[0], scope, (Sort.DATETIME,))
+    # Stored date-times are UTC.
+    return call("zero_for", INTEGER, value)
+
+
+def _total_seconds(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    value = binder.value(node.arguments[0], scope)
+    if value.type.sort is not Sort.DURATION:
+        mismatch(node.position, Phrase("totalseconds needs a duration, not {0}", value.type))
+    return call("totalseconds", _MICROSECONDS, value)
+
+
+def bind_temporal_arithmetic(operator: str, left: Bound, right: Bound, position: int) -> Bound:
+    """date-time ± duration, date ± duration, date-time − date-time, duration ± duration (5.1.1.2)."""
+    kinds = (left.type.sort, operator, right.type.sort)
+    if kinds in ((Sort.DATETIME, "sub", Sort.DATETIME), (Sort.DATE, "sub", Sort.DATE)):
+        return call("datetime_difference", DURATION, *(_at_midnight(each) for each in (left, right)))
+    if kinds[0] in _WITH_DATE and operator in ("add", "sub") and kinds[2] is Sort.DURATION:
+        moved = call(f"datetime_{operator}", DATETIME, _at_midnight(left), right)
+        return call("date", DATE, moved) if kinds[0] is Sort.DATE else moved
+    if kinds == (Sort.DURATION, "add", Sort.DATETIME):
+        return call("datetime_add", DATETIME, right, left)
+    if kinds in ((Sort.DURATION, "add", Sort.DURATION), (Sort.DURATION, "sub", Sort.DURATION)):
+        return call(f"duration_{operator}", DURATION, left, right)
+    return mismatch(position, Phrase("{0} {1} {2} has no meaning", left.type, operator, right.type))
+
+
+def _at_midnight(value: Bound) -> Bound:
+    return call("date_to_datetime", DATETIME, value) if value.type.sort is Sort.DATE else value
+
+
+# --- the platform's own -------------------------------------------------------------------------------------------
+
+
+def _or_null(operator: str) -> _Binding:
+    def bind(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+        left, right = (binder.value(argument, scope) for argument in node.arguments)
+        compared = binder.compare(operator, left, right, node.position)
+        absent = Compare(BOOL, False, "eq", left, fixed(None, left.type))
+        return any_of(compared, absent)
+
+    return bind
+
+
+# --- types --------------------------------------------------------------------------------------------------------
+
+
+def bind_cast(binder: Binder, node: ast.Cast, scope: Scope) -> Bound:
+    """cast to a primitive type, where values of the one can be written as the other (5.1.1.10.1)."""
+    if node.operand is None:
+        raise errors.NotSupported(Phrase("cast of the whole row; use a type segment in the path"))
+    value = binder.scalar(node.operand, scope)
+    name = node.type.name.removeprefix("Edm.")
+    target = _CAST_TARGETS.get(name)
+    if target is None or node.type.is_collection:
+        raise errors.NotSupported(Phrase("cast to {0}", node.type.name))
+    if value.type.sort is Sort.NULL:
+        return replace(value, type=target)
+    if value.type == target:
+        return value
+    if target is STRING:
+        return call("to_text", STRING, value)
+    if target.sort is Sort.NUMBER and value.type.sort is Sort.NUMBER:
+        return call("truncate", INTEGER, value) if target.integer else value
+    if target.sort is Sort.NUMBER and value.type.sort in (Sort.STRING, Sort.CUSTOM):
+        number = Call(REAL, True, "text_to_number", (replace(value, type=STRING),))
+        return Call(INTEGER, True, "truncate", (number,)) if target.integer else number
+    if target is DATE and value.type.sort is Sort.DATETIME:
+        return call("date", DATE, value)
+    if target is DATETIME and value.type.sort is Sort.DATE:
+        return call("date_to_datetime", DATETIME, value)
+    if isinstance(value, Input) and value.literal is not None:
+        return retype(value, target, Phrase("cast to {0}", node.type.name), node.position)
+    if value.type.sort is target.sort:
+        return value
+    return mismatch(node.position, Phrase("{0} cannot be cast to {1}", value.type, node.type.name))
+
+
+_CAST_TARGETS: Mapping[str, ValueType] = {
+    "String": STRING,
+    "Guid": GUID,
+    "Boolean": BOOL,
+    "Date": DATE,
+    "DateTimeOffset": DATETIME,
+    "Decimal": decimal_type(6),
+    "Double": decimal_type(6),
+    "Single": decimal_type(6),
+    "Byte": INTEGER,
+    "SByte": INTEGER,
+    "Int16": INTEGER,
+    "Int32": INTEGER,
+    "Int64": INTEGER,
+}
+
+
+def bind_isof(binder: Binder, node: ast.IsOf, scope: Scope) -> Bound:
+    """Whether the row, or what a reference leads to, is of an entity type or of one derived from it."""
+    from domain.query.base.bound import Column
+    from domain.query.bind.paths import follow
+
+    repository = repositories.for_type(node.type.name)
+    source = scope.this
+    if node.operand is not None:
+        value = binder.value(node.operand, scope)
+        if not isinstance(value, Column) or not value.attribute.is_reference:
+            name = node.type.name.removeprefix("Edm.")
+            return (
+                Compare(BOOL, False, "ne", value, fixed(None, value.type))
+                if _CAST_TARGETS.get(name) == value.type
+                else FALSE
+            )
+        source = follow(binder, value.source, value.attribute)
+    if repository is None or source is None:
+        raise errors.NotSupported(Phrase("isof with {0}", node.type.name))
+    if issubclass(source.repository.model, repository.model):
+        key = source.repository.id
+        return (
+            Compare(BOOL, False, "ne", Column(GUID, source.nullable, source, key), fixed(None, GUID))
+            if (source.nullable)
+            else TRUE
+        )
+    if not source.repository.is_polymorphic:
+        return FALSE
+    names = (repository.name, *(heir.name for heir in repository.heirs))
+    return Member(
+        BOOL, False, ConcreteType(STRING, source.nullable, source), tuple(fixed(name, STRING) for name in names)
+    )
+
+
+def _refused(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    raise errors.NotSupported(Phrase("the function {0}", node.name))
+
+
+_FUNCTIONS: Mapping[str, _Binding] = {
+    "contains": _text_predicate,
+    "startswith": _text_predicate,
+    "endswith": _text_predicate,
+    "matchesPattern": _text_predicate,
+    "length": _length,
+    "indexof": _indexof,
+    "substring": _text_function("substring"),
+    "tolower": _text_function("tolower"),
+    "toupper": _text_function("toupper"),
+    "trim": _text_function("trim"),
+    "concat": _text_function("concat"),
+    "year": _part_of(_WITH_DATE, INTEGER),
+    "month": _part_of(_WITH_DATE, INTEGER),
+    "day": _part_of(_WITH_DATE, INTEGER),
+    "hour": _part_of(_WITH_TIME, INTEGER),
+    "minute": _part_of(_WITH_TIME, INTEGER),
+    "second": _part_of(_WITH_TIME, INTEGER),
+    "fractionalseconds": _part_of(_WITH_TIME, _MICROSECONDS),
+    "yearmonth": _part_of(_WITH_DATE, STRING),
+    "date": _date,
+    "time": _time,
+    "now": _now,
+    "mindatetime": _constant(_MIN, DATETIME),
+    "maxdatetime": _constant(_MAX, DATETIME),
+    "totaloffsetminutes": _total_offset,
+    "totalseconds": _total_seconds,
+    "round": _rounding,
+    "floor": _rounding,
+    "ceiling": _rounding,
+    "equalnull": _or_null("eq"),
+    "lessequalnull": _or_null("le"),
+    "greaterequalnull": _or_null("ge"),
+    "hassubset": _refused,
+    "hassubsequence": _refused,
+    "isdefined": _refused,
+}
+
+__all__ = ["Logic", "bind_cast", "bind_function", "bind_isof", "bind_temporal_arithmetic"]

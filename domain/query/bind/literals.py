@@ -1,0 +1,185 @@
+"""From literals as written to the canonical values of the types that they meet.
+
+Which literal kinds a type accepts is a table (`ACCEPTED`); it decides when an expression is bound, so that a wrong kind
+fails with its position. Whether the value fits (a member of the enum, a reference to the right set) may only be known
+when a lifted literal's value comes: the converters raise ValueError then, and `checked` makes BadRequest of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from domain.model.registry import repositories
+from domain.query.base.bound import Sort, ValueType
+from domain.syntax.ast import LiteralKind
+from foundation import errors
+from foundation.enums import EnumType
+from foundation.guids import is_guid, parse_guid
+from foundation.phrases import written
+
+K = LiteralKind
+_NUMBERS = frozenset({K.INTEGER, K.DECIMAL})
+
+#: sort → kinds of literals that may stand where it is wanted.
+ACCEPTED: dict[Sort, frozenset[LiteralKind]] = {
+    Sort.GUID: frozenset({K.GUID, K.STRING}),
+    Sort.STRING: frozenset({K.STRING, K.GUID}),
+    Sort.NUMBER: _NUMBERS,
+    Sort.BOOL: frozenset({K.BOOLEAN}),
+    Sort.DATE: frozenset({K.DATE, K.STRING}),
+    Sort.DATETIME: frozenset({K.DATE_TIME_OFFSET, K.DATE, K.STRING}),
+    Sort.TIME: frozenset({K.TIME_OF_DAY, K.STRING}),
+    Sort.DURATION: frozenset({K.DURATION}),
+    Sort.BINARY: frozenset({K.BINARY}),
+    Sort.ENUM: frozenset({K.ENUM, K.STRING, K.INTEGER}),
+    Sort.STATE: frozenset({K.ENUM, K.STRING, K.INTEGER}),
+    Sort.TEXTS: frozenset({K.STRING}),
+    Sort.REFERENCE: frozenset({K.STRING, K.GUID}),
+    Sort.CUSTOM: frozenset({K.STRING, K.INTEGER, K.DECIMAL, K.DATE}),
+    Sort.SECRET: frozenset(),
+}
+
+#: The type of a literal that nothing else decides.
+NATURAL: dict[LiteralKind, Sort] = {
+    K.NULL: Sort.NULL,
+    K.BOOLEAN: Sort.BOOL,
+    K.INTEGER: Sort.NUMBER,
+    K.DECIMAL: Sort.NUMBER,
+    K.STRING: Sort.STRING,
+    K.GUID: Sort.GUID,
+    K.DATE: Sort.DATE,
+    K.DATE_TIME_OFFSET: Sort.DATETIME,
+    K.TIME_OF_DAY: Sort.TIME,
+    K.DURATION: Sort.DURATION,
+    K.BINARY: Sort.BINARY,
+}
+
+#: Databases compare numbers of any size that fits this; beyond, some fail.
+_NUMBER_LIMIT = Decimal(10) ** 100
+
+_REFERENCE = re.compile(r"(?:.*/)?([A-Za-z_][\w.]*)\((?:[Ii]d=)?'?([0-9a-fA-F-]{36})'?\)")
+
+
+def converter(target: ValueType) -> Callable[[Any], Any]:
+    """The function that makes a literal's value canonical for the type; it raises ValueError."""
+    sort = target.sort
+    if sort in (Sort.ENUM, Sort.STATE):
+        assert target.enum is not None
+        return _enum_converter(target.enum, as_number=sort is Sort.STATE)
+    if sort is Sort.REFERENCE:
+        return _reference_converter(target.target)
+    return _CONVERTERS.get(sort, _same)
+
+
+def checked(convert: Callable[[Any], Any], target: ValueType, what: str) -> Callable[[Any], Any]:
+    """The converter with ValueError made into BadRequest; null stays null. `what`: what the value is compared with."""
+
+    def convert_checked(value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            return convert(value)
+        except ValueError as exc:
+            raise errors.BadRequest(errors.INVALID_LITERAL, _text(value), str(target), what, info=str(exc)) from exc
+
+    return convert_checked
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(written, value)) if isinstance(value, tuple) else written(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _to_guid(value: Any) -> str:
+    return parse_guid(str(value).strip())
+
+
+def _to_string(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _to_number(value: Any) -> int | Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError("not a number")
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise ValueError("INF and NaN have no meaning for the decimals of this model")
+    size = abs(Decimal(value))
+    if size >= _NUMBER_LIMIT or 0 < size < 1 / _NUMBER_LIMIT:
+        raise ValueError("a number that no attribute comes near")
+    return value
+
+
+def _to_date(value: Any) -> datetime.date:
+    if isinstance(value, datetime.datetime):
+        raise ValueError("a date-time where a date is wanted")
+    return value if isinstance(value, datetime.date) else datetime.date.fromisoformat(str(value))
+
+
+def _to_datetime(value: Any) -> datetime.datetime:
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value)
+    if isinstance(value, datetime.datetime):
+        # A date-time without a zone is UTC, as every stored one.
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
+        return aware.astimezone(datetime.UTC)
+    return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
+
+
+def _to_time(value: Any) -> datetime.time:
+    return value if isinstance(value, datetime.time) else datetime.time.fromisoformat(str(value))
+
+
+def _to_custom_text(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return format(value.normalize(), "f") if value else "0"
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+
+
+_CONVERTERS: dict[Sort, Callable[[Any], Any]] = {
+    Sort.GUID: _to_guid,
+    Sort.STRING: _to_string,
+    Sort.TEXTS: _to_string,
+    Sort.NUMBER: _to_number,
+    Sort.DATE: _to_date,
+    Sort.DATETIME: _to_datetime,
+    Sort.TIME: _to_time,
+    Sort.CUSTOM: _to_custom_text,
+}
+
+
+def _enum_converter(enum: EnumType, *, as_number: bool) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        if isinstance(value, tuple):
+            if len(value) != 1:
+                raise ValueError(f"{enum.name} is not a flags type")
+            (value,) = value
+        member = enum.member(str(value))
+        return enum.members[member] if as_number else member
+
+    return convert
+
+
+def _reference_converter(target: str) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        text = str(value).strip()
+        if is_guid(text):
+            return parse_guid(text)
+        found = _REFERENCE.fullmatch(text)
+        named = repositories.for_set(found[1]) if found else None
+        if found is None or named is None:
+            raise ValueError("not a guid and not a reference such as Set(guid)")
+        wanted = repositories[target]
+        other = named[0]
+        # A base set's reference may name a row that is of the wanted, derived type.
+        if not (issubclass(other.model, wanted.model) or issubclass(wanted.model, other.model)):
+            raise ValueError(f"{other.set_name} is not {wanted.set_name} or derived from it")
+        return parse_guid(found[2])
+
+    return convert

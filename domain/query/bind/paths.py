@@ -1,0 +1,368 @@
+"""Paths in expressions: properties, references, collections, casts, members of complex values (Part 2, 5.1.1.14)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from domain.model.attributes import Attribute, Child
+from domain.model.naming import near
+from domain.model.registry import repositories
+from domain.model.repository import DISPLAY_TEXT, Repository
+from domain.query.base.bound import (
+    BOOL,
+    CUSTOM,
+    GUID,
+    INTEGER,
+    STRING,
+    Bound,
+    Call,
+    Column,
+    Counted,
+    CustomText,
+    Elsewhere,
+    Input,
+    Logic,
+    Negation,
+    Quantified,
+    Sort,
+    Source,
+    all_of,
+    fixed,
+    type_of,
+)
+from domain.query.base.custom_properties import definitions_of
+from domain.query.base.scope import Scope
+from domain.query.bind.binder import Binder, mismatch, retype
+from domain.syntax import ast
+from foundation import errors
+from foundation.phrases import Phrase
+
+_THE_KEY = Phrase("the key")
+_MEASURE_MEMBERS = {"currency", "unit"}
+_CUSTOM_MEMBERS = {"value": "Value", "valueid": "ValueId"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """An owned collection on the way through a path, with what has narrowed it."""
+
+    owner: Source
+    back: Column
+    variable: Source
+    predicate: Bound | None = None
+
+
+def bind_path(binder: Binder, steps: Sequence[ast.Step], scope: Scope, position: int) -> Bound:
+    """A path as an expression; it must not end at a collection."""
+    if steps and isinstance(steps[0], ast.VariableStep) and steps[0].name.lower() == "$root":
+        return _bind_root(binder, steps[1:], position)
+    at: Source | Bound | _Rows
+    at, rest = _first(binder, steps, scope)
+    for index, step in enumerate(rest):
+        is_last = index == len(rest) - 1
+        if isinstance(at, Source):
+            at = _from_source(binder, at, step, scope if at is scope.this else Scope(at, scope.it), is_last=is_last)
+        elif isinstance(at, _Rows):
+            at = _from_rows(binder, at, step, scope)
+        else:
+            at = _from_value(binder, at, step)
+    if isinstance(at, Source):
+        # The row itself, as in `$it eq …` or `d eq 'Set(guid)'`: its key, compared as a reference.
+        key = column(at, at.repository.id)
+        return replace(key, type=replace(key.type, sort=Sort.REFERENCE, target=at.repository.name))
+    if isinstance(at, _Rows):
+        raise errors.BadRequest(
+            errors.TYPE_MISMATCH, position, Phrase("a collection cannot stand here; use any, all or $count")
+        )
+    return at
+
+
+def _bind_root(binder: Binder, steps: Sequence[ast.Step], position: int) -> Bound:
+    """`$root/Set(key)/Property` (5.1.1.14.2): a value of an entity that has nothing to do with the row."""
+    first = steps[0] if steps else None
+    key = first.suffixes[0] if isinstance(first, ast.NameStep) and len(first.suffixes) == 1 else None
+    if isinstance(key, ast.Arguments):
+        key = ast.Key(key.items[0].value) if len(key.items) == 1 and key.items[0].name.lower() == "id" else None
+    if not isinstance(first, ast.NameStep) or key is None:
+        raise errors.NotSupported(Phrase("$root without the key of one entity behind it"))
+    found = repositories.for_set(first.name)
+    if found is None:
+        raise errors.BadRequest(errors.UNKNOWN_SET, first.name, near(first.name, repositories.set_names()))
+    repository, _ = found
+    binder.access.check_readable(repository)
+    given = binder.value(key.value, Scope(None))
+    if not isinstance(given, Input):
+        mismatch(position, Phrase("the key behind $root must be a literal"))
+    variable = Source(repository, binder.next_number(), nullable=True, guarded=binder.access.restricts(repository))
+    # Its own row, as it is seen from outside of the query: all that a name can mean there.
+    value = bind_path(binder, steps[1:] or (ast.VariableStep("$this"),), Scope(variable, variable), position)
+    return Elsewhere(value.type, True, variable, retype(given, GUID, _THE_KEY), value)
+
+
+def bind_in_collection(binder: Binder, node: ast.Membership, path: ast.Path, scope: Scope) -> Bound:
+    """`operand in Lines/Product/Code`: as `Lines/any(x:x/Product/Code eq operand)` (5.1.1.1.12)."""
+    found = _collection_at(path.steps, scope)
+    if found is None:
+        mismatch(node.position, Phrase("behind in stands a list or a path over a collection"))
+    position, element = found
+    while position + 1 < len(path.steps) and isinstance(path.steps[position + 1], ast.FilterStep):
+        position += 1
+    # No name of a caller's has a space.
+    variable = f"in {binder.next_number()}"
+    rest = ast.Path((ast.NameStep(variable), *path.steps[position + 1 :]), position=node.position)
+    inner: ast.Expression = ast.Comparison("eq", node.operand, rest, position=node.position)
+    if _collection_at(rest.steps, Scope(None, variables={variable: element})) is not None:
+        inner = ast.Membership(node.operand, rest, position=node.position)
+    some = ast.LambdaStep("any", variable, inner, position=node.position)
+    return bind_path(binder, (*path.steps[: position + 1], some), scope, node.position)
+
+
+def _collection_at(steps: Sequence[ast.Step], scope: Scope) -> tuple[int, Source] | None:
+    """Where in a path its first collection stands, and a row of it to look at its type; None where there is none."""
+    at = scope.this
+    for index, step in enumerate(steps):
+        if index == 0 and isinstance(step, ast.VariableStep) and step.name.lower() in ("$it", "$this"):
+            at = scope.it if step.name.lower() == "$it" else scope.this
+            continue
+        if not isinstance(step, ast.NameStep):
+            return None
+        if index == 0 and step.name in scope.variables:
+            at = scope.variables[step.name]
+            continue
+        if at is None:
+            return None
+        repository = at.repository
+        if "." in step.name:
+            at = Source(_derived(repository, step.name, step.position))
+            continue
+        attribute = repository.attribute(step.name)
+        child = repository.collection(step.name) if attribute is None else None
+        if child is not None:
+            return index, Source(repositories[child.repository])
+        at = Source(repositories[attribute.target]) if attribute is not None and attribute.is_reference else None
+    return None
+
+
+def _first(
+    binder: Binder, steps: Sequence[ast.Step], scope: Scope
+) -> tuple[Source | Bound | _Rows, Sequence[ast.Step]]:
+    if not steps:
+        raise errors.BadRequest(
+            errors.TYPE_MISMATCH, 0, Phrase("a collection has no value of its own; name a property of it")
+        )
+    first = steps[0]
+    if isinstance(first, ast.VariableStep):
+        if first.name.lower() == "$it" and scope.it is not None:
+            return scope.it, steps[1:]
+        if first.name.lower() == "$this" and scope.this is not None:
+            return scope.this, steps[1:]
+        raise errors.NotSupported(Phrase("{0} in this place", first.name))
+    if isinstance(first, ast.NameStep) and not first.suffixes:
+        if first.name in scope.variables:
+            return scope.variables[first.name], steps[1:]
+        if scope.outputs:
+            return _from_outputs(steps, scope)
+        if first.name in scope.computed:
+            return binder.use(scope.computed[first.name]), steps[1:]
+    if scope.this is None:
+        return _from_outputs(steps, scope)
+    return scope.this, steps
+
+
+def _from_outputs(steps: Sequence[ast.Step], scope: Scope) -> tuple[Bound, Sequence[ast.Step]]:
+    """The longest run of names that is a column of the relation."""
+    names = [step.name for step in steps if isinstance(step, ast.NameStep)]
+    for length in range(len(names), 0, -1):
+        path = "/".join(names[:length])
+        found = scope.outputs.get(path)
+        if found is None:
+            lowered = path.lower()
+            found = next((value for key, value in scope.outputs.items() if key.lower() == lowered), None)
+        if found is not None:
+            return found, steps[length:]
+    return unknown(names[0] if names else "$count", scope.outputs, scope.type_label)
+
+
+def unknown(name: str, known: Any, where: str) -> NoReturn:
+    """Fail with UNKNOWN_PROPERTY and near names."""
+    raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, where, target=name, info=near(name, known).strip() or None)
+
+
+def column(source: Source, attribute: Attribute) -> Column:
+    """A stored attribute of a row in scope."""
+    if attribute.key_alias:
+        attribute = source.repository.id
+    nullable = attribute.nullable or source.nullable
+    if attribute.is_reference:
+        # Null also where the caller may not see what it leads to.
+        nullable = nullable or source.guarded
+    return Column(type_of(attribute), nullable, source, attribute)
+
+
+def reference_column(binder: Binder, source: Source, attribute: Attribute) -> Bound:
+    """A reference as a value: null where its target is hidden from the caller."""
+    target = repositories[attribute.target]
+    if binder.access.restricts(target):
+        key = column(follow(binder, source, attribute), target.id)
+        return replace(key, type=type_of(attribute))
+    return column(source, attribute)
+
+
+def follow(binder: Binder, source: Source, attribute: Attribute) -> Source:
+    """The row that a reference leads to."""
+    target = repositories[attribute.target]
+    guarded = binder.access.restricts(target)
+    return Source(target, source.number, source, attribute, source.nullable or attribute.nullable or guarded, guarded)
+
+
+def cast_source(source: Source, repository: Repository[Any]) -> Source:
+    """The same row seen as a derived type, or as a base; null where it is not of it."""
+    if source.repository is repository:
+        return source
+    if issubclass(source.repository.model, repository.model):
+        return Source(repository, source.number, source, None, source.nullable)
+    return Source(repository, source.number, source, None, True)
+
+
+def rows_of(binder: Binder, owner: Source, child: Child) -> _Rows:
+    """The rows of an owned collection, as the caller may see them."""
+    repository = repositories[child.repository]
+    variable = Source(repository, binder.next_number(), guarded=binder.access.restricts(repository))
+    return _Rows(owner, column(variable, repository.references[child.back_reference]), variable)
+
+
+def member_of(binder: Binder, source: Source, name: str) -> Bound | _Rows | None:
+    """A property or collection of a row by its name in any case; None when there is none."""
+    repository = source.repository
+    attribute = repository.attribute(name)
+    if attribute is not None:
+        if attribute.name == DISPLAY_TEXT:
+            from domain.query.bind.texts import display_text
+
+            return display_text(binder, source)
+        return reference_column(binder, source, attribute) if attribute.is_reference else column(source, attribute)
+    child = repository.collection(name)
+    if child is not None:
+        return rows_of(binder, source, child)
+    definition = definitions_of(repository).get(name)
+    if definition is not None:
+        return CustomText(CUSTOM, True, source, definition.code)
+    if name.lower().endswith("value"):
+        measured = repository.attribute(name[:-5])
+        if measured is not None and measured.is_measured:
+            return column(source, measured)
+    return None
+
+
+def _from_source(
+    binder: Binder, source: Source, step: ast.Step, scope: Scope, *, is_last: bool
+) -> Source | Bound | _Rows:
+    if isinstance(step, ast.AnnotationStep):
+        raise errors.NotSupported(Phrase("the annotation @{0} in expressions", step.term))
+    if not isinstance(step, ast.NameStep):
+        mismatch(step.position, Phrase("a property is needed here"))
+    if step.suffixes:
+        raise errors.NotSupported(Phrase("{0}(…) inside an expression", step.name))
+    if "." in step.name:
+        return cast_source(source, _derived(source.repository, step.name, step.position))
+    attribute = source.repository.attribute(step.name)
+    if attribute is not None and attribute.is_reference and not is_last:
+        return follow(binder, source, attribute)
+    found = member_of(binder, source, step.name)
+    if found is None:
+        repository = source.repository
+        return unknown(step.name, [*repository.attributes, *repository.collections], repository.set_name)
+    return found
+
+
+def _derived(repository: Repository[Any], name: str, position: int) -> Repository[Any]:
+    derived = repositories.for_type(name)
+    if derived is None:
+        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.set_name, target=name)
+    if not (issubclass(derived.model, repository.model) or issubclass(repository.model, derived.model)):
+        mismatch(position, Phrase("{0} is not derived from Erp.{1}", name, repository.entity_type))
+    return derived
+
+
+def _from_rows(binder: Binder, rows: _Rows, step: ast.Step, scope: Scope) -> Bound | _Rows:
+    inner = replace(scope, this=rows.variable, computed={}, outputs={})
+    if isinstance(step, ast.LambdaStep):
+        predicate: Bound | None = None
+        if step.predicate is not None:
+            # Names without the variable still mean the outer row (5.1.1.13).
+            predicate = binder.predicate(step.predicate, scope.with_variable(step.variable, rows.variable))
+        if step.operator == "any":
+            return Quantified(
+                BOOL, False, True, rows.owner, rows.back, rows.variable, all_of(rows.predicate, predicate)
+            )
+        if rows.predicate is not None and predicate is not None:
+            # Outside the filter there is nothing to hold.
+            outside = Negation(BOOL, False, Call(BOOL, False, "is_true", (rows.predicate,)))
+            predicate = Logic(BOOL, predicate.nullable, "or", (outside, predicate))
+        return Quantified(BOOL, False, False, rows.owner, rows.back, rows.variable, predicate)
+    if isinstance(step, ast.CountStep):
+        narrowed = None if step.filter is None else binder.predicate(step.filter, inner)
+        searched = None
+        if step.search is not None:
+            from domain.query.bind.search import bind_search
+
+            searched = bind_search(binder, step.search, rows.variable)
+        predicate = all_of(rows.predicate, narrowed, searched)
+        return Counted(INTEGER, False, rows.owner, rows.back, rows.variable, predicate)
+    if isinstance(step, ast.FilterStep):
+        return replace(rows, predicate=all_of(rows.predicate, binder.predicate(step.predicate, inner)))
+    if isinstance(step, ast.NameStep) and not step.suffixes:
+        mismatch(step.position, Phrase("{0} stands behind a collection; use any, all or $count", step.name))
+    raise errors.NotSupported(Phrase("this step behind a collection"))
+
+
+def measure_text(binder: Binder, source: Source, attribute: Attribute) -> Bound | None:
+    """The code of the currency or unit of a measured attribute; None where none is declared."""
+    if not attribute.measure:
+        return None
+    for name in attribute.measure:
+        source = follow(binder, source, source.repository.attributes[name])
+    code = source.repository.code or source.repository.label
+    return column(source, code) if code is not None else None
+
+
+def _from_value(binder: Binder, value: Bound, step: ast.Step) -> Bound:
+    if not isinstance(step, ast.NameStep) or step.suffixes:
+        mismatch(step.position, Phrase("nothing can be asked of a value of type {0}", value.type))
+    name = step.name
+    if isinstance(value, Column) and value.attribute.is_measured:
+        if name.lower() == "value":
+            return value
+        if name.lower() in _MEASURE_MEMBERS:
+            found = measure_text(binder, value.source, value.attribute)
+            return found if found is not None else fixed(None, STRING)
+        return unknown(name, ("Value", "Currency", "Unit"), str(value.attribute.kind.value))
+    if value.type.sort is Sort.TEXTS and isinstance(value, Column):
+        # One that is put together of several, such as a display text, is text and not JSON.
+        return Call(STRING, True, "text_in", (value, fixed(name.upper(), STRING)))
+    if isinstance(value, CustomText):
+        if name.lower() in _CUSTOM_MEMBERS:
+            return replace(value, member=_CUSTOM_MEMBERS[name.lower()])
+        return unknown(name, ("Value", "ValueId"), "Erp.CustomPropertyValue")
+    return unknown(name, (), str(value.type))
+
+
+def bind_object_comparison(binder: Binder, node: ast.Comparison, scope: Scope) -> Bound:
+    """`Price eq {"Value":1,"Currency":"EUR"}`: every member of the object must be equal."""
+    assert isinstance(node.right, ast.ObjectExpression)
+    if node.operator not in ("eq", "ne") or not isinstance(node.left, ast.Path):
+        mismatch(node.position, Phrase("a complex value can be compared with eq and ne only"))
+    parts: list[Bound] = []
+    for member in node.right.members:
+        name = member.name.partition("@")[0]
+        if not name:
+            continue
+        steps = (*node.left.steps, ast.NameStep(name, position=member.position))
+        left = bind_path(binder, steps, scope, node.position)
+        parts.append(binder.compare("eq", left, binder.value(member.value, scope), member.position))
+    together = all_of(*parts)
+    if together is None:
+        mismatch(node.right.position, Phrase("the object has no members to compare"))
+    return Negation(BOOL, False, together) if node.operator == "ne" else together

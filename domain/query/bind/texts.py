@@ -1,0 +1,178 @@
+"""Texts in several languages and display texts inside expressions.
+
+A multilanguage value has no single text, so a condition on it holds when **some** language's text satisfies it:
+`contains(Name,'x')`, `Name eq 'x'`, `startswith(tolower(Name),'x')`, `Name in ('x','y')`. `ne` is the opposite of `eq`:
+no language has that text. `eq null` asks for the absence of any text. Where one text is needed — order, length,
+concat with something compared by order, $compute — it is the one in the caller's language, else EN, else the first.
+`Name/BG` is the text of one language.
+
+A reference in a string function stands for the display text of what it leads to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from domain.model import interpolation
+from domain.query.base.bound import (
+    BOOL,
+    STRING,
+    TEXTS,
+    AnyText,
+    Bound,
+    Call,
+    Column,
+    Compare,
+    CustomText,
+    FromCall,
+    Input,
+    Member,
+    Negation,
+    Sort,
+    Source,
+    TextItem,
+    fixed,
+)
+
+if TYPE_CHECKING:
+    from domain.query.bind.binder import Binder
+
+_MAX_DISPLAY_DEPTH = 4
+LANGUAGE = Input(STRING, False, FromCall("language"), lambda value: value)
+_ITEM = TextItem(STRING, False)
+
+
+def one_text(texts: Bound) -> Bound:
+    """The text in the caller's language, else EN, else the first."""
+    return Call(STRING, True, "text", (texts, LANGUAGE))
+
+
+def as_scalar(value: Bound) -> Bound:
+    """The value with every multilanguage part taken as one text, and a custom property by its Value."""
+    if isinstance(value, CustomText) and value.member:
+        return replace(value, type=STRING)
+    if value.type.sort is not Sort.TEXTS:
+        return value
+    leaf = _leaf(value)
+    return one_text(value) if leaf is value else _replace_leaf(value, leaf, one_text(leaf))
+
+
+def _leaf(value: Bound) -> Bound:
+    """The first multilanguage value that a function over texts was built on."""
+    if isinstance(value, Call) and value.type.sort is Sort.TEXTS:
+        return _leaf(next(argument for argument in value.arguments if argument.type.sort is Sort.TEXTS))
+    return value
+
+
+def _replace_leaf(value: Bound, leaf: Bound, by: Bound) -> Bound:
+    """`value` over one text: the leaf becomes `by`, other multilanguage parts the caller's text."""
+    if value == leaf:
+        return by
+    if isinstance(value, Call) and value.type.sort is Sort.TEXTS:
+        arguments = tuple(_replace_leaf(argument, leaf, by) for argument in value.arguments)
+        return Call(STRING, value.nullable, value.name, arguments)
+    return one_text(value) if value.type.sort is Sort.TEXTS else value
+
+
+def any_text(value: Bound, predicate: Any, needle: Bound | None = None) -> Bound:
+    """Some text satisfies `predicate(text)`; value is of type TEXTS, itself or under string functions."""
+    leaf = _leaf(value)
+    item = _replace_leaf(value, leaf, _ITEM)
+    return AnyText(BOOL, leaf.nullable, leaf, predicate(item), needle if leaf is value else None)
+
+
+def compare_texts(binder: Binder, operator: str, left: Bound, right: Bound, position: int) -> Bound:
+    """A comparison in which at least one side is multilanguage."""
+    if left.type.sort is not Sort.TEXTS:
+        mirrored = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}.get(operator, operator)
+        return compare_texts(binder, mirrored, right, left, position)
+    if right.type.sort is Sort.NULL:
+        return Compare(BOOL, False, operator, left, replace(right, type=left.type))  # type: ignore[arg-type]
+    right = as_scalar(right)
+    if operator not in ("eq", "ne"):
+        return binder.compare(operator, as_scalar(left), right, position)
+
+    def equal(item: Bound) -> Bound:
+        return Compare(BOOL, False, "eq", *binder.unify(item, right, position))
+
+    needle = right if isinstance(right, Input) and right.type.sort is Sort.STRING else None
+    found = Call(BOOL, False, "is_true", (any_text(left, equal, needle),))
+    return Negation(BOOL, False, found) if operator == "ne" else found
+
+
+def texts_membership(binder: Binder, operand: Bound, items: list[Bound], position: int) -> Bound:
+    """`Name in ('a','b')`: some language's text is one of them."""
+
+    def among(item: Bound) -> Bound:
+        return Member(BOOL, False, item, tuple(binder.unify(item, each, position)[1] for each in items))
+
+    return Call(BOOL, False, "is_true", (any_text(operand, among),))
+
+
+def display_text(binder: Binder, source: Source, depth: int = 0) -> Bound:
+    """DisplayText of a row, as an expression of type TEXTS where its format shows a multilanguage member."""
+    from domain.query.bind.paths import column, follow, measure_text
+
+    if depth > _MAX_DISPLAY_DEPTH:
+        # Formats that show each other's entities would never end.
+        return fixed("", STRING)
+    parts: list[Bound] = []
+    for part in interpolation.parse(source.repository.display_format):
+        if isinstance(part, str):
+            parts.append(fixed(part, STRING))
+            continue
+        at, names = source, part.path
+        for name in names[:-1]:
+            at = follow(binder, at, at.repository.attributes[name])
+        attribute = at.repository.attributes[names[-1]]
+        if attribute.is_reference:
+            value = as_scalar(display_text(binder, follow(binder, at, attribute), depth + 1))
+        elif attribute.name == "DisplayText":
+            value = as_scalar(display_text(binder, at, depth + 1))
+        else:
+            value = column(at, attribute)
+        parts.append(_part_text(value, part.format))
+        measure = measure_text(binder, at, attribute) if part.format.upper() in ("Q", "CV") else None
+        if measure is not None:
+            parts += [fixed(" ", STRING), _or_empty(measure)]
+    if not parts:
+        return fixed("", STRING)
+    if len(parts) == 1:
+        return parts[0]
+    texts = any(part.type.sort is Sort.TEXTS for part in parts)
+    return Call(TEXTS if texts else STRING, source.nullable, "join_texts", tuple(_or_empty(part) for part in parts))
+
+
+def _or_empty(value: Bound) -> Bound:
+    if not value.nullable or isinstance(value, Input):
+        return value
+    return Call(value.type, False, "or_empty", (value,)) if value.type.sort is not Sort.TEXTS else value
+
+
+def _part_text(value: Bound, format: str) -> Bound:
+    if value.type.sort is Sort.TEXTS:
+        if format in ("", "T", "t"):
+            return value
+        return _or_empty(Call(STRING, True, "text_in", (value, fixed(format.upper(), STRING))))
+    if value.type.sort is Sort.STRING:
+        return value
+    if value.type.sort in (Sort.DATE, Sort.DATETIME):
+        # Without a format people read dates as their language writes them.
+        name = "datepattern" if value.type.sort is Sort.DATE else "timepattern"
+        pattern = fixed(format, STRING) if format else Input(STRING, False, FromCall(name), lambda raw: raw)
+        return Call(STRING, value.nullable, "format_date", (value, pattern))
+    if value.type.sort is Sort.NUMBER and format[:1] in ("N", "n") and format[1:].isdigit():
+        return Call(STRING, value.nullable, "format_number", (value, fixed(int(format[1:]), value.type)))
+    return Call(STRING, value.nullable, "to_text", (value,))
+
+
+def reference_text(binder: Binder, value: Bound) -> Bound:
+    """The display text of what a reference leads to; other values are themselves."""
+    from domain.query.bind.paths import follow
+
+    if isinstance(value, Column) and value.type.sort is Sort.REFERENCE:
+        if value.attribute.is_reference:
+            return display_text(binder, follow(binder, value.source, value.attribute))
+        return display_text(binder, value.source)
+    return value

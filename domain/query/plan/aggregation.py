@@ -1,0 +1,200 @@
+"""Tables: what $apply makes of entities, and aggregate functions as SQL.
+
+A Table is a SELECT whose columns have OData paths ("Customer/Number", "Total"). Further transformations wrap it as a
+derived table. Amounts and quantities keep their currency or unit in a column beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from domain.query.base.bound import (
+    INTEGER,
+    REAL,
+    Bound,
+    Call,
+    Column,
+    Order,
+    Output,
+    Sort,
+    Source,
+    ValueType,
+    call,
+    decimal_type,
+)
+from domain.query.base.scope import Scope
+from domain.query.sql.compiler import Compiler
+from domain.query.sql.fragments import Sql, compose, join
+from domain.query.sql.joins import Block, Statement
+
+METHODS = ("sum", "min", "max", "average", "countdistinct")
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Bound):
+    """An aggregate function over the rows of a group; `$count` has no operand."""
+
+    method: str
+    operand: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildAggregate(Bound):
+    """sum, min, max or $count over an owned collection of one row, to be aggregated further over the rows."""
+
+    method: str
+    owner: Source
+    back: Column
+    variable: Source
+    operand: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a table.
+
+    path        as named in JSON, nested: ("SalesOrder", "Customer")
+    measure     the currency's or unit's column, with its name ("Currency", "Unit")
+    target_set  of references
+    """
+
+    path: tuple[str, ...]
+    output: Output
+    measure: Output | None = None
+    measure_name: str = ""
+    target_set: str = ""
+    target: str = ""
+
+    @property
+    def name(self) -> str:
+        """The path as expressions write it."""
+        return "/".join(self.path)
+
+
+class TableBlock(Block):
+    """FROM one derived table."""
+
+    def __init__(self, statement: Statement, table: Sql, alias: str) -> None:
+        self.statement = statement
+        self.outer = None
+        self._aliases = {}
+        self._joins = []
+        self._from = compose(f"({{0}}) {alias}", table)
+
+
+@dataclass(slots=True)
+class Table:
+    """A SELECT with its columns, not yet ordered. `orders` are over the columns."""
+
+    sql: Sql
+    number: int
+    columns: list[ResultColumn]
+    orders: list[Order] = field(default_factory=list)
+
+    @property
+    def alias(self) -> str:
+        """The name of the derived table."""
+        return f"q{self.number}"
+
+    @property
+    def scope(self) -> Scope:
+        """What names mean behind the transformation."""
+        outputs: dict[str, Output] = {}
+        for each in self.columns:
+            outputs[each.name] = each.output
+            if each.measure is not None:
+                outputs[f"{each.name}/Value"] = each.output
+                outputs[f"{each.name}/{each.measure_name}"] = each.measure
+        return Scope(None, outputs=outputs)
+
+    def compiler(self, statement: Statement) -> Compiler:
+        """Compiles expressions over the table's columns."""
+        return Compiler(TableBlock(statement, self.sql, self.alias), {self.number: self.alias})
+
+
+def aggregate_type(method: str, operand: Bound) -> ValueType:
+    """The type of the result."""
+    if method == "countdistinct":
+        return INTEGER
+    if method == "average":
+        return REAL
+    if method == "sum":
+        return operand.type if operand.type.scale is not None else REAL
+    return operand.type
+
+
+def _aggregate(compiler: Compiler, node: Aggregate) -> Sql:
+    if node.operand is None:
+        return Sql("COUNT(*)")
+    value = compiler.value(node.operand)
+    if node.method == "countdistinct":
+        return compose("COUNT(DISTINCT {0})", compiler.key(node.operand))
+    if node.method == "average":
+        return _average(compiler, node.operand, value)
+    if node.method in ("min", "max"):
+        if node.operand.type.sort is Sort.GUID and compiler.dialect.vendor == "postgresql":
+            return compose(f"{node.method.upper()}(({{0}})::text)::uuid", value)
+        return compose(f"{node.method.upper()}({{0}})", compiler.dialect.collated(value, node.operand.type.sort))
+    total = compose("SUM({0})", value)
+    if not compiler.dialect.scaled_decimals and node.operand.type.integer:
+        return compose("{0}::bigint", total)
+    return total
+
+
+def _average(compiler: Compiler, operand: Bound, value: Sql) -> Sql:
+    if not compiler.dialect.scaled_decimals:
+        return compose("AVG({0})", value)
+    scale = operand.type.scale
+    # The sum of scaled integers is exact, and there is but one division to round.
+    return compose(f"(CAST(SUM({{0}}) AS REAL) / (COUNT({{1}}) * 1e{scale or 0}))", value, value)
+
+
+def _child_aggregate(compiler: Compiler, node: ChildAggregate) -> Sql:
+    from domain.query.rights.policies import visible
+
+    inner = Block(compiler.block.statement, node.variable, compiler.block)
+    inside = Compiler(inner)
+    owner = inside.value(Column(node.back.type, False, node.owner, node.owner.repository.id))
+    conditions = [compose("{0} = {1}", inside.value(replace(node.back, nullable=True)), owner)]
+    seen = visible(inner.statement.access, node.variable) if node.variable.guarded else None
+    if seen is not None:
+        conditions.append(inside.predicate(seen))
+    selected = (
+        Sql("COUNT(*)")
+        if node.operand is None
+        else compose(f"{node.method.upper()}({{0}})", inside.value(node.operand))
+    )
+    return compose("(SELECT {0} FROM {1} WHERE {2})", selected, inner.from_sql(), join(" AND ", conditions))
+
+
+Compiler.register_value(Aggregate, _aggregate)
+Compiler.register_value(ChildAggregate, _child_aggregate)
+
+
+def count_of_rows() -> Aggregate:
+    """$count over the rows of a group."""
+    return Aggregate(INTEGER, False, "count", None)
+
+
+def select_columns(compiler: Compiler, values: Sequence[tuple[str, Bound]], keys: Container[Bound]) -> Sql:
+    """`a AS c0, b AS c1`; keys are those that are grouped by."""
+    made = ((compiler.key(bound) if bound in keys else compiler.value(bound), name) for name, bound in values)
+    return join(", ", [value + Sql(f" AS {name}") for value, name in made])
+
+
+__all__ = [
+    "METHODS",
+    "Aggregate",
+    "Any",
+    "Call",
+    "ChildAggregate",
+    "ResultColumn",
+    "Table",
+    "aggregate_type",
+    "call",
+    "count_of_rows",
+    "decimal_type",
+    "select_columns",
+]

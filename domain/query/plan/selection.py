@@ -1,0 +1,454 @@
+"""$select, $expand and $compute as the members of the JSON object of one entity (Part 2, 5.1.2 to 5.1.4; spec 02, 2.2).
+
+Without $select an entity carries its default members (Repository.default_members); `default` in $select names them,
+`*` every attribute. A reference that is not expanded is a link. A child collection that is selected is expanded.
+References are expanded by joins, collections, and references where the joins would become too many, by one further
+query each (batches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from domain.model.attributes import Attribute, Child
+from domain.model.registry import repositories
+from domain.model.repository import DISPLAY_TEXT, Repository
+from domain.query.base.bound import CUSTOM, STRING, Bound, Call, ConcreteType, CustomText, Sort, Source, fixed
+from domain.query.base.custom_properties import definitions_of
+from domain.query.base.representation import ShapeKey
+from domain.query.base.scope import entity_scope
+from domain.query.bind.binder import Binder
+from domain.query.bind.paths import cast_source, column, follow, measure_text, member_of, reference_column, unknown
+from domain.query.bind.texts import as_scalar
+from domain.query.run.shape import RowCode
+from domain.query.sql.compiler import Compiler
+from domain.syntax import ast
+from foundation import errors
+from foundation.kinds import Kind
+from foundation.phrases import Phrase
+
+#: Joins of one SELECT that expanded references may add; SQLite joins at most 64 tables.
+MAX_EXPANDED_JOINS = 24
+MAX_LEVELS = 10
+MAX_EXPAND_DEPTH = 12
+
+_EDM_NAMES = {
+    Kind.GUID: "#Guid",
+    Kind.INT: "#Int32",
+    Kind.DECIMAL: "#Decimal",
+    Kind.DATE: "#Date",
+    Kind.DATETIME: "#DateTimeOffset",
+    Kind.BINARY: "#Binary",
+    Kind.AMOUNT: "#Erp.Amount",
+    Kind.QUANTITY: "#Erp.Quantity",
+    Kind.MULTILANGUAGE: "#Erp.MultilanguageString",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Something to fetch for all rows at once: an expanded collection, its count, or an expanded reference.
+
+    position     of the batch in `g`
+    key_column   position of the value in the parent row that the batch is keyed by
+    as_objects   of single rows: more members are added to them
+    """
+
+    position: int
+    key_column: int
+    repository: Repository[Any]
+    back: Attribute
+    kind: ast.ExpandKind
+    options: ast.QueryOptions
+    depth: int
+    single: bool = False
+    as_objects: bool = False
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What one entity is to carry."""
+
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # member → members of its complex value
+    casts: dict[str, list[ast.SelectItem]] = field(default_factory=dict)  # type name → items behind it
+    expands: dict[str, ast.ExpandItem] = field(default_factory=dict)  # navigation property → item
+    cast_expands: dict[str, list[ast.ExpandItem]] = field(default_factory=dict)
+
+
+class EntityCode:
+    """Builds the expression of one SELECT's entities."""
+
+    def __init__(self, binder: Binder, compiler: Compiler, code: RowCode, shape: ShapeKey) -> None:
+        self.binder = binder
+        self.compiler = compiler
+        self.code = code
+        self.metadata, _, self.skip_nulls, self.version = shape
+        self.batches: list[Batch] = []
+        self._joined = 0
+
+    def entity(
+        self,
+        source: Source,
+        options: ast.QueryOptions,
+        depth: int = 0,
+        computed: Mapping[str, Bound] | None = None,
+    ) -> str:
+        """The dict expression of one row."""
+        if depth > MAX_EXPAND_DEPTH:
+            raise errors.NotSupported(Phrase("$expand deeper than {0} levels", MAX_EXPAND_DEPTH))
+        if computed is None:
+            computed = self._compute(source, options)
+        wanted = self._wanted(source.repository, options, computed)
+        pairs = self._annotations(source)
+        for name, members in wanted.names.items():
+            pairs += self._member(source, name, members, wanted, computed, depth)
+        for name, item in wanted.expands.items():
+            if name not in wanted.names or source.repository.collection(name) is not None:
+                pairs += self._expanded(source, name, item, depth)
+        for type_name, items in wanted.casts.items():
+            pairs.append(self._derived(source, type_name, items, wanted.cast_expands.pop(type_name, []), depth))
+        for type_name, expands in wanted.cast_expands.items():
+            pairs.append(self._derived(source, type_name, [], expands, depth))
+        return "{" + ", ".join(pairs) + "}"
+
+    def _compute(self, source: Source, options: ast.QueryOptions) -> Mapping[str, Bound]:
+        """Nested $compute of an expanded reference."""
+        return self.binder.compute(options.compute, entity_scope(source)).computed
+
+    # --- what is wanted -------------------------------------------------------------------------------------------
+
+    def _wanted(self, repository: Repository[Any], options: ast.QueryOptions, computed: Mapping[str, Bound]) -> _Wanted:
+        wanted = _Wanted()
+        if not options.select:
+            wanted.names = dict.fromkeys((each.name for each in repository.default_members), ())
+            wanted.names.update(dict.fromkeys(computed, ()))
+        for item in options.select:
+            self._select(wanted, repository, item, computed)
+        for expand in options.expand:
+            self._expand(wanted, repository, expand)
+        return wanted
+
+    def _select(
+        self, wanted: _Wanted, repository: Repository[Any], item: ast.SelectItem, computed: Mapping[str, Bound]
+    ) -> None:
+        step = item.path[0]
+        if isinstance(step, ast.StarStep):
+            wanted.names.update(dict.fromkeys((*repository.attributes, *definitions_of(repository), *computed), ()))
+            return
+        if not isinstance(step, ast.NameStep):
+            return  # annotations and operations have no values here
+        name = step.name
+        if "." in name:
+            if len(item.path) > 1:
+                wanted.casts.setdefault(name, []).append(replace(item, path=item.path[1:]))
+            return
+        if name in computed:
+            wanted.names[name] = ()
+            return
+        attribute = repository.attribute(name)
+        if attribute is not None:
+            if attribute.is_reference and len(item.path) > 1:
+                self._select_behind(wanted, attribute, item)
+                return
+            members = tuple(each.name for each in item.path[1:] if isinstance(each, ast.NameStep))
+            members += tuple(
+                inner.path[0].name for inner in item.options.select if isinstance(inner.path[0], ast.NameStep)
+            )
+            if replace(item.options, select=()) != ast.NO_OPTIONS:
+                raise errors.NotSupported(Phrase("options other than $select behind {0} in $select", name))
+            if members and attribute.kind not in (Kind.AMOUNT, Kind.QUANTITY, Kind.MULTILANGUAGE):
+                raise errors.NotSupported(Phrase("$select of {0}/{1}; expand {2} instead", name, members[0], name))
+            wanted.names[attribute.name] = (*wanted.names.get(attribute.name, ()), *members)
+            return
+        child = repository.collection(name)
+        if child is not None:
+            wanted.expands.setdefault(child.name, ast.ExpandItem((step,), options=item.options))
+            return
+        custom = _custom_name(repository, name)
+        if custom is not None:
+            wanted.names[custom] = ()
+        elif name.lower() == "default":
+            wanted.names.update(dict.fromkeys((each.name for each in repository.default_members), ()))
+            wanted.names.update(dict.fromkeys(computed, ()))
+        else:
+            unknown(name, [*repository.attributes, *repository.collections, *computed], repository.set_name)
+
+    @staticmethod
+    def _select_behind(wanted: _Wanted, attribute: Attribute, item: ast.SelectItem) -> None:
+        """`$select=Customer/Number`: the reference is expanded, and carries what is selected of it."""
+        inner = replace(item, path=item.path[1:])
+        known = wanted.expands.get(attribute.name)
+        options = known.options if known is not None else ast.NO_OPTIONS
+        step = ast.NameStep(attribute.name)
+        wanted.expands[attribute.name] = ast.ExpandItem(
+            (step,), options=replace(options, select=(*options.select, inner))
+        )
+
+    def _expand(self, wanted: _Wanted, repository: Repository[Any], item: ast.ExpandItem) -> None:
+        step = item.path[0]
+        if isinstance(step, ast.StarStep):
+            for name in (*repository.references, *repository.collections):
+                star = replace(item, path=(ast.NameStep(name),))
+                wanted.expands.setdefault(name, star)
+            return
+        if not isinstance(step, ast.NameStep):
+            raise errors.NotSupported(Phrase("annotations in $expand"))
+        if "." in step.name:
+            wanted.cast_expands.setdefault(step.name, []).append(replace(item, path=item.path[1:]))
+            return
+        attribute, child = repository.attribute(step.name), repository.collection(step.name)
+        if (attribute is None or not attribute.is_reference) and child is None:
+            known = [*repository.references, *repository.collections]
+            if attribute is not None:
+                raise errors.BadRequest(
+                    errors.BAD_QUERY_OPTION, "$expand", Phrase("{0} is not a navigation property", attribute.name)
+                )
+            unknown(step.name, known, repository.set_name)
+        name = child.name if child is not None else attribute.name if attribute is not None else ""
+        if len(item.path) > 1:
+            behind = item.path[1]
+            if not isinstance(behind, ast.NameStep) or "." not in behind.name or len(item.path) > 2:
+                raise errors.NotSupported(Phrase("a path behind {0} in $expand; nest it in parentheses", name))
+            if child is not None:
+                raise errors.NotSupported(
+                    Phrase("a type behind the collection {0} in $expand; filter it with isof", name)
+                )
+        # The number beside the entities is a property of its own.
+        wanted.expands[f"{name}/$count" if item.kind is ast.ExpandKind.COUNT else name] = item
+
+    # --- members --------------------------------------------------------------------------------------------------
+
+    def _annotations(self, source: Source) -> list[str]:
+        repository, code = source.repository, self.code
+        if self.metadata == "none":
+            return []
+        pairs = []
+        key = code.column(self.compiler.block.key(source), column(source, repository.id).type)
+        pairs.append(f'"@odata.id": {f"{repository.set_name}("!r} + r[{key}] + ")"')
+        if repository.is_root:
+            version = column(source, repository.attributes["ObjectVersion"])
+            position = code.column(self.compiler.value(version), version.type)
+            pairs.append(f'"@odata.etag": f\'W/"{{r[{position}]}}"\'')
+        full = self.metadata == "full"
+        own = {"@odata.type": f"#Erp.{repository.entity_type}"}
+        if repository.is_polymorphic and repository.heirs:
+            concrete = ConcreteType(STRING, False, source)
+            position = code.column(self.compiler.value(concrete), STRING)
+            types: dict[str, Any] = {
+                heir.name: {"@odata.type": f"#Erp.{heir.entity_type}"} for heir in repository.heirs
+            }
+            pairs.append(f"**{code.constant(types)}.get(r[{position}], {code.constant(own) if full else 'E'})")
+        elif full:
+            pairs.append(f'"@odata.type": {own["@odata.type"]!r}')
+        if full:
+            pairs.append(f'"@odata.editLink": {f"{repository.set_name}("!r} + r[{key}] + ")"')
+        return pairs
+
+    def _member(
+        self,
+        source: Source,
+        name: str,
+        members: tuple[str, ...],
+        wanted: _Wanted,
+        computed: Mapping[str, Bound],
+        depth: int,
+    ) -> list[str]:
+        if name in computed:
+            return [self._pair(name, computed[name])]
+        if name in wanted.expands:
+            return self._expanded(source, name, wanted.expands[name], depth)
+        attribute = source.repository.attributes.get(name)
+        if attribute is None:
+            definition = definitions_of(source.repository)[name]
+            return [self._pair(name, CustomText(CUSTOM, True, source, definition.code, ""))]
+        typed = self._type_annotation(source, attribute)
+        if attribute.is_reference:
+            return [*typed, self._link(source, attribute)]
+        if attribute.is_measured:
+            return [*typed, self._measured(source, attribute, members)]
+        bound = member_of(self.binder, source, name)
+        assert isinstance(bound, Bound)
+        if members and bound.type.sort is Sort.TEXTS:
+            return [*typed, self._languages(name, bound, members)]
+        return [*typed, self._pair(name, as_scalar(bound) if attribute.name == DISPLAY_TEXT else bound)]
+
+    def _type_annotation(self, source: Source, attribute: Attribute) -> list[str]:
+        if self.metadata != "full":
+            return []
+        if attribute.is_reference:
+            key = self.code.column(self.compiler.block.key(source), column(source, source.repository.id).type)
+            link = f"{f'{source.repository.set_name}('!r} + r[{key}] + {')/' + attribute.name!r}"
+            return [f"{attribute.name + '@odata.navigationLink'!r}: {link}"]
+        name = _EDM_NAMES.get(attribute.kind)
+        if name is None and attribute.enum is not None:
+            name = f"#Erp.{attribute.enum.edm_name}"
+        return [f"{attribute.name + '@odata.type'!r}: {name!r}"] if name else []
+
+    def _pair(self, name: str, bound: Bound) -> str:
+        value = self.compiler.value(bound)
+        if bound.type.sort is Sort.NULL:
+            return f"{name!r}: None"
+        return f"{name!r}: {self.code.value(self.code.column(value, bound.type), bound.type)}"
+
+    def _link(self, source: Source, attribute: Attribute) -> str:
+        bound = reference_column(self.binder, source, attribute)
+        position = self.code.column(self.compiler.value(bound), bound.type)
+        target_set = repositories[attribute.target].set_name
+        return f"{attribute.name!r}: {self.code.value(position, bound.type, target_set=target_set)}"
+
+    def _measured(self, source: Source, attribute: Attribute, members: tuple[str, ...]) -> str:
+        bound = column(source, attribute)
+        position = self.code.column(self.compiler.value(bound), bound.type)
+        lowered = {member.lower() for member in members}
+        parts = []
+        if not lowered or "value" in lowered:
+            parts.append(f'"Value": {self.code.value(position, bound.type)}')
+        measure_name = "Currency" if attribute.kind is Kind.AMOUNT else "Unit"
+        if not lowered or measure_name.lower() in lowered:
+            measure = measure_text(self.binder, source, attribute)
+            if measure is None:
+                parts.append(f"{measure_name!r}: None")
+            else:
+                scalar = as_scalar(measure)
+                unit = self.code.column(self.compiler.value(scalar), scalar.type)
+                parts.append(f"{measure_name!r}: r[{unit}]")
+        return f"{attribute.name!r}: (None if r[{position}] is None else {{{', '.join(parts)}}})"
+
+    def _languages(self, name: str, bound: Bound, members: tuple[str, ...]) -> str:
+        whole = self.code.column(self.compiler.value(bound), bound.type)
+        parts = []
+        for language in members:
+            text = Call(STRING, True, "text_in", (bound, fixed(language.upper(), STRING)))
+            position = self.code.column(self.compiler.value(text), STRING)
+            parts.append(f"{language.upper()!r}: r[{position}]")
+        return f"{name!r}: (None if r[{whole}] is None else {{{', '.join(parts)}}})"
+
+    def _derived(
+        self,
+        source: Source,
+        type_name: str,
+        items: list[ast.SelectItem],
+        expands: list[ast.ExpandItem],
+        depth: int,
+    ) -> str:
+        """Members of a derived type, for the rows that are of it."""
+        repository = self._derived_type(ast.NameStep(type_name), source.repository)
+        derived = cast_source(source, repository)
+        wanted = _Wanted()
+        for item in items:
+            self._select(wanted, repository, item, {})
+        for expand in expands:
+            self._expand(wanted, repository, expand)
+        pairs: list[str] = []
+        for name, members in wanted.names.items():
+            pairs += self._member(derived, name, members, wanted, {}, depth)
+        for name, expand in wanted.expands.items():
+            if name not in wanted.names:
+                pairs += self._expanded(derived, name, expand, depth)
+        key = self.code.column(self.compiler.block.key(derived), column(derived, repository.id).type)
+        return f"**({{{', '.join(pairs)}}} if r[{key}] is not None else E)"
+
+    @staticmethod
+    def _derived_type(step: ast.Step, base: Repository[Any]) -> Repository[Any]:
+        name = step.name if isinstance(step, ast.NameStep) else ""
+        repository = repositories.for_type(name)
+        if repository is None or not issubclass(repository.model, base.model):
+            unknown(name, (), base.set_name)
+        return repository
+
+    # --- expansion ------------------------------------------------------------------------------------------------
+
+    def _expanded(self, source: Source, name: str, item: ast.ExpandItem, depth: int) -> list[str]:
+        name = name.removesuffix("/$count")
+        attribute = source.repository.references.get(name)
+        if attribute is None:
+            child = source.repository.collections[name]
+            return self._collection(source, child, item, depth)
+        options = _next_level(item, repositories[attribute.target])
+        if options.filter is not None or options.search is not None or options.orderby or options.top or options.skip:
+            raise errors.BadRequest(
+                errors.BAD_QUERY_OPTION,
+                "$expand",
+                Phrase("{0} is a single entity; $filter, $orderby … do not fit", name),
+            )
+        if item.kind is ast.ExpandKind.REF:
+            return [self._link(source, attribute)]
+        if item.kind is not ast.ExpandKind.ENTITIES:
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$expand", Phrase("{0} is a single entity", name))
+        target = follow(self.binder, source, attribute)
+        if len(item.path) > 1:
+            target = cast_source(target, self._derived_type(item.path[1], target.repository))
+        elif self._joined >= MAX_EXPANDED_JOINS:
+            return [self._batched_reference(source, attribute, options, depth)]
+        self._joined += 1
+        key = self.code.column(self.compiler.block.key(target), column(target, target.repository.id).type)
+        inner = self.entity(target, options, depth + 1)
+        return [f"{name!r}: (None if r[{key}] is None else {inner})"]
+
+    def _batched_reference(self, source: Source, attribute: Attribute, options: ast.QueryOptions, depth: int) -> str:
+        bound = reference_column(self.binder, source, attribute)
+        key = self.code.column(self.compiler.value(bound), bound.type)
+        target = repositories[attribute.target]
+        position = self._add(key, target, target.id, ast.ExpandKind.ENTITIES, options, depth, single=True)
+        return f"{attribute.name!r}: g[{position}].get(r[{key}])"
+
+    def _collection(self, source: Source, child: Child, item: ast.ExpandItem, depth: int) -> list[str]:
+        key = self.code.column(self.compiler.block.key(source), column(source, source.repository.id).type)
+        repository = repositories[child.repository]
+        back = repository.references[child.back_reference]
+        options = _next_level(item, repository)
+        pairs = []
+        if item.kind is ast.ExpandKind.COUNT or options.count:
+            counted = replace(options, select=(), expand=(), orderby=(), top=None, skip=None)
+            position = self._add(key, repository, back, ast.ExpandKind.COUNT, counted, depth)
+            pairs.append(f"{child.name + '@odata.count'!r}: g[{position}].get(r[{key}], 0)")
+        if item.kind is not ast.ExpandKind.COUNT:
+            position = self._add(key, repository, back, item.kind, options, depth)
+            # A list of its own for each row without any: the shaped rows may be changed by who gets them.
+            pairs.append(f"{child.name!r}: g[{position}].get(r[{key}]) or []")
+        return pairs
+
+    def _add(
+        self,
+        key: int,
+        repository: Repository[Any],
+        back: Attribute,
+        kind: ast.ExpandKind,
+        options: ast.QueryOptions,
+        depth: int,
+        *,
+        single: bool = False,
+    ) -> int:
+        position = len(self.batches)
+        self.batches.append(Batch(position, key, repository, back, kind, options, depth + 1, single))
+        return position
+
+
+def _custom_name(repository: Repository[Any], name: str) -> str | None:
+    definitions = definitions_of(repository)
+    if name in definitions:
+        return name
+    lowered = name.lower()
+    return next((known for known in definitions if known.lower() == lowered), None)
+
+
+def _next_level(item: ast.ExpandItem, target: Repository[Any]) -> ast.QueryOptions:
+    """The nested options with what $levels adds to them (5.1.3.1)."""
+    options = item.options
+    if options.apply:
+        raise errors.NotSupported(Phrase("$apply inside $expand"))
+    if options.levels is None:
+        return options
+    levels = MAX_LEVELS if options.levels == ast.LEVELS_MAX else int(options.levels)
+    bare = replace(options, levels=None)
+    step = item.path[0]
+    name = step.name if isinstance(step, ast.NameStep) else ""
+    if levels <= 1 or (name not in target.references and name not in target.collections):
+        return bare
+    again = replace(item, options=replace(options, levels=min(levels, MAX_LEVELS) - 1))
+    return replace(bare, expand=(*bare.expand, again))
+
+
+__all__ = ["Batch", "EntityCode"]

@@ -1,0 +1,1 @@
+"""Running statements, paging and shaping rows into JSON."""

@@ -1,0 +1,110 @@
+"""Server-driven paging by key (spec 02, 2.2): a page goes on where the order keys of the last row say.
+
+The condition for "behind the last row" is written over the full order, which always ends in the key, so rows that are
+inserted or deleted between two pages make nothing skip or repeat. `$skiptoken` holds those order keys, as the database
+gave them, and how many rows $top still allows; it is signed, and bound to the repository and the order.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from domain.query.base.bound import Sort
+from domain.query.sql.dialects import Dialect
+from domain.query.sql.fragments import Param, Run, Sql, compose
+from foundation import errors
+
+_SIGNATURE_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One key of the order: its SQL, and how its value is given back as a parameter."""
+
+    sql: Sql
+    sort: Sort
+    is_descending: bool
+    nullable: bool
+    placeholder: str
+
+
+def seek_condition(keys: Sequence[OrderKey], nulls: Sequence[bool], dialect: Dialect) -> Sql:
+    """ "The row comes after the one whose keys are in run.seek"; nulls says which of those are null."""
+    condition: Sql | None = None
+    for index in range(len(keys) - 1, -1, -1):
+        condition = _step(keys[index], index, nulls[index], condition, dialect)
+    assert condition is not None
+    return condition
+
+
+def _step(key: OrderKey, index: int, is_null: bool, behind: Sql | None, dialect: Dialect) -> Sql:
+    """key is beyond its last value, or equal to it and the rest is `behind`."""
+    value = Sql(key.placeholder, (_seek(index),))
+    column = dialect.collated(key.sql, key.sort)
+    if is_null:
+        # Null is the least value: everything else comes after it, or, descending, nothing does.
+        equal = compose("({0} IS NULL)", key.sql)
+        beyond: Sql | None = None if key.is_descending else compose("({0} IS NOT NULL)", key.sql)
+    else:
+        equal = compose("({0} = {1})", key.sql, value)
+        beyond = compose("({0} < {1})" if key.is_descending else "({0} > {1})", column, value)
+        if key.is_descending and key.nullable:
+            beyond = compose("({0} < {1} OR {2} IS NULL)", column, value, key.sql)
+    if behind is None:
+        return beyond if beyond is not None else Sql("(1 = 0)")
+    if beyond is None:
+        return compose("({0} AND {1})", equal, behind)
+    if is_null or (key.is_descending and key.nullable):
+        return compose("({0} OR ({1} AND {2}))", beyond, equal, behind)
+    # The redundant first part lets an index on the key find the start.
+    first = compose("({0} <= {1})" if key.is_descending else "({0} >= {1})", column, value)
+    return compose("({0} AND ({1} OR {2}))", first, beyond, behind)
+
+
+def _seek(index: int) -> Param:
+    def param(run: Run) -> Any:
+        return run.seek[index]
+
+    return param
+
+
+def order_fingerprint(repository: str, keys: Sequence[OrderKey]) -> str:
+    """What a token belongs to."""
+    text = "|".join((repository, *(f"{key.sql.text} {key.is_descending}" for key in keys)))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def make_token(fingerprint: str, seek: Sequence[Any], remaining: int | None) -> str:
+    """An opaque token. remaining is what $top still allows, None without $top."""
+    payload = orjson.dumps([remaining, *seek], default=str)
+    signed = _signature(fingerprint, payload) + payload
+    return base64.urlsafe_b64encode(signed).decode().rstrip("=")
+
+
+def read_token(fingerprint: str, token: str, keys: int) -> tuple[int | None, list[Any]]:
+    """(remaining, order keys) of a token of ours. Raises BadRequest(INVALID_SKIPTOKEN)."""
+    try:
+        signed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error) as exc:
+        raise errors.BadRequest(errors.INVALID_SKIPTOKEN) from exc
+    signature, payload = signed[:_SIGNATURE_BYTES], signed[_SIGNATURE_BYTES:]
+    if not hmac.compare_digest(signature, _signature(fingerprint, payload)):
+        raise errors.BadRequest(errors.INVALID_SKIPTOKEN)
+    remaining, *seek = orjson.loads(payload)
+    if len(seek) != keys:
+        raise errors.BadRequest(errors.INVALID_SKIPTOKEN)
+    return remaining, seek
+
+
+def _signature(fingerprint: str, payload: bytes) -> bytes:
+    key = hashlib.sha256(b"skiptoken:" + settings.SECRET_KEY.encode()).digest()
+    return hmac.new(key, fingerprint.encode() + b":" + payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]

@@ -1,0 +1,1 @@
+"""Bound expressions as SQL for SQLite and PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Start-up: the functions and schedules of the domain that other apps and django-q2 call."""
