@@ -115,17 +115,18 @@ def by_code(repository: Repository[Any], code: str) -> Definition | None:
 
 
 def _load() -> dict[str, dict[str, Definition]]:
-    from domain.entities.systems_bpm import CustomProperty, CustomPropertyAllowedValue
     from domain.model.registry import repositories
 
+    properties = repositories["Systems.Bpm.CustomProperties"].model._default_manager
+    allowed_values = repositories["Systems.Bpm.CustomPropertyAllowedValues"].model._default_manager
     allowed: dict[str, dict[str, AllowedValue]] = {}
-    rows = CustomPropertyAllowedValue.objects.filter(active=True).values_list(
+    rows = allowed_values.filter(active=True).values_list(
         "property_id", "id", "property_allowed_value_field", "description"
     )
     for property_id, id, value, description in rows:
         allowed.setdefault(property_id, {})[value] = AllowedValue(id, value, _texts(description))
     found: dict[str, dict[str, Definition]] = {}
-    for entry in CustomProperty.objects.filter(is_active=True).order_by("code"):
+    for entry in properties.filter(is_active=True).order_by("code"):
         name = _repository_name(entry.entity_name)
         source = _repository_name(entry.allowed_values_entity_name or "")
         api_name = PREFIX + escape_code(entry.code)

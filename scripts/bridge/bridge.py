@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from domain.dataset.records.record import Record
 from domain.dataset.unit.dataset import Dataset
-from domain.odata.service.handler import known_error
+from domain.odata.message.failures import known_error
 from foundation import errors
 from foundation.phrases import said
 from scripts.bridge import calls  # noqa: F401  (importing registers them)

@@ -11,9 +11,9 @@ from django.utils import translation
 
 from domain.model import custom_properties
 from domain.odata.http.views import http_response, lower_headers
+from domain.odata.message.failures import failure
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse, json_response
 from domain.odata.metadata import model_documents, model_json, openapi
-from domain.odata.service.handler import failure
 from foundation import errors, stamps
 from identity.authentication import authenticate
 from identity.context import CallContext

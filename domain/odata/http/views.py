@@ -14,6 +14,7 @@ from django.utils.decorators import classonlymethod
 from django.utils.encoding import escape_uri_path
 from rest_framework.views import APIView
 
+from domain.odata.message.failures import failure
 from domain.odata.message.message import ODataRequest, ODataResponse
 from domain.odata.service import handler
 from foundation import errors
@@ -60,8 +61,8 @@ class ODataView(APIView):
             # Nobody is known yet, but the request itself says which language its sender reads.
             language = request_language(request)
             with translation.override(language):
-                failure = handler.failure(failed, error)
-            return http_response(failure, {"Content-Language": handler.answer_language(language)})
+                refusal = failure(failed, error)
+            return http_response(refusal, {"Content-Language": handler.answer_language(language)})
         asked = ODataRequest(
             method=request.method or "",
             path=raw_path(request),

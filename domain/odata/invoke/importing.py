@@ -23,8 +23,8 @@ from domain.dataset.lookups.advisory_locks import Claims
 from domain.dataset.records.record import Record
 from domain.dataset.unit.dataset import Dataset, ModelName
 from domain.model.registry import repositories
+from domain.odata.message.failures import known_error
 from domain.odata.message.references import reference_path
-from domain.odata.service.handler import known_error
 from domain.odata.write.payload import PayloadReader
 from foundation import errors, turns
 from foundation.phrases import Phrase, quoted

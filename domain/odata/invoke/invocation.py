@@ -10,6 +10,7 @@ from domain.dataset.lookups import access
 from domain.dataset.records.record import Record
 from domain.dataset.unit.dataset import Dataset
 from domain.model.registry import repositories
+from domain.odata.message.failures import failure
 from domain.odata.message.json_body import parse_object
 from domain.odata.message.message import JSON, TEXT, ODataRequest, ODataResponse, json_response, negotiate
 from domain.odata.message.pending_json import pending_response
@@ -179,7 +180,6 @@ def _answer(
 def _failed(request: ODataRequest, error: errors.PlatformError, dataset: Dataset) -> ODataResponse:
     """Inside a Domain transaction raising would undo what was committed in it: there the error is merely the answer."""
     from domain.dataset.transactions.domain_transactions import TransactionDataset
-    from domain.odata.service.handler import failure
 
     if not isinstance(dataset, TransactionDataset):
         raise error

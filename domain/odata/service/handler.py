@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.db import DataError, IntegrityError, OperationalError, transaction
+from django.db import transaction
 from django.utils import translation
 
 from domain import query
 from domain.dataset.commit.retries import Attempt, repeated
-from domain.dataset.commit.unique_violations import operational_error
 from domain.dataset.records.record import Record
 from domain.dataset.transactions import domain_transactions
 from domain.dataset.unit.dataset import Dataset
 from domain.model.repository import Repository
 from domain.odata.invoke import invocation
-from domain.odata.message.message import JSON, ODataRequest, ODataResponse, odata_version
+from domain.odata.message.failures import failure
+from domain.odata.message.message import ODataRequest, ODataResponse, odata_version
 from domain.odata.message.pending_json import pending_response
 from domain.odata.message.response_annotations import tell
 from domain.odata.metadata.csdl import SCHEMA
@@ -30,12 +28,10 @@ from domain.odata.read import reader
 from domain.odata.resources import former_names, targets
 from domain.odata.service import documents
 from domain.odata.write import writer
-from domain.syntax import NotSupportedConstruct, ODataSyntaxError, parse_query_options, parse_resource_path
+from domain.syntax import parse_query_options, parse_resource_path
 from domain.syntax.ast import KeywordSegment, NameSegment, QueryOptions, ResourcePath
 from foundation import errors
 from foundation.phrases import Phrase
-
-logger = logging.getLogger("platform.odata")
 
 _SCOPES = {
     "GET": "read",
@@ -78,37 +74,6 @@ def answer_language(language: str) -> str:
     """The language that messages come out in when one is asked for: English where there are no texts in it."""
     code = language.partition("-")[0]
     return code if code in dict(settings.LANGUAGES) else "en"
-
-
-def failure(request: ODataRequest, error: Exception) -> ODataResponse:
-    """The error as an answer; what is a bug of ours goes to the log with its trace."""
-    known = known_error(error)
-    if known is error and not isinstance(error, errors.PlatformError):
-        logger.exception("unhandled exception in %s %s", request.method, request.path)
-    rendered = errors.render(known, correlation_id=request.context.request_id, debug=settings.DEBUG)
-    headers = {"Content-Type": f"{JSON};charset=utf-8", "Cache-Control": "no-store", **rendered.headers}
-    # Escaped, because what callers sent stands in messages, and an error that cannot be written helps nobody.
-    return ODataResponse(rendered.status, json.dumps(rendered.body, default=str).encode(), headers)
-
-
-def known_error(error: Exception) -> Exception:
-    """Foreign exceptions at the boundary become ours (spec 07)."""
-    match error:
-        case NotSupportedConstruct():
-            return errors.NotSupported(error.construct, target=error.option or None)
-        case ODataSyntaxError() if error.option:
-            return errors.BadRequest(errors.BAD_QUERY_OPTION, error.option, error.located, target=error.option)
-        case ODataSyntaxError():
-            return errors.BadRequest(errors.BAD_URL, error.position, error.message)
-        case DataError() | ValueError() if "NUL" in str(error) and "0x00" in str(error):
-            # What is only searched for is not checked as what is stored is; this is psycopg's.
-            return errors.BadRequest(errors.NUL_CHARACTER, "a comparison")
-        case OperationalError():
-            return operational_error(error)
-        case IntegrityError() if "FOREIGN KEY" in str(error).upper():
-            # Checked when the database commits: another request deleted, meanwhile, what this one refers to.
-            return errors.Refused(errors.REFERENCE_IN_USE, Phrase("an entity"), str(error))
-    return error
 
 
 @lru_cache(maxsize=2048)
@@ -370,4 +335,4 @@ def _require_method(request: ODataRequest, target: targets.Target, allowed: tupl
         raise errors.MethodNotAllowed(request.method, allowed)
 
 
-__all__ = ["apply_in", "failure", "handle", "known_error", "transaction_id_of"]
+__all__ = ["apply_in", "handle", "transaction_id_of"]

@@ -42,10 +42,10 @@ from domain.query.base.bound import (
     decimal_type,
     fixed,
 )
+from domain.query.base.patterns import check_pattern
 from domain.query.base.scope import Scope
 from domain.query.bind.binder import Binder, mismatch, retype
 from domain.query.bind.texts import any_text, as_scalar, reference_text
-from domain.query.sql.patterns import check_pattern
 from domain.syntax import ast
 from foundation import errors
 from foundation.phrases import Phrase, one_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.utils import translation
 
-from domain.odata.service.handler import known_error
+from domain.odata.message.failures import known_error
 from domain.syntax import parse_query_options, parse_resource_path
 from domain.syntax.errors import ODataUrlError
 from foundation import errors

@@ -24,9 +24,9 @@ from domain.entities.general_currencies import Currency
 from domain.model.registry import repositories
 from domain.query import Representation, read_collection
 from domain.query.api import cache
-from domain.query.sql.patterns import check_text, matches, render
-from domain.query.sql.patterns.automaton import Automaton
-from domain.query.sql.patterns.parse import parse
+from domain.query.base.patterns import check_text, matches, render
+from domain.query.base.patterns.automaton import Automaton
+from domain.query.base.patterns.parse import parse
 from domain.syntax import parse_query_options
 from foundation import errors
 from identity.context import CallContext
@@ -343,7 +343,7 @@ def test_the_automaton_finds_what_the_expression_finds(pattern: str, text: str) 
 
 
 def test_an_automaton_forgets_what_becomes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("domain.query.sql.patterns.automaton._MAX_REMEMBERED", 50)
+    monkeypatch.setattr("domain.query.base.patterns.automaton._MAX_REMEMBERED", 50)
     automaton = Automaton(parse("[ab]*a[ab]{9}c"))
     text = "".join("ab"[number * number % 7 % 2] for number in range(5_000))
     assert automaton.matches(text) is False

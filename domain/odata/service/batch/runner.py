@@ -13,6 +13,7 @@ from django.db import connection
 from domain.dataset.commit.retries import Attempt, repeated
 from domain.dataset.transactions import domain_transactions
 from domain.dataset.unit.dataset import Dataset
+from domain.odata.message.failures import failure
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
 from domain.odata.message.response_annotations import tell
 from domain.odata.service import handler
@@ -178,7 +179,7 @@ class Runner:
         return [Done(part, failed if part is culprit else replace(because)) for part in parts]
 
     def _failure(self, error: Exception) -> ODataResponse:
-        response = handler.failure(self.request, error)
+        response = failure(self.request, error)
         if isinstance(error, _DependencyFailed):
             response.status = 424
         response.headers.setdefault("OData-Version", "4.01")

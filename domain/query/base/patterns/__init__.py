@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from domain.query.base.bound import Bound, Fixed, Input
-from domain.query.sql.patterns import limits, render
-from domain.query.sql.patterns.matching import matches
-from domain.query.sql.patterns.parse import PatternError, parse
+from domain.query.base.patterns import limits, render
+from domain.query.base.patterns.matching import matches
+from domain.query.base.patterns.parse import PatternError, parse
 from foundation import errors
 from foundation.phrases import Phrase
 

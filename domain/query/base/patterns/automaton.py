@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from domain.database import time_limit
-from domain.query.sql.patterns import characters
-from domain.query.sql.patterns.characters import Ranges
-from domain.query.sql.patterns.tree import Characters, Choice, Edge, Node, Place, Repeat, Sequence
+from domain.query.base.patterns import characters
+from domain.query.base.patterns.characters import Ranges
+from domain.query.base.patterns.tree import Characters, Choice, Edge, Node, Place, Repeat, Sequence
 
 #: Steps in all the states that are remembered: some three megabytes.
 _MAX_REMEMBERED = 50_000

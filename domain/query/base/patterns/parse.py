@@ -12,9 +12,9 @@ import re
 from functools import lru_cache
 from typing import NoReturn
 
-from domain.query.sql.patterns import characters
-from domain.query.sql.patterns.characters import Ranges
-from domain.query.sql.patterns.tree import Characters, Edge, Node, Place, choice, repeat, sequence
+from domain.query.base.patterns import characters
+from domain.query.base.patterns.characters import Ranges
+from domain.query.base.patterns.tree import Characters, Edge, Node, Place, choice, repeat, sequence
 from foundation.phrases import Phrase
 
 #: As far as PostgreSQL counts.

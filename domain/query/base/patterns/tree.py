@@ -19,7 +19,7 @@ from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from enum import Enum
 
-from domain.query.sql.patterns.characters import Ranges, normalized
+from domain.query.base.patterns.characters import Ranges, normalized
 
 
 class Place(Enum):

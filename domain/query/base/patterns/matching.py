@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from domain.database import time_limit
-from domain.query.sql.patterns import limits, render
-from domain.query.sql.patterns.automaton import Automaton
-from domain.query.sql.patterns.parse import parse
-from domain.query.sql.patterns.tree import Node
+from domain.query.base.patterns import limits, render
+from domain.query.base.patterns.automaton import Automaton
+from domain.query.base.patterns.parse import parse
+from domain.query.base.patterns.tree import Node
 
 
 def matches(text: str | None, pattern: str | None) -> bool | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from domain.query.sql.patterns import characters
-from domain.query.sql.patterns.characters import Ranges
-from domain.query.sql.patterns.tree import Characters, Choice, Edge, Node, Place, Repeat
+from domain.query.base.patterns import characters
+from domain.query.base.patterns.characters import Ranges
+from domain.query.base.patterns.tree import Characters, Choice, Edge, Node, Place, Repeat
 
 _SIGNS = frozenset("\\^$.*+?{}[]()|")
 _SIGNS_IN_SETS = frozenset("\\^-[]&~|")

@@ -7,9 +7,9 @@ What then remains is small enough for `re` on short texts (max_length) and for e
 
 from __future__ import annotations
 
-from domain.query.sql.patterns import characters
-from domain.query.sql.patterns.parse import PatternError
-from domain.query.sql.patterns.tree import Characters, Choice, Edge, Node, Place, Repeat, Sequence, items_of, parts_of
+from domain.query.base.patterns import characters
+from domain.query.base.patterns.parse import PatternError
+from domain.query.base.patterns.tree import Characters, Choice, Edge, Node, Place, Repeat, Sequence, items_of, parts_of
 from foundation.phrases import Phrase
 
 MAX_LENGTH = 500
