@@ -94,7 +94,7 @@ def switch(prefix: str) -> None:
 
 def committer(world: World) -> Callable[[], None]:
     """Commits one new product."""
-    from domain.dataset.unit.dataset import Dataset
+    from domain.dataset.dataset import Dataset
     from tests.rules.cast import new_product
 
     numbers = iter(range(10**9))

@@ -32,7 +32,7 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     from django.conf import settings
 
-    from domain.dataset.unit.dataset import Dataset
+    from domain.dataset.dataset import Dataset
     from identity.context import AllPermissions, CallContext
     from scripts import history, services
     from scripts.sandbox.limits import Limits

@@ -26,8 +26,8 @@ django.setup()
 
 from django.core.management import call_command
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.transactions import domain_transactions
-from domain.dataset.unit.dataset import Dataset
 from domain.odata.message.message import ODataRequest, ODataResponse
 from domain.odata.service import handler
 from identity.context import AllPermissions, CallContext

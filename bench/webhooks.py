@@ -100,7 +100,7 @@ def manage(*arguments: str) -> None:
 
 def measure_cost() -> None:
     """Processor time of the committing thread with an active WEBHOOK rule and with an inactive one, in turns."""
-    from domain.dataset.unit.dataset import Dataset
+    from domain.dataset.dataset import Dataset
     from tests.rules.cast import ORDERS, PRODUCTS, make_world, new_line, new_order, new_product, write_rule
     from tests.webhooks.cast import new_web_hook
 
@@ -169,7 +169,7 @@ def posting(world: World, numbers: Iterator[int]) -> Callable[[], None]:
     """A request that creates a product, given to the application as the web server does."""
     from django.test import Client
 
-    from domain.dataset.unit.dataset import Dataset
+    from domain.dataset.dataset import Dataset
     from identity.demo import seed_identity
     from platform_site.wsgi import application
     from tests.rules.cast import PRODUCTS

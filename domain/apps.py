@@ -15,8 +15,10 @@ class DomainConfig(AppConfig):
         from domain.model.registry import discover
         from domain.odata.invoke import import_operation  # noqa: F401  (registers the operations)
         from domain.odata.operations import standard  # noqa: F401
-        from domain.wiring import access_hooks, tasks
+        from domain.wiring import access_hooks, failure_messages, tasks
+        from foundation.failures import report_failures_to
 
         discover()
         access_hooks.register()
+        report_failures_to(failure_messages.leave_message)
         post_migrate.connect(tasks.ensure_schedule, dispatch_uid="domain.wiring.tasks.ensure_schedule")

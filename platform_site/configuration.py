@@ -19,9 +19,9 @@ from typing import Any
 import yaml
 from django.core.exceptions import ValidationError
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.tables.write_transaction import write_transaction
-from domain.dataset.unit.dataset import Dataset
 from domain.model.attributes import Attribute, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository

@@ -12,13 +12,13 @@ from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.commit.authority import Acting
+from domain.dataset.checks.authority import Acting
 from domain.dataset.lookups.names import EventValues, Name, UnknownName
 from domain.dataset.records.record import Record
 from domain.entities.systems_bpm import RULE_EXECUTION_PRIORITY
 from domain.model.registry import repositories
-from domain.wiring.monitoring import record_failure
 from foundation.enums import EnumType
+from foundation.failures import record_failure
 from foundation.kinds import Kind
 from rules.actions import BoundAction, BrokenAction, action_types
 from rules.conditions import Comparison, Operand, comparisons

@@ -23,10 +23,10 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
-from domain.dataset.unit.dataset import Dataset
-from domain.events.types import Occurrence
-from domain.wiring.monitoring import record_failure
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.dispatch import Occurrence
 from foundation import errors
+from foundation.failures import record_failure
 from rules import scripting, statistics, tracing
 from rules.compiling import CompiledRule
 from rules.firing import Firing

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from domain.dataset.lookups.names import EventValues
+from domain.dataset.records.dispatch import Occurrence
 from domain.dataset.templates.template import Escape, InvalidTemplate, Template
-from domain.events.types import Occurrence, event_types
+from domain.events.types import event_types
 from foundation import errors
 from rules.scope import cached_template, event_names
 from rules.specs import RuleSpec
 
 if TYPE_CHECKING:
+    from domain.dataset.dataset import Dataset
     from domain.dataset.records.record import Record
-    from domain.dataset.unit.dataset import Dataset
 
 
 @dataclass(frozen=True, slots=True)

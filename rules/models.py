@@ -13,7 +13,7 @@ class RuleState(models.Model):
     """The author, the trace switch and the statistics of one rule (spec 05, 5.2 and 5.5).
 
     The rule's own row is not the place: counting would move its version under whoever is editing it, and nobody but the
-    platform says who its author is (domain.dataset.authors).
+    platform says who its author is (domain.dataset.checks.authors).
     """
 
     rule_id = GuidField(primary_key=True)

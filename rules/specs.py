@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain.dataset.commit.authority import NOBODY, Authority
+from domain.dataset.checks.authority import NOBODY, Authority
 from domain.dataset.records.record import Record
 from domain.entities import systems_bpm as bpm
 from domain.model.values import in_language

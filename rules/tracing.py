@@ -15,8 +15,8 @@ from domain.odata.message.response_annotations import trace_asked
 from rules import switches, trace_log
 
 if TYPE_CHECKING:
-    from domain.dataset.unit.dataset import Dataset
-    from domain.events.types import Occurrence
+    from domain.dataset.dataset import Dataset
+    from domain.dataset.records.dispatch import Occurrence
     from rules.actions import BoundAction
     from rules.compiling import BoundCondition, CompiledRule
 

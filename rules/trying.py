@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.dispatch import Occurrence
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
-from domain.events.types import Occurrence
 from domain.model.interpolation import format_value
 from foundation import errors
 from identity.context import CallContext

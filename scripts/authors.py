@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.dataset.authors import Authors
+from domain.dataset.checks.authors import Authors
 from scripts.models import ScriptAuthor
 
 AUTHORS = Authors(ScriptAuthor)

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from domain.dataset.commit.authority import Acting
+from domain.dataset.checks.authority import Acting
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from foundation import errors
 from foundation.phrases import reason_of
 from scripts.authors import AUTHORS
@@ -38,7 +38,7 @@ def execute(
 
     text: what to run instead of the saved text, for those who are writing it.
 
-    The script changes who may do what only if its author, too, is an administrator (domain.dataset.commit.authority); the
+    The script changes who may do what only if its author, too, is an administrator (domain.dataset.checks.authority); the
     text that somebody tries unsaved has no more.
 
     Raises Refused: SCRIPT_INACTIVE, SCRIPT_HAS_NO_TEXT, SCRIPT_LANGUAGE, SCRIPT_INVALID (a schema that cannot be read),

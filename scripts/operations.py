@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.transactions.domain_transactions import TransactionDataset
-from domain.dataset.unit.dataset import Dataset
 from domain.odata.operations.catalogue import Operation, OperationCall, Parameter, Result, operations
 from foundation import errors
 from foundation.phrases import Phrase, json_text

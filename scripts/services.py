@@ -17,9 +17,9 @@ from django.conf import settings
 from django.db import connection
 from prometheus_client import Counter
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.transactions.domain_transactions import TransactionDataset
-from domain.dataset.unit.dataset import Dataset
 from foundation import errors, turns
 from foundation.phrases import Phrase
 from foundation.turns import turn

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from django.db import transaction
 
-from domain.dataset.unit.dataset import CommitResult, Dataset
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.commit_result import CommitResult
 from domain.model.registry import repositories
 from foundation import errors
 from identity.context import CallContext

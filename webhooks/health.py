@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.translation import gettext
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation.fields import utc_now
 from identity.context import system_context
 from webhooks.conf import webhook_settings

@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy
 
 from domain.admin.entity_pages import admin_class, commit
 from domain.admin.rights import is_administrator
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.model.registry import repositories
 from foundation.fields import utc_now
 from identity.admin import RolePermissionInline, RowPolicyInline

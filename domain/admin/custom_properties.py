@@ -9,9 +9,9 @@ from typing import Any
 from django import forms
 from django.contrib.admin.widgets import AdminDateWidget, AdminTextInputWidget
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from domain.model.custom_properties import PREFIX, Definition, definitions, parse_value
 from domain.model.repository import Repository
 from domain.model.values import in_language

@@ -40,9 +40,9 @@ from domain.admin.rights import (
     with_visible_references,
 )
 from domain.admin.widgets import MultilanguageFormField
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.tables.write_transaction import check_stamps
-from domain.dataset.unit.dataset import Dataset
 from domain.model.attributes import Attribute, Child
 from domain.model.custom_properties import PREFIX
 from domain.model.registry import repositories

@@ -15,9 +15,9 @@ from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils.translation import get_language
 
-from domain.dataset.commit.edit_guards import check_edit, is_guarded
-from domain.dataset.lookups import access
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.checks import access
+from domain.dataset.checks.edit_guards import check_edit, is_guarded
+from domain.dataset.dataset import Dataset
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query import permitted_keys, select_rows

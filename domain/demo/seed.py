@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, get_args
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.tables.storage import storage_of
-from domain.dataset.unit.dataset import Dataset
 from domain.demo import configuration, master_data, orders
 from domain.demo.items import Item
 from domain.demo.mass_data import Progress, load_mass_data

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from domain.dataset.commit.edit_guards import before_edit, on_edit
+from domain.dataset.checks.edit_guards import before_edit, on_edit
 from domain.entities.behaviour import (
     at_commit,
     company_from_context,

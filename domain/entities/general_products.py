@@ -43,8 +43,8 @@ from foundation.models import AggregateRoot, Entity
 from foundation.phrases import Phrase
 
 if TYPE_CHECKING:
+    from domain.dataset.dataset import Dataset
     from domain.dataset.records.record import Record
-    from domain.dataset.unit.dataset import Dataset
 
 
 _LAST_DIGITS = re.compile(r"\d+$")

@@ -105,7 +105,7 @@ def warn_of_what_cannot_work(application: Record) -> None:
         return
     dataset = application.dataset
     stored = TrustedApplication.objects.filter(pk=application.id).exclude(application_secret_hash=None)
-    has_secret = _secret_key(application) in dataset.deferred_writes() or stored.exists()
+    has_secret = _secret_key(application) in dataset.deferred.writes or stored.exists()
     for text in application_warnings(_as_model(application), has_secret=has_secret):
         if text not in dataset.warnings:
             dataset.warnings.append(text)

@@ -21,8 +21,8 @@ from domain.model.registry import repositories
 from foundation import errors
 
 if TYPE_CHECKING:
+    from domain.dataset.dataset import Dataset
     from domain.dataset.records.record import Record
-    from domain.dataset.unit.dataset import Dataset
 
 _PRICES = "Crm.Pricing.ProductPrices"
 _PRICE_MEMBERS = (

@@ -6,9 +6,9 @@ An event type is one class here: GetRepositoryEvents, validation of rules, admin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from django.utils.translation import gettext_noop as _
 
@@ -19,8 +19,7 @@ from foundation.kinds import Kind
 from foundation.phrases import Phrase, quoted
 
 if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
-    from domain.dataset.unit.dataset import Dataset
+    pass
 
 Layer = Literal["FrontEnd", "BackEnd", "Common"]
 
@@ -315,54 +314,3 @@ class BeforeRecalculate(EventType):
         if repository.is_document:
             return True
         return repository.owner is not None and repositories[repository.owner.target].is_document
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """One event that happened.
-
-    parameter    normalised parameter (attribute or state name), "" where the type has none
-    attributes   event attribute (with `$`) → canonical value
-    """
-
-    type: str
-    record: Record
-    dataset: Dataset
-    parameter: str = ""
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Subscriber(Protocol):
-    """A receiver of events."""
-
-    def watches(self, repository: str, event: str) -> Collection[str]:
-        """The parameters of the event type that it watches on the repository now; "" for a type without parameters.
-
-        Called before an occurrence is prepared; without a match no occurrence is prepared.
-        """
-        ...
-
-    def handle(self, occurrence: Occurrence) -> None:
-        """React. An exception cancels the operation that raised the event."""
-        ...
-
-
-_subscribers: list[Subscriber] = []
-
-
-def subscribe(subscriber: Subscriber) -> None:
-    """Add a subscriber, once, at start-up."""
-    if subscriber not in _subscribers:
-        _subscribers.append(subscriber)
-
-
-def watched(repository: str, event: str) -> Collection[str]:
-    """The parameters that any subscriber watches; the dataset calls this before it prepares an occurrence."""
-    found = [subscriber.watches(repository, event) for subscriber in _subscribers]
-    return found[0] if len(found) == 1 else frozenset[str]().union(*found)
-
-
-def dispatch(occurrence: Occurrence) -> None:
-    """Tell every subscriber, in order of subscription."""
-    for subscriber in _subscribers:
-        subscriber.handle(occurrence)

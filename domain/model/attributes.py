@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import models
 
 from foundation.enums import EnumType
 from foundation.kinds import Kind
-
-if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
-    from domain.model.repository import Repository
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,10 +90,10 @@ class Child:
     back_reference: str = ""
 
 
-#: A function beside the entity that fills what the caller left out. It looks at the record and may set attributes.
-LateDefault = Callable[["Record"], None]
-#: A function beside the entity that raises foundation.errors.Refused when the record must not be saved.
-Validation = Callable[["Record"], None]
+#: A function beside the entity, called with a domain.dataset Record: fills in attributes that the caller left out.
+LateDefault = Callable[[Any], None]
+#: Called with a Record; raises foundation.errors.Refused when the record must not be saved.
+Validation = Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +104,9 @@ class Calculation:
     only where `compute` itself finds a value missing or `always` is set (totals, which callers cannot set).
     """
 
-    compute: Callable[[Record], None]
+    compute: Callable[[Any], None]
     triggers: tuple[str, ...]
     always: bool = False
 
 
-__all__ = ["Attribute", "Calculation", "Child", "LateDefault", "Repository", "Validation"]
+__all__ = ["Attribute", "Calculation", "Child", "LateDefault", "Validation"]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_noop as _
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.names import Name, UnknownName
-from domain.dataset.unit.dataset import Dataset
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
 from domain.model.interpolation import format_value

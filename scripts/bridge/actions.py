@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db import connection
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from foundation import errors
 from foundation.egress import client
 from foundation.egress.client import EgressFailed, EgressRequest

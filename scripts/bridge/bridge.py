@@ -9,8 +9,8 @@ from typing import Any, Final
 import orjson
 from django.utils.translation import gettext
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from domain.odata.message.failures import known_error
 from foundation import errors
 from foundation.phrases import said

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.phrases import Phrase

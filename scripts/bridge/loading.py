@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from domain.dataset.commit.measures import effective_measure
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
+from domain.dataset.checks.measures import effective_measure
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository

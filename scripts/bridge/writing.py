@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation import stamps
 from identity.models import Role
 from tests.domain.conftest import api, world

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.entities.document_states import document_change_state, transition_allowed
 from domain.model.registry import repositories
 from foundation import errors
@@ -215,7 +215,7 @@ def test_numbers_have_no_gaps_under_eight_creators(fresh_process: None) -> None:
                         continue  # the database was busy: try again, as the answer 503 asks to
                     except errors.Refused:
                         assert fails
-                        ds.replace_deferred_writes({})
+                        ds.deferred.replace_writes({})
                         ds.discard()
                         del order
                     break

@@ -20,7 +20,7 @@ APPLICATION = "PagesTest"
 _CAST = """
 import json
 from django_q.models import Failure
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.entities.crm_sales import SalesOrder
 from domain.entities.general_products import Product
 from domain.entities.systems_bpm import UserBusinessRule

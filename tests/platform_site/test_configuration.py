@@ -11,7 +11,7 @@ import pytest
 import yaml
 from django.core.management import CommandError, call_command
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.demo.configuration import rules, tools
 from identity.context import system_context
 from identity.demo import seed_identity

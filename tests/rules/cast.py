@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset, ModelName
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.record import ModelName, Record
 from domain.model.registry import repositories
 from domain.model.values import parse_input
 from foundation import stamps

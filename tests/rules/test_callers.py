@@ -11,9 +11,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from domain.dataset.records import dispatch
 from domain.entities.crm_sales import SalesOrderLine
 from domain.entities.general_products import Product
-from domain.events import types
 from identity.models import User
 from tests.rules.cast import (
     LINES,
@@ -300,13 +300,13 @@ def test_a_script_that_catches_the_refusal_has_the_old_value(world: World, api: 
 
 def test_what_nobody_watches_is_asked_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str]] = []
-    watched = types.watched
+    watched = dispatch.watched
 
     def counted(repository: str, event: str) -> Any:
         asked.append((repository, event))
         return watched(repository, event)
 
-    monkeypatch.setattr(types, "watched", counted)
+    monkeypatch.setattr(dispatch, "watched", counted)
     ds = dataset(world.context)
     order = new_order(ds, world)
     for _ in range(3):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.entities.systems_monitoring import InformationMessage
-from domain.wiring.monitoring import record_failure
+from foundation.failures import record_failure
 from tests.rules.cast import PRODUCTS, World, dataset, fail, make_world, new_product, set_value, write_rule
 
 Capture = Callable[..., Any]

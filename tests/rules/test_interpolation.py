@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.dataset.lookups.names import EventName
+from domain.dataset.records.dispatch import Occurrence
 from domain.dataset.records.record import Record
 from domain.dataset.templates.template import Escape, InvalidTemplate, compile_template
-from domain.events.types import Occurrence
 from domain.model.registry import repositories
 from foundation import errors, stamps
 from foundation.kinds import Kind

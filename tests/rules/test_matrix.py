@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.dispatch import Occurrence
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
-from domain.events.types import Occurrence, event_types
+from domain.events.types import event_types
 from domain.model.registry import repositories
 from foundation import errors
 from foundation.kinds import Kind
@@ -178,14 +179,14 @@ def rule_for(repository: str, event: str, condition: tuple[str, str, str | None]
 def acted(action: str, ds: Dataset, record: Record, run: Callable[[], None]) -> bool:
     """Whether the action was taken."""
     notes = "Notes" if record.repository.name == LINES else "DocumentNotes"
-    before = (record.values[notes], len(ds.warnings), len(ds.records), len(ds._deferred))
+    before = (record.values[notes], len(ds.warnings), len(ds.records), len(ds.deferred.writes))
     try:
         run()
     except errors.Refused as refused:
         if action != "FAIL" or refused.code is not errors.RULE_FAILED:
             raise
         return True
-    after = (record.values[notes], len(ds.warnings), len(ds.records), len(ds._deferred))
+    after = (record.values[notes], len(ds.warnings), len(ds.records), len(ds.deferred.writes))
     position = {"SETVALUE": 0, "WARNING": 1, "NOTIFYUSER": 2, "SENDMAIL": 3}.get(action)
     changed = [index for index in range(4) if before[index] != after[index]]
     assert changed in ([], [position])

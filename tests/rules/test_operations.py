@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.entities.systems_bpm import USER_BUSINESS_RULE_EVENT_TYPE
 from domain.events.types import event_types
 from domain.model.registry import repositories

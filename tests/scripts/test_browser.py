@@ -36,7 +36,7 @@ SCHEMA = """{
   "gross": {"type": "number", "direction": "Output"}
 }"""
 _CAST = """
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from identity.context import CallContext
 ds = Dataset(CallContext(user=None, client_initiated=False))
 ds.create("Systems.Core.Scripts", {{"Code": "PRICES", "Name": {{"EN": "Prices with tax"}}, "Language": "JavaScript",

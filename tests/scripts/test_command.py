@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation.fields import utc_now
 from scripts import history
 from scripts.models import ScriptRun

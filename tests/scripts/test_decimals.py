@@ -6,7 +6,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from tests.rules.cast import World

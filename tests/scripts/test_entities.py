@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from scripts.bridge.bridge import PRELUDE
 from tests.rules.cast import World, dataset, new_line, new_order
 from tests.scripts.cast import console, execute

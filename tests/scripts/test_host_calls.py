@@ -18,7 +18,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation import errors
 from scripts.bridge.bridge import Bridge
 from scripts.bridge.registry import HostCall, host_call, host_calls

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from tests.rules.cast import World
 from tests.scripts.cast import console, execute
 from tests.support.api import Api, error_of

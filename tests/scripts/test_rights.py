@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation import errors
 from identity.context import CallContext, Lineage, Operation
 from scripts.services import script_run

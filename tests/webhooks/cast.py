@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from foundation import stamps
 from identity.context import AllPermissions, CallContext, Caller
 from webhooks.models import WebHookDelivery

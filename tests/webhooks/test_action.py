@@ -9,9 +9,9 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.tables.models import PendingWrite
 from domain.dataset.transactions import domain_transactions
-from domain.dataset.unit.dataset import Dataset
 from foundation import errors
 from tests.rules.cast import (
     ORDERS,

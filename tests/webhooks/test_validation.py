@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation import errors
 from foundation.egress.client import present_refusal
 from tests.webhooks.cast import CALLER, CURRENCIES, WEB_HOOKS, new_web_hook

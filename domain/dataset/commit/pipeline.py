@@ -10,51 +10,50 @@ sequences there; whatever fails leaves nothing behind and the dataset as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 
 from domain.database.cursor import execute_many
-from domain.dataset.commit.authority import check_again
+from domain.dataset.checks import access
+from domain.dataset.checks.authority import check_again
+from domain.dataset.checks.edit_guards import follow_edits
+from domain.dataset.checks.unique_violations import duplicate_error, operational_error
 from domain.dataset.commit.deferred_writes import write_deferred
-from domain.dataset.commit.edit_guards import follow_edits
-from domain.dataset.commit.retries import Attempt, Overtaken, repeated
-from domain.dataset.commit.unique_violations import duplicate_error, operational_error
+from domain.dataset.commit.retries import Overtaken
 from domain.dataset.commit.validation import validate
-from domain.dataset.lookups import access
 from domain.dataset.lookups.advisory_locks import Claims
+from domain.dataset.records import dispatch
+from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.record import Record
+from domain.dataset.records.row_writer import grouped, insert_records
 from domain.dataset.tables.models import ChangeFeedEntry
 from domain.dataset.tables.storage import Referrer, quote, references_in_use, storage_of
 from domain.dataset.tables.write_transaction import write_transaction
-from domain.dataset.unit.autoflush import targets_of
-from domain.dataset.unit.dataset import CommitResult, Dataset
-from domain.events import types
+from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors, stamps
-from foundation.fields import utc_now
 from foundation.phrases import Phrase
 
 #: Rounds of rules changing what other rules watch before the commit is refused (spec 05, 5.3).
 MAX_ROUNDS = 10
 
-Stage = Callable[[Dataset, CommitResult], None]
+Stage = Callable[[ChangeTracker, CommitResult], None]
 
 
-def commit(dataset: Dataset, *, savepoint: bool = True) -> CommitResult:
+def commit(dataset: ChangeTracker, *, savepoint: bool = True) -> CommitResult:
     """Run every stage, all or nothing. savepoint: see Dataset.commit.
 
     Raises Refused (validation, duplicates, rules), VersionConflict, Forbidden (row policies), Unavailable (database
     busy). After a failure the dataset holds its changes as before, so that the caller may mend and try again.
     """
-    if not dataset.changed() and not dataset.has_deferred:
+    if not dataset.changed() and not dataset.deferred:
         return CommitResult()
     result = CommitResult()
-    before, deferred = _snapshot(dataset), dataset.copy_deferred()
-    dataset._now = utc_now()
+    before, deferred = dataset.snapshot(), dataset.deferred.copy()
+    dataset.begin_commit()
     try:
         with transaction.atomic(savepoint=savepoint) if connection.in_atomic_block else write_transaction():
             for stage in STAGES:
@@ -62,23 +61,22 @@ def commit(dataset: Dataset, *, savepoint: bool = True) -> CommitResult:
     except BaseException as exc:
         # Told before the records are put back: what a late default filled in may be what is there twice.
         known = _told(exc, result)
-        _restore(dataset, before)
-        dataset.put_back_deferred(deferred)
+        dataset.restore(before)
+        dataset.deferred.restore(deferred)
         if known is exc:
             raise
         raise known from exc
     finally:
-        stamp, dataset._now = dataset.now(), None
-        dataset.trail.clear()
-        dataset._watched.clear()
-    _settle(dataset, result, stamp)
+        stamp = dataset.now()
+        dataset.end_commit()
+    dataset.accept_changes(result, stamp)
     return result
 
 
 # --- stages -------------------------------------------------------------------------------------------------------
 
 
-def check_sought(dataset: Dataset, result: CommitResult) -> None:
+def check_sought(dataset: ChangeTracker, result: CommitResult) -> None:
     """What a Domain transaction made because it was not there has still not been made by anybody else.
 
     First of all, as those who make it in one database transaction claim it before they lock any row.
@@ -105,7 +103,7 @@ def check_sought(dataset: Dataset, result: CommitResult) -> None:
                 raise errors.VersionConflict(errors.MADE_MEANWHILE, record.repository.entity_type, sought.told())
 
 
-def check_versions(dataset: Dataset, result: CommitResult) -> None:
+def check_versions(dataset: ChangeTracker, result: CommitResult) -> None:
     """What a Domain transaction changed, and whatever is to be deleted, is stored as it was loaded (spec 03, 3.1).
 
     Before anything is validated: what somebody else has changed or deleted meanwhile would be complained of as if the
@@ -139,7 +137,7 @@ def _roots_to_lock(changed: Sequence[Record]) -> dict[tuple[str, str], Record]:
     return {} if alone else roots
 
 
-def settle(dataset: Dataset, result: CommitResult) -> None:
+def settle(dataset: ChangeTracker, result: CommitResult) -> None:
     """Effects of edits, late defaults, dependents, validations, then commit rules; again while rules move something."""
     told: dict[tuple[str, str], int] = {}
     for _ in range(MAX_ROUNDS):
@@ -165,7 +163,7 @@ def settle(dataset: Dataset, result: CommitResult) -> None:
     raise errors.Refused(errors.RULE_LOOP, " → ".join(dataset.trail) or ", ".join(names))
 
 
-def plan_writes(dataset: Dataset, result: CommitResult) -> None:
+def plan_writes(dataset: ChangeTracker, result: CommitResult) -> None:
     """Sort the changed records by fate."""
     for record in dataset.changed():
         if record.state == "Added":
@@ -176,7 +174,7 @@ def plan_writes(dataset: Dataset, result: CommitResult) -> None:
             result.updated.append(record)
 
 
-def check_references(dataset: Dataset, result: CommitResult) -> None:
+def check_references(dataset: ChangeTracker, result: CommitResult) -> None:
     """Every reference that changed leads to something that exists, and that the caller may see when they set it."""
     wanted: dict[str, dict[str, tuple[Record, str]]] = {}
     for record in (*result.inserted, *result.updated):
@@ -201,10 +199,10 @@ def check_references(dataset: Dataset, result: CommitResult) -> None:
                 )
 
 
-def write_deletes(dataset: Dataset, result: CommitResult) -> None:
+def write_deletes(dataset: ChangeTracker, result: CommitResult) -> None:
     """Delete, children before parents; refused while something else refers to one of them."""
     deleted = {record.id for record in result.deleted}
-    for repository, records in _grouped(sorted(result.deleted, key=_depth, reverse=True)):
+    for repository, records in grouped(sorted(result.deleted, key=_depth, reverse=True)):
         ids = [record.id for record in records]
         for referrer, key in references_in_use(repository, ids):
             if key in deleted:
@@ -220,7 +218,7 @@ def write_deletes(dataset: Dataset, result: CommitResult) -> None:
         storage_of(repository).delete(ids)
 
 
-def _user_of(dataset: Dataset, referrer: Referrer, key: str) -> str:
+def _user_of(dataset: ChangeTracker, referrer: Referrer, key: str) -> str:
     """What still refers to a deleted entity, as far as the caller may know of it."""
     record = dataset.load(referrer.repository, key)
     if record is None or not access.record_visible(record):
@@ -228,17 +226,12 @@ def _user_of(dataset: Dataset, referrer: Referrer, key: str) -> str:
     return f"{referrer.repository.entity_type}({key}).{referrer.attribute.name}"
 
 
-def write_inserts(dataset: Dataset, result: CommitResult) -> None:
+def write_inserts(dataset: ChangeTracker, result: CommitResult) -> None:
     """Insert in dependency order, rows of one repository that follow one another in one statement."""
-    stamp = dataset.now()
-    for record in result.inserted:
-        if record.repository.is_root:
-            record.values["AggregateLastUpdateTimeUtc"] = stamp
-    for repository, records in _grouped(_by_dependency(result.inserted)):
-        storage_of(repository).insert([(record.values, record.custom) for record in records])
+    insert_records(result.inserted, dataset.now())
 
 
-def write_updates(dataset: Dataset, result: CommitResult) -> None:
+def write_updates(dataset: ChangeTracker, result: CommitResult) -> None:
     """Write changed columns. Raises VersionConflict when somebody else was first."""
     stamp = dataset.now()
     for record in result.updated:
@@ -250,7 +243,7 @@ def write_updates(dataset: Dataset, result: CommitResult) -> None:
             raise conflict(record, storage.version(record.id))
 
 
-def touch_roots(dataset: Dataset, result: CommitResult) -> None:
+def touch_roots(dataset: ChangeTracker, result: CommitResult) -> None:
     """Roots whose parts changed move their version and stamp, once each."""
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched: dict[tuple[str, str], Record] = {}
@@ -267,7 +260,7 @@ def touch_roots(dataset: Dataset, result: CommitResult) -> None:
         result.touched.append(root)
 
 
-def write_change_feed(dataset: Dataset, result: CommitResult) -> None:
+def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
     """One row for each written entity."""
     stamp = connection.ops.adapt_datetimefield_value(dataset.now())
     rows = [
@@ -284,7 +277,7 @@ def write_change_feed(dataset: Dataset, result: CommitResult) -> None:
         )
 
 
-def bump_stamps(dataset: Dataset, result: CommitResult) -> None:
+def bump_stamps(dataset: ChangeTracker, result: CommitResult) -> None:
     """Caches built from what was written learn of it: rules, custom properties (Repository.stamp)."""
     written = {record.repository for record in (*result.inserted, *result.updated, *result.deleted)}
     names = {_stamp(repository) for repository in written}
@@ -292,7 +285,7 @@ def bump_stamps(dataset: Dataset, result: CommitResult) -> None:
         stamps.bump(name)
 
 
-def check_row_policies(dataset: Dataset, result: CommitResult) -> None:
+def check_row_policies(dataset: ChangeTracker, result: CommitResult) -> None:
     """What the caller wrote still lies within their row policies: nothing is created outside or moved out of them."""
     for records, operation in ((result.inserted, "create"), (result.updated, "update")):
         for record in records:
@@ -300,25 +293,22 @@ def check_row_policies(dataset: Dataset, result: CommitResult) -> None:
                 access.require_row(dataset.context, record, operation)  # type: ignore[arg-type]
 
 
-def check_authorities(dataset: Dataset, result: CommitResult) -> None:
+def check_authorities(dataset: ChangeTracker, result: CommitResult) -> None:
     """Who stood behind changes of what decides access still is an administrator: requests may lie between."""
     check_again(dataset)
 
 
-def run_deferred(dataset: Dataset, result: CommitResult) -> None:
+def run_deferred(dataset: ChangeTracker, result: CommitResult) -> None:
     """Write what events left for the same database transaction."""
-    write_deferred(dataset.take_deferred())
+    write_deferred(dataset.deferred.take_writes())
 
 
-def announce(dataset: Dataset, result: CommitResult) -> None:
-    """After the database commit: wake-ups, then COMMITTED rules in a dataset of their own."""
-    actions = dataset.take_after_commit()
-    for action in actions:
+def announce(dataset: ChangeTracker, result: CommitResult) -> None:
+    """Schedule the actions after the database commit, and collect the COMMITTED events that subscribers watch."""
+    for action in dataset.deferred.take_actions():
         transaction.on_commit(action)
-    told = _committed_audience(dataset, result)
-    if told:
-        context, lineage = dataset.context, (*dataset.lineage, ", ".join(dict.fromkeys(dataset.trail)) or "commit")
-        transaction.on_commit(lambda: _raise_committed(context, told, lineage))
+    result.committed_events = _committed_events(dataset, result)
+    result.lineage = (*dataset.lineage, ", ".join(dict.fromkeys(dataset.trail)) or "commit")
 
 
 STAGES: tuple[Stage, ...] = (
@@ -343,7 +333,7 @@ STAGES: tuple[Stage, ...] = (
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-def apply_late_defaults(dataset: Dataset) -> None:
+def apply_late_defaults(dataset: ChangeTracker) -> None:
     """Fill what callers left out, parents before children. A late default may create further entities."""
     done: set[tuple[str, str]] = set()
     while True:
@@ -357,17 +347,17 @@ def apply_late_defaults(dataset: Dataset) -> None:
 
 
 def raise_commit_events(
-    dataset: Dataset, record: Record, names: tuple[str, str, str], client_touched: set[tuple[str, str]]
+    dataset: ChangeTracker, record: Record, names: tuple[str, str, str], client_touched: set[tuple[str, str]]
 ) -> None:
     """The plain, the client and the aggregate event, as far as they apply to the record."""
     plain, client, aggregate = names
     changes_itself = record.state != "Unchanged"
     if changes_itself:
-        dataset._raise(record, plain)
+        dataset.raise_event(record, plain)
         if record.client_caused:
-            dataset._raise(record, client)
+            dataset.raise_event(record, client)
     if record.repository.is_root and record.key in client_touched:
-        dataset._raise(record, aggregate)
+        dataset.raise_event(record, aggregate)
 
 
 def conflict(record: Record, stored: int | None) -> errors.VersionConflict:
@@ -382,7 +372,7 @@ def conflict(record: Record, stored: int | None) -> errors.VersionConflict:
     return Overtaken(code, *values, record=record)
 
 
-def _audience(dataset: Dataset) -> list[Record]:
+def _audience(dataset: ChangeTracker) -> list[Record]:
     """Changed records, and the roots of changed parts."""
     found: dict[tuple[str, str], Record] = {}
     for record in dataset.changed():
@@ -392,7 +382,7 @@ def _audience(dataset: Dataset) -> list[Record]:
     return list(found.values())
 
 
-def _client_touched(dataset: Dataset) -> set[tuple[str, str]]:
+def _client_touched(dataset: ChangeTracker) -> set[tuple[str, str]]:
     """Identities of what callers caused to change, and of the roots of it."""
     found: set[tuple[str, str]] = set()
     for record in dataset.changed():
@@ -403,12 +393,12 @@ def _client_touched(dataset: Dataset) -> set[tuple[str, str]]:
     return found
 
 
-def _mutations(dataset: Dataset) -> dict[tuple[str, str], int]:
+def _mutations(dataset: ChangeTracker) -> dict[tuple[str, str], int]:
     """How often each of the changed records has changed."""
     return {record.key: record.mutations for record in dataset.changed()}
 
 
-def _committed_audience(dataset: Dataset, result: CommitResult) -> list[tuple[str, str, str]]:
+def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[tuple[str, str, str]]:
     """(repository, guid, event) of the COMMITTED events that somebody wants; deleted entities raise none."""
     told: list[tuple[str, str, str]] = []
     written = {record.key for record in (*result.inserted, *result.updated)}
@@ -423,33 +413,7 @@ def _committed_audience(dataset: Dataset, result: CommitResult) -> list[tuple[st
                 told.append((name, record.id, "CLIENTCOMMITTED"))
         if record.repository.is_root and record.key in touched:
             told.append((name, record.id, "AGGREGATECLIENTCOMMITTED"))
-    return [entry for entry in told if types.watched(entry[0], entry[2])]
-
-
-def _raise_committed(context: Any, told: Iterable[tuple[str, str, str]], lineage: tuple[str, ...]) -> None:
-    """Each event in a new dataset; a failure is recorded by the subscriber's side and undoes nothing that is committed.
-
-    Rules here may change and commit again what raises the event again: the lineage bounds that (spec 05, 5.3).
-    """
-    from domain.wiring.monitoring import record_failure
-
-    if len(lineage) > MAX_ROUNDS:
-        record_failure("COMMITTED rules", errors.Refused(errors.RULE_LOOP, " → ".join(lineage)))
-        return
-    for name, id, event in told:
-        try:
-            repeated(partial(_raise_one, context, lineage, name, id, event))
-        except Exception as exc:
-            record_failure(f"{event} of {name}({id})", exc)
-
-
-def _raise_one(context: Any, lineage: tuple[str, ...], name: str, id: str, event: str, attempt: Attempt) -> None:
-    with attempt.locking():
-        dataset = Dataset(context.with_(client_initiated=False), lineage=lineage)
-        record = dataset.load(name, id)
-        if record is not None:
-            dataset._raise(record, event)
-            dataset.commit()
+    return [entry for entry in told if dispatch.watched(entry[0], entry[2])]
 
 
 def _stamp(repository: Repository[Any]) -> str:
@@ -477,42 +441,6 @@ def _depth(record: Record) -> int:
     return depth
 
 
-def _grouped(records: Iterable[Record]) -> Iterable[tuple[Repository[Any], list[Record]]]:
-    """Runs of records of one repository."""
-    run: list[Record] = []
-    for record in records:
-        if run and run[0].repository is not record.repository:
-            yield run[0].repository, run
-            run = []
-        run.append(record)
-    if run:
-        yield run[0].repository, run
-
-
-def _by_dependency(records: Sequence[Record]) -> list[Record]:
-    """An entity after those that it refers to; levels of one repository stay together for bulk inserts."""
-    by_id = {record.id: record for record in records}
-    level: dict[str, int] = {}
-
-    def level_of(record: Record, trail: frozenset[str]) -> int:
-        known = level.get(record.id)
-        if known is not None:
-            return known
-        highest = 0
-        for target in targets_of(record):
-            other = by_id.get(target)
-            # A cycle (a document that is its own master) has no order; the deferred foreign keys let it pass.
-            if other is not None and target != record.id and target not in trail:
-                highest = max(highest, level_of(other, trail | {record.id}) + 1)
-        level[record.id] = highest
-        return highest
-
-    for record in records:
-        level_of(record, frozenset())
-    position = {repository.name: index for index, repository in enumerate(dict.fromkeys(r.repository for r in records))}
-    return sorted(records, key=lambda record: (level[record.id], position[record.repository.name]))
-
-
 def _told(exc: BaseException, result: CommitResult) -> BaseException:
     """What callers are told of the failure; the exception itself where that says it."""
     match exc:
@@ -521,60 +449,6 @@ def _told(exc: BaseException, result: CommitResult) -> BaseException:
         case OperationalError():
             return operational_error(exc)
     return exc
-
-
-def _snapshot(dataset: Dataset) -> dict[tuple[str, str], tuple[Any, ...]]:
-    return {
-        key: (
-            record,
-            record.state,
-            dict(record.values),
-            dict(record.original_values),
-            record.custom,
-            record.custom_changed,
-        )
-        for key, record in dataset.records.items()
-        if record.state != "Unchanged"
-    }
-
-
-def _restore(dataset: Dataset, before: dict[tuple[str, str], tuple[Any, ...]]) -> None:
-    """Put back what the failed commit did to the records: a Domain transaction keeps exactly what was pending."""
-    for key, record in list(dataset.records.items()):
-        if key in before:
-            continue
-        if record.state == "Added":
-            del dataset.records[key]
-            dataset.parts.forget(key)
-        elif record.state != "Unchanged":
-            record.values.update(record.original_values)
-            record.original_values = {}
-            record.state = "Unchanged"
-    for record, state, values, originals, custom, custom_changed in before.values():
-        record.state, record.values, record.original_values = state, values, originals
-        record.custom, record.custom_changed = custom, custom_changed
-        if dataset.model != "frontend":
-            record.dirty.update(originals if state == "Modified" else values)
-
-
-def _settle(dataset: Dataset, result: CommitResult, stamp: Any) -> None:
-    """After success everything is as loaded: clean, at its new version."""
-    for record in (*result.updated, *result.touched):
-        record.values["ObjectVersion"] = record.version + 1
-        if record.repository.is_root:
-            record.values["AggregateLastUpdateTimeUtc"] = stamp
-    for record in result.deleted:
-        dataset.records.pop(record.key, None)
-        dataset._missing.add(record.key)
-    dataset.sought.clear()
-    dataset.authorities.clear()
-    for record in dataset.records.values():
-        record.state = "Unchanged"
-        record.original_values = {}
-        record.custom_changed = False
-        record.by_client = record.client_caused = False
-        record.dirty = set()
-        record.version = record.values.get("ObjectVersion") or 1
 
 
 __all__ = ["MAX_ROUNDS", "STAGES", "commit", "operational_error"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
 from domain.dataset.lookups.names import member_value
-from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.records.record import Record, UnitOfWork
 from domain.model.custom_properties import AllowedValue, Definition
 from domain.model.registry import repositories
+from domain.query import select_ids
 from foundation.kinds import Kind
 
 #: Entities that are looked at for a page of allowed values.
@@ -17,7 +17,7 @@ MAX_FOUND = 1000
 
 
 def find_allowed(
-    dataset: Dataset, known: Definition, text: str, id: Any, *, by_client: bool = True
+    dataset: UnitOfWork, known: Definition, text: str, id: Any, *, by_client: bool = True
 ) -> AllowedValue | None:
     """The entity with this ValueId, else with this code; None where there is none, or none that a client may see."""
     repository = repositories[known.allowed_from]
@@ -31,10 +31,8 @@ def find_allowed(
     return as_allowed(record)
 
 
-def allowed_entities(dataset: Dataset, known: Definition, search: str) -> list[AllowedValue]:
+def allowed_entities(dataset: UnitOfWork, known: Definition, search: str) -> list[AllowedValue]:
     """The entities that may be the value and have each piece of the search (`%` between them), MAX_FOUND at most."""
-    from domain.query import select_ids
-
     repository = repositories[known.allowed_from]
     members = [
         member.name for member in (repository.code, repository.label) if member is not None and member.field is not None

@@ -11,6 +11,7 @@ from domain.dataset.lookups.names import member_value
 from domain.dataset.records.record import Record
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.query import select_ids
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.phrases import Phrase, quoted
@@ -40,8 +41,6 @@ class Sought:
 
     def stored(self, context: CallContext, limit: int) -> list[str]:
         """Guids of those in the database that the caller may see. Raises BadRequest for what cannot be searched for."""
-        from domain.query import select_ids
-
         conditions = [_condition(self.repository, name, value) for name, value in self.values.items()]
         if self.parent is not None:
             conditions.append(f"{self.parent[0]}/Id eq {self.parent[1]}")

@@ -13,10 +13,11 @@ import datetime
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
+from domain.dataset.records.record import Record
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
 from domain.model.naming import near
@@ -25,9 +26,6 @@ from domain.model.repository import DISPLAY_TEXT, Repository
 from foundation import errors
 from foundation.enums import EnumType
 from foundation.kinds import Kind
-
-if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
 
 #: Event attribute (with `$`) → canonical value.
 EventValues = Mapping[str, Any]

@@ -1,18 +1,91 @@
-"""One entity inside a dataset."""
+"""One entity inside a dataset, and what it asks of the dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+import datetime
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-
-if TYPE_CHECKING:
-    from domain.dataset.unit.dataset import Dataset
+from identity.context import CallContext
 
 State = Literal["Unchanged", "Added", "Modified", "Deleted"]
+ModelName = Literal["common", "frontend"]
+
+
+class UnitOfWork(Protocol):
+    """What records, their behaviours and checks may ask of their dataset (domain.dataset.dataset.Dataset).
+
+    context       on whose behalf the dataset acts
+    model         "frontend": dependents follow each change at once; "common": at commit
+    records       identity → record, in order of entry
+    warnings      messages for the caller
+    traces, trail what subscribers did: entries for the caller, and names for the message of a loop
+    acting        rules that act at this moment, outermost first
+    authorities   identity → authorities behind the changes of access data
+    describing    records whose display text is being written, outermost first
+    measures      (repository, code) → guid of currencies and units that callers have named
+    stated_measures  identity → API name → the currency or unit that a caller gave with the value
+    given         identity → Python name → value that a behaviour filled in
+    """
+
+    context: CallContext
+    model: ModelName
+    records: dict[tuple[str, str], Record]
+    warnings: list[str]
+    traces: list[Mapping[str, Any]]
+    trail: deque[str]
+    acting: list[Any]
+    authorities: dict[tuple[str, str], set[str]]
+    describing: list[tuple[str, str]]
+    measures: dict[tuple[str, str], str]
+    stated_measures: dict[tuple[str, str], dict[str, str]]
+    given: dict[tuple[str, str], dict[str, Any]]
+    pending_source: PendingSource | None
+
+    def now(self) -> datetime.datetime: ...
+    def today(self) -> datetime.date: ...
+    def next_number(self, sequence: str, *, width: int = 6, start: int = 1) -> str: ...
+    def load(self, repository: str | Repository[Any], id: str) -> Record | None: ...
+    def load_many(self, repository: str | Repository[Any], ids: Sequence[str]) -> dict[str, Record]: ...
+    def find_all(
+        self,
+        repository: str | Repository[Any],
+        *,
+        order_by: Sequence[str] = (),
+        limit: int | None = None,
+        **conditions: Any,
+    ) -> list[Record]: ...
+    def find_one(self, repository: str | Repository[Any], **conditions: Any) -> Record | None: ...
+    def children(self, parent: Record, collection: str) -> list[Record]: ...
+    def create(
+        self,
+        repository: str | Repository[Any],
+        values: Mapping[str, Any] | None = None,
+        *,
+        id: str | None = None,
+        parent: Record | None = None,
+        collection: str = "",
+        by_client: bool = False,
+    ) -> Record: ...
+    def assign(self, record: Record, attribute: str | Attribute, value: Any) -> None: ...
+    def assign_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None: ...
+    def delete(self, record: Record, *, by_client: bool = False) -> None: ...
+    def raise_event(self, record: Record, event: str, parameter: str = "", **attributes: Any) -> None: ...
+    def calculate(self, records: Sequence[Record]) -> None: ...
+    def changed(self) -> list[Record]: ...
+    def new_records(self, ids: Collection[str]) -> list[Record]: ...
+    def load_pending(self, repository: str | Repository[Any]) -> None: ...
+    def claim_value(self, repository: Repository[Any], value: str) -> None: ...
+    def flushed(self) -> AbstractContextManager[None]: ...
+    def display_text(self, record: Record) -> str: ...
+    def defer_write(self, key: object, write: Callable[[], None]) -> None: ...
+    @property
+    def deferred(self) -> Any: ...
 
 
 class Record:
@@ -50,7 +123,7 @@ class Record:
         "version",
     )
 
-    dataset: Dataset
+    dataset: UnitOfWork
     repository: Repository[Any]
     id: str
     key: tuple[str, str]
@@ -65,12 +138,12 @@ class Record:
     by_client: bool
     client_caused: bool
 
-    def __new__(cls, dataset: Dataset, repository: Repository[Any], *rest: Any) -> Record:
+    def __new__(cls, dataset: UnitOfWork, repository: Repository[Any], *rest: Any) -> Record:
         """An object of the repository's own class, which has a property for each member."""
         return object.__new__(_record_class(repository))
 
     def __init__(
-        self, dataset: Dataset, repository: Repository[Any], id: str, state: State, values: dict[str, Any]
+        self, dataset: UnitOfWork, repository: Repository[Any], id: str, state: State, values: dict[str, Any]
     ) -> None:
         self.dataset = dataset
         self.repository = repository
@@ -159,6 +232,36 @@ class Record:
     def describe(self) -> str:
         """The display text, for messages."""
         return self.dataset.display_text(self)
+
+
+class PendingSource(Protocol):
+    """The pending changes of a Domain transaction (domain.dataset.transactions). All methods adopt what they find."""
+
+    def has(self, record: Record) -> bool:
+        """Whether the record was adopted, and not loaded from the database by this request."""
+        ...
+
+    def load(self, dataset: UnitOfWork, identity: str, ids: Sequence[str]) -> list[Record]:
+        """Pending records among the guids."""
+        ...
+
+    def load_new(self, dataset: UnitOfWork, ids: Collection[str]) -> None:
+        """Pending new records among the guids, whatever they are."""
+        ...
+
+    def load_children(
+        self, dataset: UnitOfWork, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]
+    ) -> None:
+        """Pending records that point at one of the parents."""
+        ...
+
+    def load_repositories(self, dataset: UnitOfWork, names: Sequence[str]) -> None:
+        """Every pending record of the repositories."""
+        ...
+
+    def load_all(self, dataset: UnitOfWork) -> None:
+        """Every pending record."""
+        ...
 
 
 #: repository → the class of its records

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
-    from domain.dataset.templates.template import Template
-    from domain.model.repository import Repository
+from domain.dataset.records.record import Record
+from domain.dataset.templates.template import Template, compile_template
+from domain.model.registry import repositories
+from domain.model.repository import Repository
 
 #: Display formats may show references, whose display texts may show references; a circle of them ends here.
 MAX_DEPTH = 5
@@ -29,9 +29,6 @@ def display_text(record: Record) -> str:
 
 
 def _template(repository: Repository[Any]) -> Template:
-    from domain.dataset.templates.template import compile_template
-    from domain.model.registry import repositories
-
     key = (repositories.generation, repository.name)
     found = _compiled.get(key)
     if found is None:

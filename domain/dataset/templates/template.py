@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 from xml.sax.saxutils import escape as xml_escape
 
@@ -32,8 +32,9 @@ from django.db import connection
 from django.utils import formats, translation
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
 from domain.dataset.lookups.names import EventName, EventValues, Name, UnknownName, bind, bind_path, follow
+from domain.dataset.records.record import Record
 from domain.model import interpolation
 from domain.model.attributes import Attribute
 from domain.model.interpolation import Placeholder, TemplateError
@@ -42,9 +43,6 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.kinds import Kind
-
-if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
 
 Escape = Literal["text", "header", "url", "host", "json", "xml", "plain"]
 

@@ -18,18 +18,17 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
+from domain.dataset.checks import access
 from domain.dataset.commit.validation import check_limits
-from domain.dataset.lookups import access
+from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.lookup_key import Sought
-from domain.dataset.records.pending_source import PendingSource
-from domain.dataset.records.record import Record, State
+from domain.dataset.records.record import ModelName, PendingSource, Record, State
 from domain.dataset.tables.models import DomainTransaction, PendingChange
 from domain.dataset.tables.storage import chunks, storage_of
 from domain.dataset.tables.write_transaction import write_transaction
 from domain.dataset.transactions.change_report import report, report_gone
 from domain.dataset.transactions.change_waits import watch
 from domain.dataset.transactions.stored_writes import writes_load, writes_store
-from domain.dataset.unit.dataset import Dataset, ModelName
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository

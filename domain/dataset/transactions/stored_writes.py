@@ -15,8 +15,8 @@ from typing import Any, Protocol, Self, runtime_checkable
 from django.utils.module_loading import import_string
 
 from domain.dataset.commit.deferred_writes import BulkWrite
+from domain.dataset.dataset import Dataset
 from domain.dataset.tables.models import DomainTransaction, PendingWrite
-from domain.dataset.unit.dataset import Dataset
 
 
 @runtime_checkable
@@ -52,7 +52,7 @@ class ThawedWrite:
 
 def writes_store(dataset: Dataset, row: DomainTransaction) -> None:
     """Keep what this request's events left; one write for each key, the latest."""
-    for key, write in dataset.deferred_writes().items():
+    for key, write in dataset.deferred.writes.items():
         if isinstance(write, KeepableWrite) and not isinstance(write, ThawedWrite):
             handler, payload = write.freeze()
             PendingWrite.objects.update_or_create(
@@ -62,11 +62,11 @@ def writes_store(dataset: Dataset, row: DomainTransaction) -> None:
 
 def writes_load(dataset: Dataset, row: DomainTransaction) -> None:
     """Leave to the commit what earlier requests kept, before what this one left; its own writes win over equal keys."""
-    own: dict[object, Callable[[], None]] = dataset.deferred_writes()
+    own = dict(dataset.deferred.writes)
     known = {repr(key) for key in own}
     earlier: dict[object, Callable[[], None]] = {
         kept.key: ThawedWrite(kept.handler, kept.payload)
         for kept in PendingWrite.objects.filter(transaction=row).order_by("pk")
         if kept.key not in known
     }
-    dataset.replace_deferred_writes({**earlier, **own})
+    dataset.deferred.replace_writes({**earlier, **own})

@@ -11,17 +11,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
+from domain.dataset.checks.limits import check_limits
+from domain.dataset.checks.unique_violations import duplicate_error
+from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.record import Record, UnitOfWork
+from domain.dataset.records.row_writer import insert_records, required_of, targets_of
 from domain.dataset.tables.storage import storage_of
 from domain.model.registry import repositories
-
-if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
-    from domain.dataset.unit.dataset import Dataset
-    from domain.model.repository import Repository
+from domain.model.repository import Repository
 
 _QUOTED = re.compile(r'"([a-z0-9_]+)"')
 
@@ -31,7 +32,7 @@ class _Rollback(Exception):
 
 
 @contextmanager
-def flushed(dataset: Dataset) -> Iterator[None]:
+def flushed(dataset: UnitOfWork) -> Iterator[None]:
     """Within, statements on this connection see the dataset's pending changes; afterwards these are gone again.
 
     Pending entities that lack required values stay out, and so does what refers to them.
@@ -47,7 +48,7 @@ def flushed(dataset: Dataset) -> Iterator[None]:
 class _Shown:
     """What has been written so far for the statements of one `flushed` block."""
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: UnitOfWork) -> None:
         self._dataset = dataset
         self._tables: set[str] = set()
         self._records: set[tuple[str, str]] = set()
@@ -89,16 +90,12 @@ class _Shown:
             self._savepoint.__exit__(_Rollback, _Rollback(), None)
 
 
-def _write(dataset: Dataset, pending: Sequence[Record]) -> None:
+def _write(dataset: UnitOfWork, pending: Sequence[Record]) -> None:
     """Write the records as they are.
 
     Raises Refused: DUPLICATE_VALUE where two entities cannot both be there, VALUE_TOO_LONG and VALUE_OUT_OF_RANGE where
     a column does not hold the value.
     """
-    from domain.dataset.commit.pipeline import write_inserts
-    from domain.dataset.commit.unique_violations import duplicate_error
-    from domain.dataset.commit.validation import check_limits
-    from domain.dataset.unit.dataset import CommitResult
 
     out = _left_out(dataset, pending)
     plan = CommitResult()
@@ -112,7 +109,7 @@ def _write(dataset: Dataset, pending: Sequence[Record]) -> None:
         # Whether something still refers to what is deleted is a question of the commit, not of a query.
         for repository, ids in _by_repository(plan.deleted):
             storage_of(repository).delete(ids)
-        write_inserts(dataset, plan)
+        insert_records(plan.inserted, dataset.now())
         for record in plan.updated:
             changes = {name: record.values[name] for name in record.original_values}
             custom = record.custom if record.custom_changed else None
@@ -121,7 +118,7 @@ def _write(dataset: Dataset, pending: Sequence[Record]) -> None:
         raise duplicate_error(exc, plan) from exc
 
 
-def _left_out(dataset: Dataset, pending: Sequence[Record]) -> set[str]:
+def _left_out(dataset: UnitOfWork, pending: Sequence[Record]) -> set[str]:
     """Guids of new entities that lack required values, and of all that refers to them, near or far."""
     involved = {record.id: record for record in pending if record.state != "Deleted"}
     waiting = list(involved.values())
@@ -149,25 +146,6 @@ def _left_out(dataset: Dataset, pending: Sequence[Record]) -> set[str]:
 def _is_incomplete(record: Record) -> bool:
     values = record.values
     return any(values.get(name) is None for name in required_of(record.repository))
-
-
-def targets_of(record: Record) -> list[str]:
-    """Guids that the record's references hold."""
-    values = record.values
-    return [target for name in record.repository.references if (target := values.get(name)) is not None]
-
-
-_required: dict[tuple[int, str], tuple[str, ...]] = {}
-
-
-def required_of(repository: Repository[Any]) -> tuple[str, ...]:
-    """API names of the required attributes."""
-    key = (repositories.generation, repository.name)
-    found = _required.get(key)
-    if found is None:
-        found = tuple(attribute.name for attribute in repository.attributes.values() if attribute.required)
-        _required[key] = found
-    return found
 
 
 def _by_repository(records: Iterable[Record]) -> list[tuple[Repository[Any], list[str]]]:
@@ -200,4 +178,4 @@ def _tables(generation: int) -> dict[str, list[str]]:
     return found
 
 
-__all__ = ["flushed", "required_of", "targets_of"]
+__all__ = ["flushed"]

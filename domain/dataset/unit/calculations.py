@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import Record, UnitOfWork
 from foundation import errors
 
-if TYPE_CHECKING:
-    from domain.dataset.unit.dataset import Dataset
 
-
-def calculate(dataset: Dataset, records: Sequence[Record]) -> None:
+def calculate(dataset: UnitOfWork, records: Sequence[Record]) -> None:
     """Run the calculations whose triggers are dirty until nothing is; dependents of dependents included.
 
     Bounded: raises Refused(RULE_LOOP) naming the entity when values keep changing.
@@ -29,7 +25,7 @@ def calculate(dataset: Dataset, records: Sequence[Record]) -> None:
     raise errors.Refused(errors.RULE_LOOP, ", ".join(sorted(record.repository.name for record in busy)))
 
 
-def _dirty(dataset: Dataset, records: Sequence[Record]) -> Iterator[Record]:
+def _dirty(dataset: UnitOfWork, records: Sequence[Record]) -> Iterator[Record]:
     seen: set[tuple[str, str]] = set()
     for record in (*records, *dataset.records.values()):
         if record.dirty and not record.is_deleted and record.key not in seen:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import Record, UnitOfWork
 from domain.dataset.tables.storage import storage_of
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 
-if TYPE_CHECKING:
-    from domain.dataset.unit.dataset import Dataset
-
 
 class Parts:
     """Who belongs to whom, as far as it has been asked for."""
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: UnitOfWork) -> None:
         self._dataset = dataset
         #: (parent identity, collection name) → identities of the children, in order
         self._members: dict[tuple[tuple[str, str], str], list[tuple[str, str]]] = {}

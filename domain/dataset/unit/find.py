@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import Record, UnitOfWork
 from domain.dataset.tables.storage import storage_of
 from domain.model.repository import Repository
 from foundation.kinds import Kind
 
-if TYPE_CHECKING:
-    from domain.dataset.unit.dataset import Dataset
-
 
 def find_by_value(
-    dataset: Dataset, repository: Repository[Any], members: Mapping[str, Any], limit: int | None
+    dataset: UnitOfWork, repository: Repository[Any], members: Mapping[str, Any], limit: int | None
 ) -> list[Record]:
     """By equal values of own attributes: changed entities are compared here, the database is asked for the others.
 

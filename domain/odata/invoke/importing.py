@@ -19,9 +19,9 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from domain.dataset.commit.retries import Attempt, repeated
+from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.advisory_locks import Claims
-from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset, ModelName
+from domain.dataset.records.record import ModelName, Record
 from domain.model.registry import repositories
 from domain.odata.message.failures import known_error
 from domain.odata.message.references import reference_path

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from domain.model.registry import repositories
 from domain.odata.message.failures import failure
 from domain.odata.message.json_body import parse_object

@@ -8,7 +8,7 @@ import logging
 from django.conf import settings
 from django.db import DataError, IntegrityError, OperationalError
 
-from domain.dataset.commit.unique_violations import operational_error
+from domain.dataset.checks.unique_violations import operational_error
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
 from domain.syntax import NotSupportedConstruct, ODataSyntaxError
 from foundation import errors

@@ -15,7 +15,7 @@ from foundation.long_polls import LongPoll
 from identity.context import CallContext
 
 if TYPE_CHECKING:
-    from domain.dataset.unit.dataset import Dataset
+    from domain.dataset.dataset import Dataset
 
 
 @dataclass(slots=True)

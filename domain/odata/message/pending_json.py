@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from domain.dataset.commit.measures import effective_measure
+from domain.dataset.checks.measures import effective_measure
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.odata.message.message import JSON, ODataResponse
 from identity.context import CallContext
 

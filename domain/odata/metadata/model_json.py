@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
 from domain.model.naming import near

@@ -30,8 +30,8 @@ from foundation.long_polls import LongPoll
 from identity.context import CallContext
 
 if TYPE_CHECKING:
+    from domain.dataset.dataset import Dataset
     from domain.dataset.records.record import Record
-    from domain.dataset.unit.dataset import Dataset
 
 Scope = Literal["read", "update", "exec"]
 #: `bound_to` of operations that every entity has.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, cast
 
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
 from domain.dataset.lookups.allowed_values import allowed_entities
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import ModelName, Record
 from domain.dataset.transactions import domain_transactions
 from domain.dataset.transactions.change_waits import ChangeWait
-from domain.dataset.unit.dataset import ModelName
 from domain.entities.document_states import document_change_state, document_make_void, document_recalculate
 from domain.model import custom_properties
 from domain.model.registry import repositories

@@ -11,7 +11,7 @@ import orjson
 from django.conf import settings
 
 from domain import query
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
 from domain.model.registry import repositories
 from domain.odata.message.message import (
     JSON,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
 from domain.model.registry import repositories
 from domain.odata.message.message import (
     JSON,

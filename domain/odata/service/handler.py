@@ -13,9 +13,9 @@ from django.utils import translation
 
 from domain import query
 from domain.dataset.commit.retries import Attempt, repeated
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.transactions import domain_transactions
-from domain.dataset.unit.dataset import Dataset
 from domain.model.repository import Repository
 from domain.odata.invoke import invocation
 from domain.odata.message.failures import failure

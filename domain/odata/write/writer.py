@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from domain.dataset.lookups import access
+from domain.dataset.checks import access
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.odata.message.json_body import parse_json, parse_object

@@ -17,8 +17,8 @@ from django.db import connections
 
 from domain.database import time_limit
 from domain.database.cursor import Row, fetch_natively, native
+from domain.query.base import patterns
 from domain.query.base.bound import STRING, Sort, ValueType
-from domain.query.sql import patterns
 from domain.query.sql.fragments import Param, Sql, Static, compose
 from domain.query.sql.reals import LIMIT, PLACES, real_text, rounded
 

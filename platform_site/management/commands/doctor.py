@@ -27,7 +27,7 @@ from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Max, Min
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation.fields import utc_now
 from foundation.sealed_columns import unreadable_rows
 from foundation.vault import FILE_NAME, key_ids

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from domain.dataset.records import dispatch
 from domain.dataset.records.record import Record
 from domain.dataset.transactions.domain_transactions import TransactionDataset
-from domain.events import types
 from domain.model.repository import Repository
 from domain.odata.operations.catalogue import OperationCall, check_arguments, operations
 from foundation import errors
@@ -64,7 +64,7 @@ def create_child(bridge: Bridge, handle: Any, name: str, initial: Any) -> Answer
 
 def _created(bridge: Bridge, repository: Repository[Any], initial: Any, parent: Record | None) -> Answer:
     record = bridge.writer.create(repository, initial, parent=parent)
-    if bridge.follows or parent is not None or types.watched(repository.name, "CREATENEW"):
+    if bridge.follows or parent is not None or dispatch.watched(repository.name, "CREATENEW"):
         return bridge.told(bridge.changed(), record)
     return bridge.told({}, record)
 

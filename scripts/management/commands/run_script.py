@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 from django.core.management.base import CommandError
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset
 from foundation import errors
 from identity.context import CallContext, Caller
 from identity.management.support import PlatformCommand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from tests.rules.cast import World, dataset
 
 

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from domain.dataset.dataset import Dataset
 from domain.dataset.tables.models import PendingChange
-from domain.dataset.unit.dataset import Dataset
 from domain.model.registry import repositories
 from foundation import errors
 from tests.domain.odata.test_writing import CURRENCIES, LINES, ORDERS, PRODUCTS, order_body

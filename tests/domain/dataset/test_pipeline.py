@@ -11,8 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from domain.dataset.commit import pipeline
+from domain.dataset.dataset import Dataset
 from domain.dataset.tables.models import ChangeFeedEntry
-from domain.dataset.unit.dataset import Dataset
 from domain.model import extensions
 from domain.model.registry import repositories
 from foundation import errors
@@ -141,7 +141,7 @@ def test_a_failure_at_the_end_leaves_nothing_and_keeps_the_changes(world: World,
         ds.commit()
     assert dataset(world.context).load(CURRENCIES, currency.id) is None
     assert currency.state == "Added"
-    ds.replace_deferred_writes({})
+    ds.deferred.replace_writes({})
     ds.commit()
     assert dataset(world.context).load(CURRENCIES, currency.id) is not None
 
@@ -196,7 +196,7 @@ def test_what_this_commit_lets_refer_elsewhere_is_no_reason_to_refuse(world: Wor
 
 
 def test_units_and_currencies_are_looked_for_once(world: World, ds: Dataset) -> None:
-    from domain.dataset.commit.measures import find_measure
+    from domain.dataset.checks.measures import find_measure
 
     new_order(ds, world)
     attribute = repositories[LINES].attributes["Quantity"]

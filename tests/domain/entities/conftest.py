@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset, ModelName
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.record import ModelName, Record
 from identity.context import CallContext, Caller, system_context
 
 

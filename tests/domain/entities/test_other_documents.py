@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from domain.dataset.records.record import Record
-from domain.dataset.unit.dataset import Dataset, ModelName
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.record import ModelName, Record
 from foundation import errors
 from foundation.fields import utc_now
 from identity.context import Caller

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.unit.dataset import Dataset, ModelName
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.record import ModelName
 from foundation import errors
 from tests.domain.entities.conftest import Cast
 

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.entities.general_products import Product, ProductGroup
 from foundation.fields import utc_now
 from identity.context import system_context

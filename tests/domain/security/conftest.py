@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from django.test import Client
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation import stamps
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, TrustedApplication, User
 from identity.reference_tokens import reference_token_issue

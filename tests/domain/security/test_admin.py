@@ -16,7 +16,7 @@ from django.urls import URLResolver, reverse
 from django.urls.resolvers import RoutePattern
 
 from domain.admin.rights import own_repository
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.model.registry import repositories
 from identity.context import Caller
 from identity.models import Role, TrustedApplication, User

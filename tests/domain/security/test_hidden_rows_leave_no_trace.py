@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from foundation import stamps
 from identity.models import RowPolicy
 from tests.domain.security.conftest import BOOKS as BOOKS_NAME

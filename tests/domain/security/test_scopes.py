@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from django.test import Client
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from domain.model.registry import repositories
 from domain.odata.http.urls import urlpatterns
 from domain.odata.operations.catalogue import DOCUMENTS, EVERY_ENTITY, Operation, operations

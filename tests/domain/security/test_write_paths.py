@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.dataset.unit.dataset import Dataset
+from domain.dataset.dataset import Dataset
 from tests.domain.security.conftest import BOOKS as BOOKS_NAME
 from tests.domain.security.conftest import Library, caller, give_role, person
 from tests.support.api import Api, error_of

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from django.db import connection
 
 from domain.dataset.commit.retries import Attempt, repeated
+from domain.dataset.dataset import Dataset
 from domain.dataset.transactions import domain_transactions
-from domain.dataset.unit.dataset import Dataset
 from domain.odata.message.failures import failure
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
 from domain.odata.message.response_annotations import tell

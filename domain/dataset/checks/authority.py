@@ -6,21 +6,18 @@ Access data need an administrator in each of them: the dataset reads the users t
 at the commit. This holds for the API, scripts, rules, imports and the admin: all write through the dataset.
 
 A repository declares that it decides access (Repository.decides_access and left_to_roles), and that its entities later
-act with the authority of their author (authored: rules and managed scripts); domain.dataset.authors keeps these.
+act with the authority of their author (authored: rules and managed scripts); domain.dataset.checks.authors keeps these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from domain.dataset.records.record import Record, UnitOfWork
 from foundation import errors
 from identity.context import AllPermissions, CallContext
 from identity.models import User
-
-if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
-    from domain.dataset.unit.dataset import Dataset
 
 #: The guid of a user, or one of the two below.
 Authority = str
@@ -78,7 +75,7 @@ def answer_for(record: Record, operation: Literal["create", "update", "delete"],
     known.update(behind)
 
 
-def _behind(dataset: Dataset) -> dict[Authority, Acting | None]:
+def _behind(dataset: UnitOfWork) -> dict[Authority, Acting | None]:
     """The authorities behind the current change → the acting rule or script; None of the caller.
 
     A rule's author acts alone. Each script within it, or without a rule, adds its author.
@@ -99,7 +96,7 @@ def _refusal(step: Acting | None, operation: str, what: str) -> errors.PlatformE
     return errors.Refused(code, step.name, operation, what)
 
 
-def check_again(dataset: Dataset) -> None:
+def check_again(dataset: UnitOfWork) -> None:
     """At commit: check that each authority is still an administrator. Raises Forbidden(ADMINISTRATORS_ONLY)."""
     asked: dict[Authority, bool] = {}
     for record in dataset.changed() if dataset.authorities else ():

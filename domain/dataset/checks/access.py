@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from domain.dataset.records.record import Record
+from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.query import select_rows, within_policies
+from domain.query.base.access import Access
 from foundation import errors
 from identity.context import AllPermissions, CallContext, Operation
-
-if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
-    from domain.model.attributes import Attribute
 
 
 def allowed(context: CallContext, repository: Repository[Any], operation: Operation) -> bool:
@@ -29,8 +29,6 @@ def require(context: CallContext, repository: Repository[Any], operation: Operat
 
 def row_visible(context: CallContext, repository: Repository[Any], id: str) -> bool:
     """Whether the caller sees the stored row among those of the repository, as every query of theirs would."""
-    from domain.query import select_rows
-
     return not _restricts(context, repository) or bool(select_rows(repository, ("Id",), ctx=context, ids=[id]))
 
 
@@ -76,22 +74,16 @@ def require_row(context: CallContext, record: Record, operation: Operation) -> N
 
 def has_policies(context: CallContext, repository: Repository[Any], operation: Operation) -> bool:
     """Whether rows must be checked one by one."""
-    from domain.query.base.access import Access
-
     return bool(Access(context.permissions).alternatives(repository, operation))
 
 
 def _restricts(context: CallContext, repository: Repository[Any]) -> bool:
     """Whether there may be rows of the repository that the caller does not see."""
-    from domain.query.base.access import Access
-
     return Access(context.permissions).restricts(repository)
 
 
 def row_covered(context: CallContext, repository: Repository[Any], id: str, operation: Operation) -> bool:
     """Whether the row policies for the operation cover the stored row."""
-    from domain.query import within_policies
-
     return not has_policies(context, repository, operation) or within_policies(repository, operation, id, context)
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import IntegrityError, OperationalError, models
 
+from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.phrases import Phrase
-
-if TYPE_CHECKING:
-    from domain.dataset.unit.dataset import CommitResult
 
 _SQLITE_COLUMNS = re.compile(r"UNIQUE constraint failed: (?P<columns>.+)")
 _SQLITE_INDEX = re.compile(r"index '(?P<index>[^']+)'")

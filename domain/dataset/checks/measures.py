@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from domain.dataset.lookups import access
-from domain.dataset.records.record import Record
+from domain.dataset.checks import access
+from domain.dataset.records.record import Record, UnitOfWork
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from foundation import errors
 from foundation.kinds import Kind
-
-if TYPE_CHECKING:
-    from domain.dataset.unit.dataset import Dataset
 
 CURRENCIES = "General.Currencies.Currencies"
 UNITS = "General.Products.MeasurementUnits"
@@ -33,7 +28,7 @@ def effective_measure(record: Record, attribute: Attribute) -> str | None:
     return code
 
 
-def find_measure(dataset: Dataset, attribute: Attribute, code: str) -> Record:
+def find_measure(dataset: UnitOfWork, attribute: Attribute, code: str) -> Record:
     """The currency with this sign or the unit with this code. Raises Refused(FIND_FAILED)."""
     name, member = (CURRENCIES, "CurrencySign") if attribute.kind is Kind.AMOUNT else (UNITS, "Code")
     known = dataset.measures.get((name, code))
@@ -55,7 +50,7 @@ def check_measure(attribute: Attribute, effective: str, given: str) -> None:
         raise errors.Refused(mismatch, attribute.name, effective, given, target=attribute.name)
 
 
-def check_stated_measures(dataset: Dataset) -> None:
+def check_stated_measures(dataset: UnitOfWork) -> None:
     """Hold what callers gave before it was known what it is in to what has become of that (spec 02, 2.3)."""
     for key, stated in dataset.stated_measures.items():
         record = dataset.records.get(key)

@@ -16,7 +16,7 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext
 
-from domain.dataset.commit.authority import NOBODY, PLATFORM, Authority, is_administrator, weakest
+from domain.dataset.checks.authority import NOBODY, PLATFORM, Authority, is_administrator, weakest
 from domain.dataset.records.record import Record
 from identity.models import User
 
@@ -35,7 +35,7 @@ class Authors:
         for root in record.roots:
             if root.repository.authored and not root.is_deleted:
                 key = ("author", root.id)
-                saved = record.dataset.deferred_writes().get(key)
+                saved = record.dataset.deferred.writes.get(key)
                 if not isinstance(saved, _Saved):
                     saved = _Saved(self.table, root.id)
                     record.dataset.defer_write(key, saved)

@@ -1,11 +1,4 @@
-"""The unit of work of one Domain transaction: entities loaded, created, changed and deleted, and one commit.
-
-    ds = Dataset(ctx)
-    order = ds.create(repositories["Crm.Sales.SalesOrders"], {"Customer": customer_id})
-    ds.commit()
-
-Discarding is the default, committing a call. Only the outermost caller ends a dataset.
-"""
+"""The change tracker: an identity map of records, the changes made to them, and the events these raise."""
 
 from __future__ import annotations
 
@@ -13,26 +6,26 @@ import datetime
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from django.utils.translation import gettext
 
-from domain.dataset.commit import unique_violations
-from domain.dataset.commit.authority import Acting, Authority, answer_for
-from domain.dataset.commit.edit_guards import check_edit
-from domain.dataset.lookups import access
+from domain.dataset.checks import access, unique_violations
+from domain.dataset.checks.authority import Acting, Authority, answer_for
+from domain.dataset.checks.edit_guards import check_edit
 from domain.dataset.lookups.advisory_locks import Claims
 from domain.dataset.lookups.lookup_key import Sought
 from domain.dataset.lookups.names import custom_event_values
-from domain.dataset.records.pending_source import PendingSource
-from domain.dataset.records.record import Record
+from domain.dataset.records import dispatch
+from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.record import ModelName, PendingSource, Record, State
 from domain.dataset.tables import number_sequences
 from domain.dataset.tables.storage import storage_of
+from domain.dataset.templates.display_text import display_text
 from domain.dataset.unit import autoflush, find
 from domain.dataset.unit.calculations import calculate
 from domain.dataset.unit.child_collections import Parts
-from domain.events import types
+from domain.dataset.unit.deferred_work import DeferredWork
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -43,21 +36,12 @@ from foundation.guids import is_guid, new_guid
 from foundation.kinds import Kind
 from identity.context import CallContext
 
-ModelName = Literal["common", "frontend"]
+#: identity → a changed record and its state, values, original values, custom properties, custom_changed
+Snapshot = dict[tuple[str, str], tuple[Record, State, dict[str, Any], dict[str, Any], dict[str, Any], bool]]
 _ATTRIBUTE_EVENTS = ("ATTRIBUTECHANGING", "ATTRIBUTECHANGED")
 
 
-@dataclass(slots=True)
-class CommitResult:
-    """What a commit did: records as they were written, by fate; `touched` are roots of which only parts changed."""
-
-    inserted: list[Record] = field(default_factory=list)
-    updated: list[Record] = field(default_factory=list)
-    deleted: list[Record] = field(default_factory=list)
-    touched: list[Record] = field(default_factory=list)
-
-
-class Dataset:
+class ChangeTracker:
     """An identity map with changes. Not thread-safe; lives within one request, script or command.
 
     context          on whose behalf it acts
@@ -97,8 +81,7 @@ class Dataset:
         self.records: dict[tuple[str, str], Record] = {}
         self.parts = Parts(self)
         self._missing: set[tuple[str, str]] = set()
-        self._deferred: dict[object, Callable[[], None]] = {}
-        self._after_commit: list[Callable[[], None]] = []
+        self.deferred = DeferredWork()
         self._calculating = False
         #: An operation that a caller called is running: the caller causes its changes.
         self._operating = False
@@ -515,14 +498,14 @@ class Dataset:
         self, record: Record, event: str, parameter: str = "", attributes: Mapping[str, Any] | None = None
     ) -> None:
         if self._watches(record, event, parameter):
-            types.dispatch(types.Occurrence(event, record, self, parameter, attributes or {}))
+            dispatch.dispatch(dispatch.Occurrence(event, record, self, parameter, attributes or {}))
 
     def _watches(self, record: Record, event: str, parameter: str) -> bool:
         """Whether a subscriber watches the event; cached by repository and event."""
         key = (record.repository.name, event)
         watched = self._watched.get(key)
         if watched is None:
-            watched = self._watched[key] = types.watched(*key)
+            watched = self._watched[key] = dispatch.watched(*key)
         return parameter in watched
 
     def _watches_attribute(self, record: Record, parameter: str) -> bool:
@@ -530,7 +513,7 @@ class Dataset:
         key = (record.repository.name, "")
         watched = self._watched.get(key)
         if watched is None:
-            found = (types.watched(key[0], event) for event in _ATTRIBUTE_EVENTS)
+            found = (dispatch.watched(key[0], event) for event in _ATTRIBUTE_EVENTS)
             watched = self._watched[key] = frozenset[str]().union(*found)
         return parameter in watched
 
@@ -566,8 +549,6 @@ class Dataset:
 
     def display_text(self, record: Record) -> str:
         """The record's display text in the caller's language, pending values included."""
-        from domain.dataset.templates.display_text import display_text
-
         return display_text(record)
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -577,65 +558,81 @@ class Dataset:
         return [record for record in self.records.values() if record.state != "Unchanged"]
 
     def defer_write(self, key: object, write: Callable[[], None]) -> None:
-        """Run `write` in the commit's database transaction, after the entities (outbox rows).
-
-        A second call with an equal key replaces the first, so that an event that settles twice writes once.
-        """
-        self._deferred[key] = write
-
-    def deferred_writes(self) -> dict[object, Callable[[], None]]:
-        """Key → write, for who keeps them between requests (domain.dataset.transactions.stored_writes)."""
-        return dict(self._deferred)
-
-    def replace_deferred_writes(self, writes: Mapping[object, Callable[[], None]]) -> None:
-        """The inverse of `deferred_writes`."""
-        self._deferred = dict(writes)
+        """Run `write` in the commit's database transaction, after the entities (outbox rows). See DeferredWork.defer."""
+        self.deferred.defer(key, write)
 
     def on_commit(self, action: Callable[[], None]) -> None:
         """Run `action` after this dataset's database transaction has really committed."""
-        self._after_commit.append(action)
+        self.deferred.actions.append(action)
 
-    def commit(self, *, savepoint: bool = True) -> CommitResult:
-        """Write everything, all or nothing; afterwards the dataset is clean and usable. See domain.dataset.commit.pipeline.
+    def begin_commit(self) -> None:
+        """Freeze `now` for the commit."""
+        self._now = utc_now()
 
-        savepoint: inside a database transaction, a failure leaves what was done there before. False for who ends that
-        transaction with the failure.
-        """
-        from domain.dataset.commit.pipeline import commit
+    def end_commit(self) -> None:
+        """Forget what holds for one commit only."""
+        self._now = None
+        self.trail.clear()
+        self._watched.clear()
 
-        return commit(self, savepoint=savepoint)
+    def snapshot(self) -> Snapshot:
+        """The changed records as they are, for `restore`."""
+        return {
+            key: (
+                record,
+                record.state,
+                dict(record.values),
+                dict(record.original_values),
+                record.custom,
+                record.custom_changed,
+            )
+            for key, record in self.records.items()
+            if record.state != "Unchanged"
+        }
 
-    @property
-    def has_deferred(self) -> bool:
-        """Whether a commit has something to write or to do although no entity changed (a webhook after a commit)."""
-        return bool(self._deferred or self._after_commit)
+    def restore(self, before: Snapshot) -> None:
+        """Undo what a failed commit changed in the records: a Domain transaction keeps exactly its pending changes."""
+        for key, record in list(self.records.items()):
+            if key in before:
+                continue
+            if record.state == "Added":
+                del self.records[key]
+                self.parts.forget(key)
+            elif record.state != "Unchanged":
+                record.values.update(record.original_values)
+                record.original_values = {}
+                record.state = "Unchanged"
+        for record, state, values, originals, custom, custom_changed in before.values():
+            record.state, record.values, record.original_values = state, values, originals
+            record.custom, record.custom_changed = custom, custom_changed
+            if self.model != "frontend":
+                record.dirty.update(originals if state == "Modified" else values)
 
-    def copy_deferred(self) -> tuple[dict[object, Callable[[], None]], list[Callable[[], None]]]:
-        """What waits for the commit, for `put_back_deferred` when that fails."""
-        return dict(self._deferred), list(self._after_commit)
-
-    def put_back_deferred(self, copied: tuple[dict[object, Callable[[], None]], list[Callable[[], None]]]) -> None:
-        """Forget what the failed commit left; what earlier events left waits for the next try."""
-        self._deferred, self._after_commit = dict(copied[0]), list(copied[1])
-
-    def take_deferred(self) -> list[Callable[[], None]]:
-        """What `defer_write` collected; forgets it."""
-        writes = list(self._deferred.values())
-        self._deferred.clear()
-        return writes
-
-    def take_after_commit(self) -> list[Callable[[], None]]:
-        """What `on_commit` collected; forgets it."""
-        actions, self._after_commit = self._after_commit, []
-        return actions
+    def accept_changes(self, result: CommitResult, stamp: datetime.datetime) -> None:
+        """After a commit: every record is as loaded, unchanged and at its new version."""
+        for record in (*result.updated, *result.touched):
+            record.values["ObjectVersion"] = record.version + 1
+            if record.repository.is_root:
+                record.values["AggregateLastUpdateTimeUtc"] = stamp
+        for record in result.deleted:
+            self.records.pop(record.key, None)
+            self._missing.add(record.key)
+        self.sought.clear()
+        self.authorities.clear()
+        for record in self.records.values():
+            record.state = "Unchanged"
+            record.original_values = {}
+            record.custom_changed = False
+            record.by_client = record.client_caused = False
+            record.dirty = set()
+            record.version = record.values.get("ObjectVersion") or 1
 
     def discard(self) -> None:
         """Forget everything."""
         self.records.clear()
         self.parts.clear()
         self._missing.clear()
-        self._deferred.clear()
-        self._after_commit.clear()
+        self.deferred.clear()
         self.stated_measures.clear()
         self.sought.clear()
         self.given.clear()

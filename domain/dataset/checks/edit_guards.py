@@ -8,15 +8,12 @@ An effect follows at commit, once for each record that callers have changed or d
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from domain.dataset.records.record import Record, UnitOfWork
+from domain.model.attributes import Validation
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-
-if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
-    from domain.dataset.unit.dataset import Dataset
-    from domain.model.attributes import Validation
 
 #: (record, API name of what is about to be set; "" for the whole) → raises Refused.
 EditGuard = Callable[["Record", str], None]
@@ -57,7 +54,7 @@ def is_guarded(repository: Repository[Any]) -> bool:
     return bool(_marked(repository, "before_edit"))
 
 
-def follow_edits(dataset: Dataset) -> None:
+def follow_edits(dataset: UnitOfWork) -> None:
     """Let the edits of callers have their effects."""
     for record in dataset.changed():
         if record.by_client:

@@ -1,0 +1,85 @@
+"""Limits of values: lengths of texts, and ranges of numbers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from domain.dataset.records.record import Record
+from domain.model.attributes import Attribute
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation import errors
+
+
+def check_limits(record: Record) -> None:
+    """Lengths and numeric ranges of everything that will be written. Raises Refused naming the attribute."""
+    values = record.values
+    changed = None if record.state == "Added" else record.original_values
+    for attribute in _limited(record.repository):
+        value = values.get(attribute.name)
+        if value is None or (changed is not None and attribute.name not in changed):
+            continue
+        _check_length(record, attribute, value)
+        _check_range(record, attribute, value)
+
+
+_limits: dict[tuple[int, str], list[Attribute]] = {}
+
+
+#: Internal type of a whole number's field → the least and the greatest that its column holds on every database.
+_WHOLE_NUMBERS = {
+    "SmallIntegerField": (-(2**15), 2**15 - 1),
+    "PositiveSmallIntegerField": (0, 2**15 - 1),
+    "PositiveIntegerField": (0, 2**31 - 1),
+}
+
+
+def _limited(repository: Repository[Any]) -> list[Attribute]:
+    """The attributes that have a limit."""
+    key = (repositories.generation, repository.name)
+    found = _limits.get(key)
+    if found is None:
+        found = [
+            member
+            for member in repository.attributes.values()
+            if member.max_length is not None or member.precision is not None or _whole_range(member) is not None
+        ]
+        _limits[key] = found
+    return found
+
+
+def _whole_range(attribute: Attribute) -> tuple[int, int] | None:
+    """The numbers that the column holds, where they are fewer than those of the attribute's type."""
+    return None if attribute.field is None else _WHOLE_NUMBERS.get(attribute.field.get_internal_type())
+
+
+def _check_length(record: Record, attribute: Attribute, value: object) -> None:
+    if attribute.max_length is None:
+        return
+    longest = 0
+    if isinstance(value, str):
+        longest = len(value)
+    elif isinstance(value, dict):
+        longest = max((len(text) for text in value.values()), default=0)
+    if longest > attribute.max_length:
+        raise errors.Refused(
+            errors.VALUE_TOO_LONG,
+            f"{record.repository.entity_type}.{attribute.name}",
+            attribute.max_length,
+            longest,
+            target=attribute.name,
+        )
+
+
+def _check_range(record: Record, attribute: Attribute, value: object) -> None:
+    if isinstance(value, int) and (whole := _whole_range(attribute)) is not None:
+        fits = whole[0] <= value <= whole[1]
+    elif isinstance(value, Decimal) and attribute.precision is not None:
+        fits = abs(value) < Decimal(10) ** (attribute.precision - (attribute.scale or 0))
+    else:
+        return
+    if not fits:
+        raise errors.Refused(
+            errors.VALUE_OUT_OF_RANGE, f"{record.repository.entity_type}.{attribute.name}", value, target=attribute.name
+        )

@@ -1,0 +1,76 @@
+"""Inserting records: the order by dependency, and statements for many rows of one repository."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from domain.dataset.records.record import Record
+from domain.dataset.tables.storage import storage_of
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+
+
+def insert_records(records: Sequence[Record], stamp: datetime.datetime) -> None:
+    """Insert in dependency order; adjacent records of one repository share a statement. Sets the stamp of roots."""
+    for record in records:
+        if record.repository.is_root:
+            record.values["AggregateLastUpdateTimeUtc"] = stamp
+    for repository, group in grouped(_by_dependency(records)):
+        storage_of(repository).insert([(record.values, record.custom) for record in group])
+
+
+def grouped(records: Iterable[Record]) -> Iterable[tuple[Repository[Any], list[Record]]]:
+    """Runs of records of one repository."""
+    run: list[Record] = []
+    for record in records:
+        if run and run[0].repository is not record.repository:
+            yield run[0].repository, run
+            run = []
+        run.append(record)
+    if run:
+        yield run[0].repository, run
+
+
+def _by_dependency(records: Sequence[Record]) -> list[Record]:
+    """An entity after those that it refers to; levels of one repository stay together for bulk inserts."""
+    by_id = {record.id: record for record in records}
+    level: dict[str, int] = {}
+
+    def level_of(record: Record, trail: frozenset[str]) -> int:
+        known = level.get(record.id)
+        if known is not None:
+            return known
+        highest = 0
+        for target in targets_of(record):
+            other = by_id.get(target)
+            # A cycle (a document that is its own master) has no order; the deferred foreign keys let it pass.
+            if other is not None and target != record.id and target not in trail:
+                highest = max(highest, level_of(other, trail | {record.id}) + 1)
+        level[record.id] = highest
+        return highest
+
+    for record in records:
+        level_of(record, frozenset())
+    position = {repository.name: index for index, repository in enumerate(dict.fromkeys(r.repository for r in records))}
+    return sorted(records, key=lambda record: (level[record.id], position[record.repository.name]))
+
+
+def targets_of(record: Record) -> list[str]:
+    """Guids that the record's references hold."""
+    values = record.values
+    return [target for name in record.repository.references if (target := values.get(name)) is not None]
+
+
+_required: dict[tuple[int, str], tuple[str, ...]] = {}
+
+
+def required_of(repository: Repository[Any]) -> tuple[str, ...]:
+    """API names of the required attributes."""
+    key = (repositories.generation, repository.name)
+    found = _required.get(key)
+    if found is None:
+        found = tuple(attribute.name for attribute in repository.attributes.values() if attribute.required)
+        _required[key] = found
+    return found

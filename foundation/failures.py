@@ -1,0 +1,28 @@
+"""Failures that no caller sees: they go to the log, and to reporters such as messages for administrators."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+logger = logging.getLogger("platform.failures")
+
+#: Called with what failed and the error's text; see `report_failures_to`.
+Reporter = Callable[[str, str], None]
+_reporters: list[Reporter] = []
+
+
+def report_failures_to(reporter: Reporter) -> None:
+    """Add a reporter, once, at start-up."""
+    if reporter not in _reporters:
+        _reporters.append(reporter)
+
+
+def record_failure(what: str, error: BaseException) -> None:
+    """Log a failure that no caller sees, and pass it to the reporters. Never raises."""
+    logger.error("%s failed: %s", what, error, exc_info=error)
+    for reporter in _reporters:
+        try:
+            reporter(what, f"{type(error).__name__}: {error}")
+        except Exception:
+            logger.exception("the failure of %s could not be reported", what)
