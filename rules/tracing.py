@@ -1,6 +1,6 @@
 """What rules did, told to an administrator who asks (spec 05, 5.5).
 
-Prefer: erpnet.trace-rules      the entries of this request, in Dataset.traces: see domain.odata.message.response_annotations
+Prefer: erpnet.trace-rules      the entries of this request, in Dataset.traces (odata.message.response_annotations)
 RuleState.trace                 the entries of one rule, whoever sets it off, in rules.trace_log
 """
 

@@ -38,7 +38,7 @@ def execute(
 
     text: what to run instead of the saved text, for those who are writing it.
 
-    The script changes who may do what only if its author, too, is an administrator (domain.dataset.checks.authority); the
+    The script changes who may do what only if its author, too, is an administrator (dataset.checks.authority); the
     text that somebody tries unsaved has no more.
 
     Raises Refused: SCRIPT_INACTIVE, SCRIPT_HAS_NO_TEXT, SCRIPT_LANGUAGE, SCRIPT_INVALID (a schema that cannot be read),

@@ -46,7 +46,7 @@ class ScriptRun(models.Model):
 
 
 class ScriptAuthor(models.Model):
-    """Who last saved a managed script: its author, where no way of writing scripts leads (domain.dataset.checks.authors)."""
+    """Who last saved a managed script: its author, where no way of writing scripts leads (dataset.checks.authors)."""
 
     script_id = GuidField(primary_key=True)
     author = models.CharField(max_length=36, default="", blank=True)

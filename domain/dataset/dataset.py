@@ -26,7 +26,7 @@ class Dataset(ChangeTracker):
     """A unit of work: a change tracker with a commit. Not thread-safe; lives within one request, script or command."""
 
     def commit(self, *, savepoint: bool = True) -> CommitResult:
-        """Write everything, all or nothing; afterwards the dataset is clean and usable. See domain.dataset.commit.pipeline.
+        """Write everything, all or nothing; afterwards the dataset is clean and usable.
 
         savepoint: inside a database transaction, a failure leaves what was done there before. False for who ends that
         transaction with the failure.

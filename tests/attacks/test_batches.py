@@ -1,6 +1,6 @@
 """A caller sends many requests in one $batch, to pass the rate limits, fill the memory or keep others waiting.
 
-Prevented by domain.odata.service.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and the turn
+Prevented by odata.service.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and the turn
 of the process is offered to others between its parts.
 """
 

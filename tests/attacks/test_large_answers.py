@@ -1,6 +1,6 @@
 """A caller asks for an answer that is many times larger than the data: what refers to one another, expanded in turn.
 
-Prevented by domain.query.run.shape.AnswerSize: the JSON of an answer is made from the inside out and measured meanwhile. A
+Prevented by query.run.shape.AnswerSize: the JSON of an answer is made from the inside out and measured meanwhile. A
 page that would be too large ends earlier, and what cannot end earlier is refused.
 """
 

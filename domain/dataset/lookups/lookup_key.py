@@ -47,7 +47,7 @@ class Sought:
         return select_ids(self.repository, ctx=context, filter=" and ".join(conditions), limit=limit)
 
     def claims(self) -> list[str]:
-        """What to claim of the repository (domain.dataset.lookups.advisory_locks): one value, the same for all who look alike."""
+        """What to lock of the repository (lookups.advisory_locks): one value, the same for equal lookups."""
         name, value = next(iter(self.values.items()))
         texts = value.values() if isinstance(value, dict) else [value]
         return [f"{name}={text}" for text in texts]

@@ -558,7 +558,7 @@ class ChangeTracker:
         return [record for record in self.records.values() if record.state != "Unchanged"]
 
     def defer_write(self, key: object, write: Callable[[], None]) -> None:
-        """Run `write` in the commit's database transaction, after the entities (outbox rows). See DeferredWork.defer."""
+        """Run `write` in the commit's database transaction, after the entities (DeferredWork.defer)."""
         self.deferred.defer(key, write)
 
     def on_commit(self, action: Callable[[], None]) -> None:

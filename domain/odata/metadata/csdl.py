@@ -1,7 +1,7 @@
 """$metadata: the model as CSDL 4.01, one tree written as XML and as JSON (OASIS CSDL XML and CSDL JSON 4.01).
 
 The tree is made of plain CSDL JSON, whose order is the order of both documents; the XML writer walks the same tree, so
-the two cannot differ. Documents are kept per media type until the model changes (domain.odata.metadata.model_documents).
+the two cannot differ. Documents are kept per media type until the model changes (metadata.model_documents).
 """
 
 from __future__ import annotations
