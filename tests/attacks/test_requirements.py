@@ -1,4 +1,9 @@
-"""What is installed: production without test tools, every package pinned with hashes (spec 09, 9.1)."""
+"""What is installed is what was tested (spec 09, 9.1).
+
+Who: whoever changes a package, or publishes one under its name, on the way to an installation. What: to bring their
+code into the product. What prevents it: every package, those that others need included, is pinned with hashes, and
+production installs nothing that only tests use. `make audit` asks for known vulnerabilities.
+"""
 
 from __future__ import annotations
 
