@@ -14,6 +14,7 @@ from django.urls import reverse
 from domain.dataset.records import dispatch
 from domain.entities.crm_sales import SalesOrderLine
 from domain.entities.general_products import Product
+from foundation import errors
 from identity.models import User
 from tests.rules.cast import (
     LINES,
@@ -296,6 +297,48 @@ def test_a_script_that_catches_the_refusal_has_the_old_value(world: World, api: 
     inside = api.begin(model=model)
     answer = inside.post("ExecuteScript", source, Content_Type="text/plain")
     assert json.loads(answer.content)["console"] == "ShortName\nProductGroup\nold G1 Unchanged"
+
+
+@pytest.mark.parametrize("event", ["ATTRIBUTECHANGING", "ATTRIBUTECHANGED"])
+def test_a_script_that_catches_the_refusal_has_the_old_custom_value(world: World, api: Api, event: str) -> None:
+    make_property(world, "height", "Number")
+    assert api.patch(f"{PRODUCT_SET}({world.product})", {"CustomProperty_height": "2"}).status_code == 204
+    write_rule(world, PRODUCTS, [(event, "@height")], actions=[fail()])
+    source = (
+        f"const p = Domain.General.Products.ProductsRepository.getById('{world.product}');"
+        "try { p.CustomProperty_height = 3; } catch (e) { console.log('refused'); }"
+        "console.log(`${p.CustomProperty_height}`, p.ObjectState);"
+    )
+    answer = api.post("ExecuteScript", source, Content_Type="text/plain")
+    assert json.loads(answer.content)["console"] == "refused\n2 Unchanged"
+
+
+@pytest.mark.parametrize("attribute", ["ShortName", "@height"])
+def test_a_rule_that_deletes_and_refuses_leaves_a_deleted_record(world: World, attribute: str) -> None:
+    make_property(world, "height", "Number")
+    write_rule(
+        world, PRODUCTS, [("ATTRIBUTECHANGED", attribute)], Layer="Common", ScriptLanguage="JavaScript",
+        ScriptText="subject.Delete(); throw new Error('refused');",
+    )  # fmt: skip
+    ds = dataset(world.context)
+    record = ds.load(PRODUCTS, world.product)
+    assert record is not None
+    change = ds.set_custom if attribute.startswith("@") else ds.set
+    with pytest.raises(errors.PlatformError, match="refused"):
+        change(record, attribute.removeprefix("@"), {"EN": "new", "Value": "1"})
+    assert record.is_deleted
+
+
+def test_nothing_of_a_deleted_entity_is_set(world: World) -> None:
+    make_property(world, "height", "Number")
+    ds = dataset(world.context)
+    record = ds.load(PRODUCTS, world.product)
+    assert record is not None
+    ds.delete(record)
+    with pytest.raises(errors.NotFound):
+        ds.set(record, "ShortName", {"EN": "new"})
+    with pytest.raises(errors.NotFound):
+        ds.set_custom(record, "height", {"Value": "1"})
 
 
 def test_what_nobody_watches_is_asked_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import datetime
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.utils.translation import gettext
@@ -86,7 +87,7 @@ class ChangeTracker:
         #: An operation that a caller called is running: the caller causes its changes.
         self._operating = False
         #: (repository, event; "" for both attribute events) → parameters with a subscriber, cached until the commit
-        self._watched: dict[tuple[str, str], Collection[str]] = {}
+        self._watched: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
         self._now: datetime.datetime | None = None
         #: Finds pending rows of a Domain transaction by identity; None outside of one.
         self.pending_source: PendingSource | None = None
@@ -374,28 +375,42 @@ class ChangeTracker:
         old = record.values.get(member.name)
         if old == value and type(old) is type(value):
             return
+        self._check_change(record, member.name)
+        if raises and self._watches(record, _ATTRIBUTE_EVENTS, member.name):
+            told = {"$OldValue": old, "$NewValue": value}
+            self._apply_with_events(record, member.name, told, partial(self._apply, record, member), old, value)
+        else:
+            self._apply(record, member, value)
+
+    def _check_change(self, record: Record, parameter: str) -> None:
         if record.is_deleted:
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, record.repository.entity_type, record.id)
-        answer_for(record, "update", member.name)
-        told: Mapping[str, Any] = {}
-        if raises and (raises := self._watches_attribute(record, member.name)):
-            told = {"$OldValue": old, "$NewValue": value}
-            self._raise(record, "ATTRIBUTECHANGING", member.name, told)
-        before = record.state
-        self._apply(record, member, old, value)
-        self._follow(record)
-        if raises:
-            try:
-                self._raise(record, "ATTRIBUTECHANGED", member.name, told)
-            except errors.PlatformError:
-                # Undo the change: a script may catch the error and continue.
-                self._apply(record, member, record.values[member.name], old)
-                self._follow(record)
-                if before == "Unchanged" and not record.original_values and not record.custom_changed:
-                    record.state = before
-                raise
+        answer_for(record, "update", parameter)
 
-    def _apply(self, record: Record, member: Attribute, old: Any, value: Any) -> None:
+    def _apply_with_events(
+        self,
+        record: Record,
+        parameter: str,
+        told: Mapping[str, Any],
+        apply: Callable[[Any], None],
+        old: Any,
+        value: Any,
+    ) -> None:
+        """Apply the value between the attribute's events: an error of the first prevents, of the second undoes it."""
+        self._raise(record, "ATTRIBUTECHANGING", parameter, told)
+        custom, before = record.custom, (record.state, record.custom_changed)
+        apply(value)
+        try:
+            self._raise(record, "ATTRIBUTECHANGED", parameter, told)
+        except errors.PlatformError:
+            # A script may catch the error and continue. What a rule changed besides stays.
+            apply(old)
+            if not (record.is_deleted or record.original_values) and record.custom == custom:
+                record.state, record.custom_changed = before
+            raise
+
+    def _apply(self, record: Record, member: Attribute, value: Any) -> None:
+        old = record.values.get(member.name)
         if record.state == "Unchanged":
             record.state = "Modified"
         if record.state == "Modified":
@@ -411,6 +426,7 @@ class ChangeTracker:
             if member.owner:
                 self.parts.mark_parent(record, old)
                 self.parts.mark_parent(record, value)
+        self._follow(record)
 
     def set_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
         """A caller sets a custom property (by code) to {"Value", "Description"?, "ValueId"?}; None removes it."""
@@ -427,22 +443,12 @@ class ChangeTracker:
         if old == value:
             return
         parameter = f"@{code}"
-        answer_for(record, "update", parameter)
-        raises = raises and self._watches_attribute(record, parameter)
-        told = custom_event_values(record.repository, code, old, value) if raises else {}
-        if raises:
-            self._raise(record, "ATTRIBUTECHANGING", parameter, told)
-        custom, before = record.custom, (record.state, record.custom_changed)
-        self._apply_custom(record, code, value)
-        if raises:
-            try:
-                self._raise(record, "ATTRIBUTECHANGED", parameter, told)
-            except errors.PlatformError:
-                # Undo the change: a script may catch the error and continue. What a rule changed besides stays.
-                self._apply_custom(record, code, old)
-                if record.custom == custom and not record.original_values:
-                    record.state, record.custom_changed = before
-                raise
+        self._check_change(record, parameter)
+        if raises and self._watches(record, _ATTRIBUTE_EVENTS, parameter):
+            told = custom_event_values(record.repository, code, old, value)
+            self._apply_with_events(record, parameter, told, partial(self._apply_custom, record, code), old, value)
+        else:
+            self._apply_custom(record, code, value)
 
     def _apply_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
         record.custom = {**record.custom}
@@ -497,23 +503,15 @@ class ChangeTracker:
     def _raise(
         self, record: Record, event: str, parameter: str = "", attributes: Mapping[str, Any] | None = None
     ) -> None:
-        if self._watches(record, event, parameter):
+        if self._watches(record, (event,), parameter):
             dispatch.dispatch(dispatch.Occurrence(event, record, self, parameter, attributes or {}))
 
-    def _watches(self, record: Record, event: str, parameter: str) -> bool:
-        """Whether a subscriber watches the event; cached by repository and event."""
-        key = (record.repository.name, event)
+    def _watches(self, record: Record, names: tuple[str, ...], parameter: str) -> bool:
+        """Whether a subscriber watches one of the events; cached by repository and events."""
+        key = (record.repository.name, names)
         watched = self._watched.get(key)
         if watched is None:
-            watched = self._watched[key] = dispatch.watched(*key)
-        return parameter in watched
-
-    def _watches_attribute(self, record: Record, parameter: str) -> bool:
-        """Whether a subscriber watches one of the attribute's two events; one cache entry for both."""
-        key = (record.repository.name, "")
-        watched = self._watched.get(key)
-        if watched is None:
-            found = (dispatch.watched(key[0], event) for event in _ATTRIBUTE_EVENTS)
+            found = (dispatch.watched(key[0], event) for event in names)
             watched = self._watched[key] = frozenset[str]().union(*found)
         return parameter in watched
 
