@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tests.rules.cast import World
@@ -206,11 +206,14 @@ def posting(world: World, numbers: Iterator[int]) -> Callable[[], None]:
     }
     statuses: list[str] = []
 
+    def start(status: str, headers: list[tuple[str, str]], failure: Any = None, /) -> Any:
+        statuses.append(status)
+
     def post() -> None:
         product = {"PartNumber": f"H{next(numbers)}", "Name": {"EN": "Posted"}, **references}
         body = json.dumps(product).encode()
         environ = {**fixed, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
-        answer = application(environ, lambda status, headers, *rest: statuses.append(status))
+        answer = application(environ, start)
         content = b"".join(answer)
         if statuses.pop() != "201 Created":
             raise RuntimeError(content.decode())

@@ -23,8 +23,8 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
-from domain.dataset.dataset import Dataset
 from domain.dataset.records.dispatch import Occurrence
+from domain.dataset.records.record import UnitOfWork
 from foundation import errors
 from foundation.failures import record_failure
 from rules import scripting, statistics, tracing
@@ -133,7 +133,7 @@ def _act(rule: CompiledRule, occurrence: Occurrence, trace: tracing.Trace | None
         dataset.acting.pop()
 
 
-def _with_the_rules_name(exc: Exception, rule: CompiledRule, dataset: Dataset) -> Exception:
+def _with_the_rules_name(exc: Exception, rule: CompiledRule, dataset: UnitOfWork) -> Exception:
     """What a rule cannot do is said with the rule's name; refusals of the data and the model keep their own words."""
     if isinstance(exc, errors.Refused):
         return _broken(rule, dataset, exc) if exc.code is errors.INTERPOLATION_FAILED else exc
@@ -145,11 +145,11 @@ def _with_the_rules_name(exc: Exception, rule: CompiledRule, dataset: Dataset) -
     return _broken(rule, dataset, f"{type(exc).__name__}: {exc}")
 
 
-def _broken(rule: CompiledRule, dataset: Dataset, why: Any) -> errors.Refused:
+def _broken(rule: CompiledRule, dataset: UnitOfWork, why: Any) -> errors.Refused:
     return errors.Refused(errors.RULE_BROKEN, rule.spec.title(dataset.context.language), why)
 
 
-def _report_broken(rule: CompiledRule, dataset: Dataset) -> None:
+def _report_broken(rule: CompiledRule, dataset: UnitOfWork) -> None:
     error = _broken(rule, dataset, rule.broken)
     if rule.spec.can_refuse():
         raise error

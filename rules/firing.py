@@ -14,8 +14,7 @@ from rules.scope import cached_template, event_names
 from rules.specs import RuleSpec
 
 if TYPE_CHECKING:
-    from domain.dataset.dataset import Dataset
-    from domain.dataset.records.record import Record
+    from domain.dataset.records.record import Record, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Firing:
         return self.occurrence.record
 
     @property
-    def dataset(self) -> Dataset:
+    def dataset(self) -> UnitOfWork:
         """Where changes go. Change by `assign` and `assign_custom`: the platform acts here, not the caller."""
         return self.occurrence.dataset
 

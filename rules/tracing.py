@@ -15,8 +15,8 @@ from domain.odata.message.response_annotations import trace_asked
 from rules import switches, trace_log
 
 if TYPE_CHECKING:
-    from domain.dataset.dataset import Dataset
     from domain.dataset.records.dispatch import Occurrence
+    from domain.dataset.records.record import UnitOfWork
     from rules.actions import BoundAction
     from rules.compiling import BoundCondition, CompiledRule
 
@@ -91,7 +91,7 @@ def trace_of(rule: CompiledRule, occurrence: Occurrence, *, for_caller: bool, lo
     return Trace(rule.spec.id, rule.spec.code, occurrence.type, occurrence.parameter, entity, for_caller, logged)
 
 
-def finish(trace: Trace, dataset: Dataset, seconds: float) -> None:
+def finish(trace: Trace, dataset: UnitOfWork, seconds: float) -> None:
     """Hand the trace to whoever asked."""
     entry = trace.entry(seconds * 1000)
     if trace.for_caller and len(dataset.traces) < MAX_ENTRIES:

@@ -11,7 +11,7 @@ from typing import Any, Self
 from django.db import transaction
 
 from domain.dataset.dataset import Dataset
-from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.record import CommitResult
 from domain.model.registry import repositories
 from foundation import errors
 from identity.context import CallContext

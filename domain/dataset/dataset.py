@@ -15,7 +15,7 @@ from django.db import transaction
 
 from domain.dataset.commit.pipeline import MAX_ROUNDS, commit
 from domain.dataset.commit.retries import Attempt, repeated
-from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.record import CommitResult
 from domain.dataset.unit.change_tracker import ChangeTracker
 from foundation import errors
 from foundation.failures import record_failure

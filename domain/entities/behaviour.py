@@ -12,8 +12,7 @@ from domain.model.registry import repositories
 from foundation import errors
 
 if TYPE_CHECKING:
-    from domain.dataset.dataset import Dataset
-    from domain.dataset.records.record import Record
+    from domain.dataset.records.record import Record, UnitOfWork
 
 T = TypeVar("T")
 
@@ -80,13 +79,13 @@ def _is_ours(record: Record, name: str) -> bool:
     return not record.is_new and not record.is_changed(member)
 
 
-def scratch(dataset: Dataset) -> dict[str, Any]:
+def scratch(dataset: UnitOfWork) -> dict[str, Any]:
     """What behaviours remember for the lifetime of a dataset."""
     memory: dict[str, Any] = vars(dataset).setdefault("behaviour_scratch", {})
     return memory
 
 
-def per_commit(dataset: Dataset, key: object, build: Callable[[], T]) -> T:
+def per_commit(dataset: UnitOfWork, key: object, build: Callable[[], T]) -> T:
     """What `build` gives, remembered for one commit: `now` stands still within one and moves between them."""
     now = dataset.now()
     stamp, known = scratch(dataset).get("per_commit", (None, {}))
@@ -172,7 +171,7 @@ def line_numbered(name: str, collection: str, *, step: int = 10) -> LateDefault:
 
 
 def find_all(
-    dataset: Dataset, repository: str, *, order_by: Sequence[str] = (), limit: int | None = None, **conditions: Any
+    dataset: UnitOfWork, repository: str, *, order_by: Sequence[str] = (), limit: int | None = None, **conditions: Any
 ) -> list[Record]:
     """As `Dataset.find_all`, without showing the database what is pending where nothing of the repository is."""
     wanted = repositories[repository]
@@ -185,18 +184,18 @@ def find_all(
     return dataset.find_all(repository, order_by=order_by, limit=limit, **conditions)
 
 
-def find_one(dataset: Dataset, repository: str, *, order_by: Sequence[str] = (), **conditions: Any) -> Record | None:
+def find_one(dataset: UnitOfWork, repository: str, *, order_by: Sequence[str] = (), **conditions: Any) -> Record | None:
     """The first of `find_all`, or None."""
     return next(iter(find_all(dataset, repository, order_by=order_by, limit=1, **conditions)), None)
 
 
-def named_company(dataset: Dataset) -> Record | None:
+def named_company(dataset: UnitOfWork) -> Record | None:
     """The enterprise company that the request names (spec 08, 8.4); a guid that is none counts as not given."""
     asked = dataset.context.company_id
     return None if asked is None else dataset.load("General.EnterpriseCompanies", asked)
 
 
-def current_company(dataset: Dataset) -> Record | None:
+def current_company(dataset: UnitOfWork) -> Record | None:
     """The enterprise company that the request names, else the oldest active one."""
     if (named := named_company(dataset)) is not None:
         return named
@@ -214,7 +213,7 @@ def company_from_context(record: Record) -> None:
         record.enterprise_company_id = company.id
 
 
-def user_login(dataset: Dataset) -> str:
+def user_login(dataset: UnitOfWork) -> str:
     """Who acts, for attributes such as CreationUser."""
     return dataset.context.user.login if dataset.context.user is not None else "system"
 

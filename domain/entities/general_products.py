@@ -43,8 +43,7 @@ from foundation.models import AggregateRoot, Entity
 from foundation.phrases import Phrase
 
 if TYPE_CHECKING:
-    from domain.dataset.dataset import Dataset
-    from domain.dataset.records.record import Record
+    from domain.dataset.records.record import Record, UnitOfWork
 
 
 _LAST_DIGITS = re.compile(r"\d+$")
@@ -427,7 +426,7 @@ def defaults_from_group(product: Record) -> None:
         propose(product, "base_measurement_category_id", unit.measurement_category_id if unit is not None else None)
 
 
-def _default_type(dataset: Dataset) -> str | None:
+def _default_type(dataset: UnitOfWork) -> str | None:
     """The product type marked as default, else the first one by code."""
     types = "General.Products.ProductTypes"
     found = find_one(dataset, types, is_default=True) or find_one(dataset, types, order_by=("code",))

@@ -21,8 +21,7 @@ from domain.model.registry import repositories
 from foundation import errors
 
 if TYPE_CHECKING:
-    from domain.dataset.dataset import Dataset
-    from domain.dataset.records.record import Record
+    from domain.dataset.records.record import Record, UnitOfWork
 
 _PRICES = "Crm.Pricing.ProductPrices"
 _PRICE_MEMBERS = (
@@ -130,7 +129,7 @@ def unit_fits_product(line: Record) -> None:
 def lines_prepared(lines: str) -> LateDefault:
     """A late default of headers: load what the defaults of their lines will ask for, in one query each."""
 
-    def by_header(dataset: Dataset) -> dict[str, list[Record]]:
+    def by_header(dataset: UnitOfWork) -> dict[str, list[Record]]:
         owner = repositories[lines].owner_attribute.name
         found: dict[str, list[Record]] = {}
         for record in dataset.changed():
@@ -232,7 +231,7 @@ def _standard_price(line: Record, product: Record, header: Record, sold: Unit, d
     return exchange(amount, *rate) if rate is not None else Decimal(0)
 
 
-def exchange_rate(dataset: Dataset, source: str, target: str, date: datetime.date) -> tuple[Decimal, Decimal] | None:
+def exchange_rate(dataset: UnitOfWork, source: str, target: str, date: datetime.date) -> tuple[Decimal, Decimal] | None:
     """(multiplier, divisor) from one currency to another by the newest directory in force; None where there is none.
 
     Looked up once for all lines of a commit.
@@ -240,7 +239,7 @@ def exchange_rate(dataset: Dataset, source: str, target: str, date: datetime.dat
     return per_commit(dataset, ("rate", source, target, date), lambda: _stored_rate(dataset, source, target, date))
 
 
-def _stored_rate(dataset: Dataset, source: str, target: str, date: datetime.date) -> tuple[Decimal, Decimal] | None:
+def _stored_rate(dataset: UnitOfWork, source: str, target: str, date: datetime.date) -> tuple[Decimal, Decimal] | None:
     for origin, goal, inverse in ((source, target, False), (target, source, True)):
         directory = _directory_line(dataset, origin, goal, date)
         if directory is not None:
@@ -249,7 +248,7 @@ def _stored_rate(dataset: Dataset, source: str, target: str, date: datetime.date
     return None
 
 
-def _directory_line(dataset: Dataset, source: str, target: str, date: datetime.date) -> Record | None:
+def _directory_line(dataset: UnitOfWork, source: str, target: str, date: datetime.date) -> Record | None:
     """The line of the newest directory in force on the date."""
     lines, directories = repositories[_RATES], repositories["General.Currencies.CurrencyDirectories"]
     for name in (lines, directories):
@@ -284,19 +283,19 @@ def _directory_line_sql() -> str:
     )
 
 
-def _prices(dataset: Dataset, product: str, currency: str) -> list[Price]:
+def _prices(dataset: UnitOfWork, product: str, currency: str) -> list[Price]:
     prepared = _prepared_prices(dataset)
     if (currency, product) not in prepared:
         prepared[currency, product] = _load_prices(dataset, {product}, currency)[product]
     return prepared[currency, product]
 
 
-def _prepared_prices(dataset: Dataset) -> dict[tuple[str, str], list[Price]]:
+def _prepared_prices(dataset: UnitOfWork) -> dict[tuple[str, str], list[Price]]:
     """(currency, product) → prices."""
     return per_commit(dataset, "prices", dict[tuple[str, str], list[Price]])
 
 
-def _load_prices(dataset: Dataset, products: Iterable[str], currency: str) -> dict[str, list[Price]]:
+def _load_prices(dataset: UnitOfWork, products: Iterable[str], currency: str) -> dict[str, list[Price]]:
     """Product → its active prices in the currency; what this dataset has changed goes before what is stored."""
     found: dict[str, list[Price]] = {product: [] for product in products}
     dataset.load_pending(_PRICES)

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop as _
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.names import Name, UnknownName
+from domain.dataset.records.record import UnitOfWork
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
 from domain.model.interpolation import format_value
@@ -150,7 +151,9 @@ class SetValue(ActionType):
         dataset.assign(record, attribute, value)
 
 
-def _custom_form(dataset: Dataset, repository: Any, code: str, text: str | None) -> tuple[str, dict[str, Any] | None]:
+def _custom_form(
+    dataset: UnitOfWork, repository: Any, code: str, text: str | None
+) -> tuple[str, dict[str, Any] | None]:
     """As custom_properties.parse_value, by code, also for properties of a repository that this one inherits from."""
     definition = custom_properties.by_code(repository, code)
     current = repository

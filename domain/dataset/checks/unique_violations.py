@@ -8,8 +8,7 @@ from typing import Any
 
 from django.db import IntegrityError, OperationalError, models
 
-from domain.dataset.records.commit_result import CommitResult
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import CommitResult, Record
 from domain.model.attributes import Attribute
 from domain.model.repository import Repository
 from foundation import errors

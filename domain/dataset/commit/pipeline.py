@@ -25,8 +25,7 @@ from domain.dataset.commit.retries import Overtaken
 from domain.dataset.commit.validation import validate
 from domain.dataset.lookups.advisory_locks import Claims
 from domain.dataset.records import dispatch
-from domain.dataset.records.commit_result import CommitResult
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import CommitResult, Record
 from domain.dataset.records.row_writer import grouped, insert_records
 from domain.dataset.tables.models import ChangeFeedEntry
 from domain.dataset.tables.storage import Referrer, quote, references_in_use, storage_of

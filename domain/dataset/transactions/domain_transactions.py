@@ -19,10 +19,10 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from domain.dataset.checks import access
-from domain.dataset.commit.validation import check_limits
+from domain.dataset.checks.limits import check_limits
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.lookup_key import Sought
-from domain.dataset.records.record import ModelName, PendingSource, Record, State
+from domain.dataset.records.record import ModelName, PendingSource, Record, State, UnitOfWork
 from domain.dataset.tables.models import DomainTransaction, PendingChange
 from domain.dataset.tables.storage import chunks, storage_of
 from domain.dataset.tables.write_transaction import write_transaction
@@ -180,14 +180,14 @@ class _PendingRows(PendingSource):
     def _rows(self) -> Any:
         return PendingChange.objects.filter(transaction_id=self.row.id).exclude(state=_GONE)
 
-    def load(self, dataset: Dataset, identity: str, ids: Sequence[str]) -> list[Record]:
+    def load(self, dataset: UnitOfWork, identity: str, ids: Sequence[str]) -> list[Record]:
         """Pending records among the guids."""
         if self.all_loaded:
             return []
         rows = list(self._rows().filter(identity=identity, entity_id__in=list(ids)))
         return self.adopt(dataset, rows)
 
-    def load_new(self, dataset: Dataset, ids: Collection[str]) -> None:
+    def load_new(self, dataset: UnitOfWork, ids: Collection[str]) -> None:
         """Pending new records among the guids, whatever they are."""
         if self.all_loaded:
             return
@@ -195,7 +195,7 @@ class _PendingRows(PendingSource):
             self.adopt(dataset, list(self._rows().filter(state="Added", entity_id__in=part)))
 
     def load_children(
-        self, dataset: Dataset, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]
+        self, dataset: UnitOfWork, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]
     ) -> None:
         """Pending records that point at one of the parents."""
         if self.all_loaded:
@@ -208,7 +208,7 @@ class _PendingRows(PendingSource):
             rows = self._rows().filter(owner_id__in=part, repository=repository.name).order_by("sequence")
             self.adopt(dataset, list(rows))
 
-    def load_repositories(self, dataset: Dataset, names: Sequence[str]) -> None:
+    def load_repositories(self, dataset: UnitOfWork, names: Sequence[str]) -> None:
         """Every pending record of the repositories."""
         wanted = set(names) - self.repositories_loaded
         if self.all_loaded or not wanted:
@@ -219,7 +219,7 @@ class _PendingRows(PendingSource):
         rows = self._rows().filter(identity__in=sorted(identities), repository__in=sorted(wanted))
         self.adopt(dataset, list(rows.order_by("sequence")))
 
-    def load_all(self, dataset: Dataset) -> None:
+    def load_all(self, dataset: UnitOfWork) -> None:
         """Adopt every pending record."""
         if self.all_loaded:
             return
@@ -232,7 +232,7 @@ class _PendingRows(PendingSource):
             if record.is_deleted or record.former_parent is not None:
                 dataset.parts.mark_parents(record)
 
-    def adopt(self, dataset: Dataset, rows: Sequence[PendingChange]) -> list[Record]:
+    def adopt(self, dataset: UnitOfWork, rows: Sequence[PendingChange]) -> list[Record]:
         """Bring pending rows into the dataset; their records."""
         # A row that is known and no longer in the dataset is that of a new entity which this request has deleted.
         present = dataset.records
@@ -250,7 +250,7 @@ class _PendingRows(PendingSource):
             found.append(record)
         return found
 
-    def _load_bases(self, dataset: Dataset, rows: Sequence[PendingChange]) -> None:
+    def _load_bases(self, dataset: UnitOfWork, rows: Sequence[PendingChange]) -> None:
         """What modified and deleted entities look like in the database, one query per repository."""
         stored: dict[str, list[PendingChange]] = {}
         for row in rows:
@@ -301,7 +301,7 @@ class _PendingRows(PendingSource):
         if record.state != "Deleted" and record.dataset.model != "frontend":
             record.dirty.update(row.current)
 
-    def store(self, dataset: Dataset) -> None:
+    def store(self, dataset: UnitOfWork) -> None:
         """Insert and update the pending rows of records that changed in this request.
 
         Raises Refused: PENDING_LIMIT, or for a value that its column does not hold. Later requests, which may be

@@ -17,8 +17,7 @@ from django.db import IntegrityError, connection, transaction
 
 from domain.dataset.checks.limits import check_limits
 from domain.dataset.checks.unique_violations import duplicate_error
-from domain.dataset.records.commit_result import CommitResult
-from domain.dataset.records.record import Record, UnitOfWork
+from domain.dataset.records.record import CommitResult, Record, UnitOfWork
 from domain.dataset.records.row_writer import insert_records, required_of, targets_of
 from domain.dataset.tables.storage import storage_of
 from domain.model.registry import repositories

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,8 +19,7 @@ from domain.dataset.lookups.advisory_locks import Claims
 from domain.dataset.lookups.lookup_key import Sought
 from domain.dataset.lookups.names import custom_event_values
 from domain.dataset.records import dispatch
-from domain.dataset.records.commit_result import CommitResult
-from domain.dataset.records.record import ModelName, PendingSource, Record, State
+from domain.dataset.records.record import CommitResult, ModelName, PendingSource, Record, State
 from domain.dataset.tables import number_sequences
 from domain.dataset.tables.storage import storage_of
 from domain.dataset.templates.display_text import display_text
@@ -42,7 +42,7 @@ Snapshot = dict[tuple[str, str], tuple[Record, State, dict[str, Any], dict[str, 
 _ATTRIBUTE_EVENTS = ("ATTRIBUTECHANGING", "ATTRIBUTECHANGED")
 
 
-class ChangeTracker:
+class ChangeTracker(ABC):
     """An identity map with changes. Not thread-safe; lives within one request, script or command.
 
     context          on whose behalf it acts
@@ -562,6 +562,10 @@ class ChangeTracker:
     def on_commit(self, action: Callable[[], None]) -> None:
         """Run `action` after this dataset's database transaction has really committed."""
         self.deferred.actions.append(action)
+
+    @abstractmethod
+    def commit(self, *, savepoint: bool = True) -> CommitResult:
+        """Write everything, all or nothing; see Dataset.commit."""
 
     def begin_commit(self) -> None:
         """Freeze `now` for the commit."""

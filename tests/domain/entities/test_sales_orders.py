@@ -7,8 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from domain.dataset.dataset import Dataset
-from domain.dataset.records.record import ModelName, Record
+from domain.dataset.records.record import ModelName, Record, UnitOfWork
 from foundation import errors
 from foundation.fields import utc_now
 from tests.domain.entities.conftest import Cast
@@ -289,7 +288,7 @@ def test_terms_that_the_caller_gave_stay(cast: Cast) -> None:
 # --- refusals -----------------------------------------------------------------------------------------------------
 
 
-def _refused(dataset: Dataset) -> errors.Refused:
+def _refused(dataset: UnitOfWork) -> errors.Refused:
     with pytest.raises(errors.Refused) as caught:
         dataset.commit()
     return caught.value

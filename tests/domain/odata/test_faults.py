@@ -17,7 +17,7 @@ from django.db import OperationalError, connection
 from domain.dataset.checks.unique_violations import operational_error
 from domain.dataset.commit import pipeline
 from domain.dataset.dataset import Dataset
-from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.record import CommitResult
 from foundation import errors
 from foundation.turns import CAME_IN_CHUNKS
 from tests.domain.odata.test_live_transactions import Caller

@@ -76,7 +76,7 @@ def test_a_broken_rule_of_the_database_shows_its_name_and_not_the_row(api: Api) 
     from django.db import IntegrityError
 
     from domain.dataset.checks.unique_violations import duplicate_error
-    from domain.dataset.records.commit_result import CommitResult
+    from domain.dataset.records.record import CommitResult
 
     told = duplicate_error(
         IntegrityError(
