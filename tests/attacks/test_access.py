@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from domain.model.registry import repositories
 from foundation import stamps
 from foundation.guids import new_guid
 from identity.models import Role, RoleUser, TrustedApplication, User
@@ -132,6 +133,16 @@ def test_what_decides_nothing_is_left_to_roles(mallory: Api) -> None:
     assert mallory.patch(f"{USERS}({user_id('admin')})", change).status_code == 204
 
 
+def test_nothing_else_of_users_is_left_to_roles() -> None:
+    """An attribute that somebody adds is an administrator's until it is named here and in the security model."""
+    users = repositories["Systems.Security.Users"]
+    left = {name for name in users.attributes if not users.needs_administrator("update", name)}
+    assert left == {"Notes", "PhoneNumber", "TimeZone", "DefaultLanguage", "ExternalId", "ExternalSystem"}
+    assert not users.needs_administrator("update", "@custom")
+    deciding = {each.name for each in repositories if each.decides_access}
+    assert deciding == {f"Systems.Security.{name}" for name in ("Users", "Roles", "RoleUsers", "TrustedApplications")}
+
+
 def test_administrators_change_it(alice: Api) -> None:
     user = alice.create(USERS, {"Login": "eve", "Name": {"EN": "Eve"}})["@odata.id"]
     assert alice.patch(user, {"Email": "eve@example.com", "IsAdmin": True, "Login": "eva"}).status_code == 204
@@ -203,6 +214,28 @@ def test_a_rule_may_set_what_roles_may_set(mallory: Api) -> None:
     save_rule(mallory, "M1", "Systems.Security.Users", "COMMIT", ("SETVALUE", "Notes", "by a rule"))
     assert mallory.patch(f"{USERS}({user_id('demo')})", {"PhoneNumber": "1"}).status_code == 204
     assert User.objects.get(login="demo").notes == "by a rule"
+
+
+def test_actions_have_the_server_s_rights_and_scripts_their_caller_s(alice: Api) -> None:
+    """Except for the entity that the rule runs on, which its script may change."""
+    bob = person("bob")
+    give_role(bob, {"General.Currencies.Currencies": "cr"})
+    api = caller(bob)
+    told = ("NOTIFYUSER", user_id("alice"), "a currency")
+    subject = script("subject.Name = 'by a rule';")
+    save_rule(alice, "A1", "General.Currencies.Currencies", "COMMIT", told, **subject)
+    answer = api.post(CURRENCIES, currency())
+    assert answer.status_code == 201, answer.content
+    assert json.loads(answer.content)["Name"] == "by a rule"
+    notifications = "Systems_Core_Notifications"
+    assert len(alice.read(notifications)["value"]) == 1
+    assert api.get(notifications).status_code == 403
+    other = script("Domain.General.Products.ProductGroupsRepository.createNew({Code: 'PG9', Name: 'g'});")
+    save_rule(alice, "A2", "General.Currencies.Currencies", "CREATENEW", **other)
+    assert api.post(CURRENCIES, currency("XXB")).status_code in (403, 500)
+    assert alice.read("General_Products_ProductGroups?$filter=Code eq 'PG9'".replace(" ", "%20"))["value"] == []
+    answer = alice.post(CURRENCIES, currency("XXC"))
+    assert answer.status_code == 201, answer.content
 
 
 @pytest.mark.parametrize("event", ["COMMIT", "COMMITTED"])
