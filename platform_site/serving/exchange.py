@@ -53,6 +53,14 @@ class HttpProtocol(Protocol):
         """Begin a streamed response."""
 
 
+#: WSGI's start_response (PEP 3333). The `write` that it returns is not used.
+StartResponse = Callable[..., Any]
+#: A WSGI application.
+Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
+#: Called by the server in one of its threads: (protocol, environ).
+Serve = Callable[[Any, dict[str, Any]], Any]
+
+
 class Scope(Protocol):
     """RSGIHTTPScope of granian 2.8: `client` and `server` are address:port, `path` is decoded."""
 
@@ -114,8 +122,8 @@ def _key(name: str) -> str:
     return key
 
 
-class StartResponse:
-    """WSGI's start_response: stores status and headers until the body is complete."""
+class ResponseHead:
+    """A start_response that stores status and headers until the body is complete."""
 
     __slots__ = ("headers", "status")
 
@@ -128,7 +136,7 @@ class StartResponse:
         self.headers = headers
 
 
-def stream(protocol: HttpProtocol, start: StartResponse, parts: Iterable[bytes]) -> None:
+def stream(protocol: HttpProtocol, start: ResponseHead, parts: Iterable[bytes]) -> None:
     """Send a response piece by piece, until its end or until the client disconnects."""
     with_end: Iterator[bytes] = iter(parts)
     gone: list[Any] = []

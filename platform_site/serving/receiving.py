@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import IO, Any, Final, Protocol
 
@@ -25,7 +25,17 @@ import orjson
 from foundation import errors
 from foundation.phrases import Phrase
 from foundation.turns import CAME_IN_CHUNKS
-from platform_site.serving.exchange import Future, HttpProtocol, Parts, Scope, StartResponse, environ_of, stream
+from platform_site.serving.exchange import (
+    Application,
+    Future,
+    HttpProtocol,
+    Parts,
+    ResponseHead,
+    Scope,
+    Serve,
+    environ_of,
+    stream,
+)
 
 logger = logging.getLogger("platform.serving")
 
@@ -38,10 +48,6 @@ BODY_SECONDS: Final = 20.0
 BYTES_PER_SECOND: Final = 500
 #: When the process stops, bodies that still arrive have this time.
 STOP_SECONDS: Final = 3.0
-
-Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
-#: Called by the server in one of its threads: (protocol, environ).
-Serve = Callable[[HttpProtocol, dict[str, Any]], Any]
 
 
 class Policy(Protocol):
@@ -244,7 +250,7 @@ class Receiver:
         return True
 
     def _answer(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
-        start = StartResponse()
+        start = ResponseHead()
         try:
             answer = self._application(environ, start)
         except Exception:

@@ -14,14 +14,12 @@ wait for each other by turns would both count as ready.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any, Final
+
+from platform_site.serving.exchange import Serve
 
 #: A resting thread returns to the server after this time without a wake-up; an idle server ends the thread soon after.
 REST_SECONDS: Final = 10.0
-
-#: Called by the server in one of its threads: (protocol, request).
-Serve = Callable[[Any, dict[str, Any]], Any]
 
 
 class Standby:
@@ -41,11 +39,11 @@ class Standby:
     def serving(self, serve: Serve) -> Serve:
         """Wrap `serve`: after a request the thread may rest before it returns to the server."""
 
-        def served(protocol: Any, scope: dict[str, Any]) -> Any:
+        def served(protocol: Any, environ: dict[str, Any]) -> Any:
             if getattr(self._mine, "known", None) is None:
                 self._mine.known = _Known(self)  # lives as long as the thread
             try:
-                answered = serve(protocol, scope)
+                answered = serve(protocol, environ)
             finally:
                 self._come_back()
             # After an exception the thread returns at once, because only then the server answers.

@@ -9,17 +9,15 @@ only to answer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 from foundation.long_polls import LongPoll, chunks
 from foundation.turns import turn
+from platform_site.serving.exchange import Application, StartResponse
 from platform_site.serving.lent_connections import LentConnections
-
-StartResponse = Callable[..., Any]
-Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 
 class TurnApplication:

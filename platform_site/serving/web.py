@@ -16,7 +16,8 @@ from django.core.signals import request_finished  # noqa: E402
 from django.db import close_old_connections  # noqa: E402
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers  # noqa: E402
 
-from platform_site.serving.turns import StartResponse, TurnApplication  # noqa: E402
+from platform_site.serving.exchange import StartResponse  # noqa: E402
+from platform_site.serving.turns import TurnApplication  # noqa: E402
 from platform_site.wsgi import application as django_application  # noqa: E402
 
 # What Django does at the end of each request, done already: connections are looked at when they are taken back

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from domain.dataset.records.record import Record, UnitOfWork
+from domain.dataset.records.record import CommitResult, Record, UnitOfWork
 from foundation import errors
 from identity.context import AllPermissions, CallContext
 from identity.models import User
@@ -96,8 +96,11 @@ def _refusal(step: Acting | None, operation: str, what: str) -> errors.PlatformE
     return errors.Refused(code, step.name, operation, what)
 
 
-def check_again(dataset: UnitOfWork) -> None:
-    """At commit: check that each authority is still an administrator. Raises Forbidden(ADMINISTRATORS_ONLY)."""
+def check_authorities(dataset: UnitOfWork, result: CommitResult) -> None:
+    """At commit: check that each authority is still an administrator, for requests may lie between.
+
+    Raises Forbidden(ADMINISTRATORS_ONLY).
+    """
     asked: dict[Authority, bool] = {}
     for record in dataset.changed() if dataset.authorities else ():
         if not record.repository.decides_access:

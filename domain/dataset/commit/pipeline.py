@@ -17,7 +17,7 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 
 from domain.database.cursor import execute_many
 from domain.dataset.checks import access
-from domain.dataset.checks.authority import check_again
+from domain.dataset.checks.authority import check_authorities
 from domain.dataset.checks.edit_guards import follow_edits
 from domain.dataset.checks.unique_violations import duplicate_error, operational_error
 from domain.dataset.commit.deferred_writes import write_deferred
@@ -290,11 +290,6 @@ def check_row_policies(dataset: ChangeTracker, result: CommitResult) -> None:
         for record in records:
             if record.by_client and access.has_policies(dataset.context, record.repository, operation):  # type: ignore[arg-type]
                 access.require_row(dataset.context, record, operation)  # type: ignore[arg-type]
-
-
-def check_authorities(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Who stood behind changes of what decides access still is an administrator: requests may lie between."""
-    check_again(dataset)
 
 
 def run_deferred(dataset: ChangeTracker, result: CommitResult) -> None:
