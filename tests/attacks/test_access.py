@@ -1,7 +1,8 @@
 """Nobody but an administrator changes who may do what (spec 01, 1.6 and 1.7; spec 05, 5.2).
 
-The attacker is a user with every right that roles can give, all of Systems.Security and Systems.Bpm among them. They
-try it directly, by every way of writing, and by rules that others set off. What prevents it: dataset.checks.authority
+Who: a user with every right that roles can give, all of Systems.Security and Systems.Bpm among them. What: to change
+accounts, roles and memberships directly, by every way of writing, and by rules that others set off; to get a login that
+somebody had. What prevents it: dataset.checks.authority
 asks, where a change is made in a dataset, for an administrator behind it; behind a rule stands who saved it last.
 """
 

@@ -1,8 +1,9 @@
 """Whatever a person without administrator's rights does, and lets others set off, who may do what stays as it is.
 
-Random sequences of what every way of writing offers: requests, imports, batches, transactions, scripts, rules on any
-event, edits of an administrator's rule, posts to admin pages; then people, an administrator among them, do harmless
-things that set the rules off. The digest of all that decides access is the same before and after.
+Who: a user with every right that roles can give. What: random sequences of what every way of writing offers: requests,
+imports, batches, transactions, scripts, rules on any event, edits of an administrator's rule, posts to admin pages;
+then people, an administrator among them, do harmless things that set the rules off. What prevents it:
+domain.dataset.checks.authority. The digest of all that decides access is the same before and after.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A caller sends many requests in one $batch, to pass the rate limits, fill the memory or keep others waiting.
 
-Prevented by odata.service.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and the turn
+Who: anybody who may call the API. What: the amplification of a small request. What prevents it:
+domain.odata.service.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and the turn
 of the process is offered to others between its parts.
 """
 

@@ -1,4 +1,9 @@
-"""The current company, location and role of a request are the user's own, whatever the request says (spec 01, 1.7)."""
+"""The current company, location and role of a request are the user's own, whatever the request says (spec 01, 1.7).
+
+Who: a user whose row policies ask for $company, $location or $role. What: to see another company's rows by naming it in
+a header, the query, a batch or one of its parts. What prevents it: identity.permissions.Assignments takes what a
+membership of the user names, and memberships are an administrator's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Nobody guesses secrets at any speed, and nobody who shares an address with a guesser is locked out (spec 01, 1.9)."""
+"""Nobody guesses secrets at any speed, and nobody who shares an address with a guesser is locked out (spec 01, 1.9).
+
+Who: a guesser of passwords, client secrets or tokens, and who wants to lock others out. What: to try many, at one
+endpoint or several, from one address or many; to use up the tries of a login or of a shared address. What prevents it:
+identity.rate_limits counts failures per login and address, per client and address, and slows down instead of locking;
+browsers with an earlier login have counters of their own (identity.known_browsers).
+"""
 
 from __future__ import annotations
 
@@ -107,6 +113,22 @@ def test_who_guesses_many_logins_locks_nobody_else_of_the_address_out(browser: B
 def test_a_guesser_elsewhere_does_not_lock_the_owner_of_a_login_out(browser: Browser) -> None:
     guesser = Browser(Client(enforce_csrf_checks=True, REMOTE_ADDR="198.51.100.7"))
     assert [guesser.log_in("demo", "wrong").status_code for _ in range(20)][-1] == 429
+    assert browser.log_in("demo", "demo").status_code == 302
+
+
+def test_guessing_one_password_from_many_addresses_slows_down(browser: Browser, clock: Clock) -> None:
+    assert browser.log_in("demo", "demo").status_code == 302
+    guesses = [
+        Browser(Client(enforce_csrf_checks=True, REMOTE_ADDR=f"198.51.100.{number}")).log_in("demo", "wrong")
+        for number in range(110)
+    ]
+    statuses = [answer.status_code for answer in guesses]
+    assert statuses == [200] * 101 + [429] * 9  # the first beyond the limit is the one try in five seconds
+    clock.now += int(guesses[-1].headers["Retry-After"])
+    elsewhere = Browser(Client(enforce_csrf_checks=True, REMOTE_ADDR="203.0.113.1"))
+    assert elsewhere.log_in("demo", "demo").status_code == 302
+    # The owner's own browser is not slowed down meanwhile.
+    browser.client.post("/id/account/logout", {"csrfmiddlewaretoken": browser.client.cookies["csrftoken"].value})
     assert browser.log_in("demo", "demo").status_code == 302
 
 

@@ -1,8 +1,8 @@
 """A managed script changes who may do what only if its author is an administrator, whoever runs it.
 
-The attacker may write scripts and is no administrator; administrators run what they wrote: by Execute, in a transaction
-or a batch, from a script of their own, from a rule's script, on the script's admin page. What prevents it: behind each
-change stand the caller and the authors of all managed scripts that run (domain.dataset.checks.authority).
+Who: somebody who may write scripts and is no administrator. What: administrators run what they wrote: by Execute, in a
+transaction or a batch, from a script of their own, from a rule's script, on the script's admin page. What prevents it:
+behind each change stand the caller and the authors of all managed scripts that run (domain.dataset.checks.authority).
 """
 
 from __future__ import annotations

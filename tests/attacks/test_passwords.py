@@ -1,8 +1,8 @@
 """Who knows an old password, or a token, has nothing after a new one; weak passwords are refused (spec 01, 1.6).
 
-The attackers: a guesser, somebody who has stolen tokens, and somebody at an open browser who would take the account
-over by its e-mail address. What prevents it: Django's validators of passwords, identity.passwords, and
-identity.email_change.
+Who: a guesser, somebody who has stolen tokens, and somebody at an open browser. What: to guess a weak password, to go
+on with stolen tokens after a new one, to take the account over by its e-mail address. What prevents it: Django's
+validators of passwords, identity.passwords, and identity.email_change.
 """
 
 from __future__ import annotations

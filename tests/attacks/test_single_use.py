@@ -1,4 +1,10 @@
-"""Proofs and codes work once, for whom and for what they were made (spec 01, 1.2 and 1.4)."""
+"""Proofs and codes work once, for whom and for what they were made (spec 01, 1.2 and 1.4).
+
+Who: an attacker with a sign-in of their own, and whoever has an old code or refresh token. What: to make a victim's
+`prompt=login` or `max_age` pass by the attacker's proof; to use a code or token again, also after it expired. What
+prevents it: the proof is in the browser's session, for one request (identity.oauth.fresh_login); a second use revokes
+the family of tokens (identity.oauth.codes and refresh).
+"""
 
 from __future__ import annotations
 

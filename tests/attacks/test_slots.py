@@ -1,4 +1,9 @@
-"""Licence slots stay first come, first served: no caller takes them all, or churns through them (spec 01, 1.8)."""
+"""Licence slots stay first come, first served: no caller takes them all, or churns through them (spec 01, 1.8).
+
+Who: a service that takes a new token for each request. What: to take every slot from others, or to open sessions at any
+speed. What prevents it: MaxSessions of the application, at which it replaces its own sessions; a limit of sessions a
+minute for a user of an application (identity.sessions).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A stranger opens connections and sends little or nothing: heads that do not end, bodies that do not come.
 
-Prevented by platform_site.serving.receiving, which gives a thread to whole requests only and ends slow bodies, and by
+Who: anybody who can connect. What: to take all threads, memory and disk. What prevents it:
+platform_site.serving.receiving, which gives a thread to whole requests only and ends slow bodies, and by
 the server's own limits for heads (granian_server.HEAD_SECONDS, CONNECTIONS).
 """
 
