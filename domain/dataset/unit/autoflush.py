@@ -3,6 +3,10 @@
 One rule without exceptions (ARCHITECTURE, "A Domain transaction"): before a statement runs, the pending entities of
 every table that it names are in the database. What a statement names is read from its text, so joins, row policies,
 display texts and search need no list of their own; tables that no statement names cost nothing.
+
+A pending entity may lack values that its columns require. Its row is written with stand-ins for these, and statements
+read NULL in their place (domain.dataset.unit.absent). New entities of this kind are shown to reads that start from a
+key, and kept out of set queries (spec 03, 3.2).
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from domain.dataset.checks.unique_violations import duplicate_error
 from domain.dataset.records.record import CommitResult, Record, UnitOfWork
 from domain.dataset.records.row_writer import insert_records, required_of, targets_of
 from domain.dataset.tables.storage import storage_of
+from domain.dataset.unit.absent import Absent
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 
@@ -31,12 +36,13 @@ class _Rollback(Exception):
 
 
 @contextmanager
-def flushed(dataset: UnitOfWork) -> Iterator[None]:
+def flushed(dataset: UnitOfWork, *, incomplete: bool = False) -> Iterator[None]:
     """Within, statements on this connection see the dataset's pending changes; afterwards these are gone again.
 
-    Pending entities that lack required values stay out, and so does what refers to them.
+    incomplete: new entities that lack required values are seen, too; else they stay out, and so does what refers to
+    them.
     """
-    shown = _Shown(dataset)
+    shown = _Shown(dataset, incomplete=incomplete)
     try:
         with connection.execute_wrapper(shown):
             yield
@@ -47,8 +53,10 @@ def flushed(dataset: UnitOfWork) -> Iterator[None]:
 class _Shown:
     """What has been written so far for the statements of one `flushed` block."""
 
-    def __init__(self, dataset: UnitOfWork) -> None:
+    def __init__(self, dataset: UnitOfWork, *, incomplete: bool) -> None:
         self._dataset = dataset
+        self._incomplete = incomplete
+        self._absent = Absent()
         self._tables: set[str] = set()
         self._records: set[tuple[str, str]] = set()
         self._savepoint: transaction.Atomic | None = None
@@ -63,6 +71,7 @@ class _Shown:
                     self._show(tables)
                 finally:
                     self._writing = False
+            sql = self._absent.hidden_in(sql)
         return execute(sql, params, many, context)
 
     def _show(self, tables: frozenset[str]) -> None:
@@ -81,7 +90,7 @@ class _Shown:
         if self._savepoint is None:
             self._savepoint = transaction.atomic()
             self._savepoint.__enter__()
-        _write(dataset, pending)
+        _write(dataset, pending, self._absent, incomplete=self._incomplete)
 
     def undo(self) -> None:
         """Take everything back."""
@@ -89,14 +98,14 @@ class _Shown:
             self._savepoint.__exit__(_Rollback, _Rollback(), None)
 
 
-def _write(dataset: UnitOfWork, pending: Sequence[Record]) -> None:
-    """Write the records as they are.
+def _write(dataset: UnitOfWork, pending: Sequence[Record], absent: Absent, *, incomplete: bool) -> None:
+    """Write the records as they are; `absent` notes the required values that they lack.
 
     Raises Refused: DUPLICATE_VALUE where two entities cannot both be there, VALUE_TOO_LONG and VALUE_OUT_OF_RANGE where
     a column does not hold the value.
     """
 
-    out = _left_out(dataset, pending)
+    out = set() if incomplete else _left_out(dataset, pending)
     plan = CommitResult()
     for record in pending:
         if record.state == "Deleted":
@@ -108,13 +117,17 @@ def _write(dataset: UnitOfWork, pending: Sequence[Record]) -> None:
         # Whether something still refers to what is deleted is a question of the commit, not of a query.
         for repository, ids in _by_repository(plan.deleted):
             storage_of(repository).delete(ids)
-        insert_records(plan.inserted, dataset.now())
-        for record in plan.updated:
-            changes = {name: record.values[name] for name in record.original_values}
-            custom = record.custom if record.custom_changed else None
-            storage_of(record.repository).update(record.id, changes, custom, None)
+        with absent.filled((record, _lacking(record)) for record in (*plan.inserted, *plan.updated)):
+            insert_records(plan.inserted, dataset.now())
+            for record in plan.updated:
+                changes = {name: record.values[name] for name in record.original_values}
+                custom = record.custom if record.custom_changed else None
+                storage_of(record.repository).update(record.id, changes, custom, None)
     except IntegrityError as exc:
-        raise duplicate_error(exc, plan) from exc
+        told = duplicate_error(exc, plan)
+        if told is exc:
+            raise
+        raise told from exc
 
 
 def _left_out(dataset: UnitOfWork, pending: Sequence[Record]) -> set[str]:
@@ -133,7 +146,7 @@ def _left_out(dataset: UnitOfWork, pending: Sequence[Record]) -> set[str]:
             if target in involved and target != record.id:
                 referrers.setdefault(target, []).append(record.id)
     out: set[str] = set()
-    spreading = [record.id for record in involved.values() if record.state == "Added" and _is_incomplete(record)]
+    spreading = [record.id for record in involved.values() if record.state == "Added" and _lacking(record)]
     while spreading:
         id = spreading.pop()
         if id not in out:
@@ -142,9 +155,10 @@ def _left_out(dataset: UnitOfWork, pending: Sequence[Record]) -> set[str]:
     return out
 
 
-def _is_incomplete(record: Record) -> bool:
+def _lacking(record: Record) -> list[str]:
+    """API names of the required attributes that have no value."""
     values = record.values
-    return any(values.get(name) is None for name in required_of(record.repository))
+    return [name for name in required_of(record.repository) if values.get(name) is None]
 
 
 def _by_repository(records: Iterable[Record]) -> list[tuple[Repository[Any], list[str]]]:

@@ -643,14 +643,17 @@ class ChangeTracker(ABC):
         self._watched.clear()
 
     @contextmanager
-    def flushed(self) -> Iterator[None]:
-        """Within, queries on this connection see the pending changes; afterwards they are gone again (autoflush)."""
+    def flushed(self, *, incomplete: bool = False) -> Iterator[None]:
+        """Within, queries on this connection see the pending changes; afterwards they are gone again (autoflush).
+
+        incomplete: also new entities that lack required values, as reads that start from a key do (spec 03, 3.2).
+        """
         if self._shown or (self.pending_source is None and not self.changed()):
             yield
             return
         self._shown = True
         try:
-            with autoflush.flushed(self):
+            with autoflush.flushed(self, incomplete=incomplete):
                 yield
         finally:
             self._shown = False

@@ -156,12 +156,12 @@ def _answer(
     if result.record is not None:
         target = targets.Entity(result.record.repository, result.record.id)
         try:
-            with dataset.flushed():
+            with dataset.flushed(incomplete=True):
                 response = reader.entity_response(request, target, options, version)
         except errors.NotFound:
             if result.record.state != "Added":
                 raise
-            # A pending entity that still lacks required values: its values are all there is.
+            # A pending entity that row policies do not show, or not yet: its values are all there is.
             response = pending_response(result.record, request, 200)
         response.headers.update(headers)
         return response

@@ -1,4 +1,4 @@
-"""JSON of pending entities that queries cannot show yet, because required values are missing (spec 03, 3.2)."""
+"""JSON of pending entities that queries do not show, because of row policies on values that come later."""
 
 from __future__ import annotations
 

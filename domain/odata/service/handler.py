@@ -147,17 +147,17 @@ def _within(
     target, renamed = _resolve(request, path, options, dataset)
     if request.method in ("GET", "HEAD") and not isinstance(target, targets.Call):
         try:
-            with dataset.flushed():
+            with dataset.flushed(incomplete=_starts_from_key(target)):
                 return former_names.warn(_dispatch(request, target, options, version), renamed)
         except errors.NotFound:
-            incomplete = _pending_new(target, dataset)
-            if incomplete is None:
+            made = _pending_new(target, dataset)
+            if made is None:
                 raise
-            return pending_response(incomplete, request, 200)
+            return pending_response(made, request, 200)
     if isinstance(target, targets.Batch | targets.Metadata | targets.ServiceDocument):
         return _dispatch(request, target, options, version)
     if isinstance(target, targets.Query):
-        with dataset.flushed():
+        with dataset.flushed(incomplete=_starts_from_key(target.target)):
             return _query(request, target, version)
     if isinstance(target, targets.Call):
         _check_call(request, target)
@@ -170,8 +170,15 @@ def _within(
     return former_names.warn(respond(), renamed)
 
 
+def _starts_from_key(target: targets.Target) -> bool:
+    """Whether the path names an entity by its key, or what belongs to one; else it is a set query (spec 03, 3.2)."""
+    if isinstance(target, targets.Count | targets.CollectionLinks):
+        target = target.collection
+    return not isinstance(target, targets.Collection) or target.parent is not None
+
+
 def _pending_new(target: targets.Target, dataset: Dataset) -> Record | None:
-    """A new entity that lacks required values: queries cannot show it, its key finds it (spec 03, 3.2)."""
+    """A new entity that row policies do not show, or not yet: its key finds it all the same (spec 03, 3.2)."""
     if not isinstance(target, targets.Entity) or not target.key:
         return None
     record = dataset.load(target.repository, target.key)
@@ -287,7 +294,7 @@ def _resolve(
         # for a token that may not do what follows.
         if request.method in ("GET", "HEAD", "OPTIONS") or not request.context.scopes & {"update", "exec"}:
             _check_scope(request, "read")
-        with dataset.flushed() if dataset is not None else nullcontext():
+        with dataset.flushed(incomplete=True) if dataset is not None else nullcontext():
             return follow_stored(repository, key, names)
 
     def follow_stored(repository: Repository[Any], key: str, names: tuple[str, ...]) -> tuple[str, str] | None:

@@ -276,7 +276,7 @@ class _Writer:
         if "read" not in self.request.context.scopes:
             return None
         target = targets.Entity(record.repository, record.id)
-        with self.dataset.flushed():
+        with self.dataset.flushed(incomplete=True):
             try:
                 return reader.entity_response(self.request, target, self.options, self.version, status=status)
             except errors.Forbidden:
@@ -284,7 +284,7 @@ class _Writer:
             except errors.NotFound:
                 if record.state == "Unchanged":
                     return None
-                # A pending entity that still lacks required values cannot be flushed; its values are all there is.
+                # A pending entity that row policies do not show, or not yet: its values are all there is.
                 from domain.odata.message.pending_json import pending_response
 
                 return pending_response(record, self.request, status)

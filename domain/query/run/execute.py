@@ -54,7 +54,10 @@ class Statement:
         except DataError as exc:
             raise _out_of_range(exc) from exc
         except OperationalError as exc:
-            raise _from_limits(exc) from exc
+            told = _from_limits(exc)
+            if told is exc:
+                raise
+            raise told from exc
         except IntegrityError as exc:
             # SQLite's word for a LIMIT beyond 64 bit; reading breaks no constraint.
             raise _out_of_range(exc) from exc

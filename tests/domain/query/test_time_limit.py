@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 from pytest_django import Settings
 
 from domain.database import time_limit
@@ -74,3 +74,14 @@ def test_matching_patterns_takes_no_longer_either(api: Api, settings: Settings) 
     answer = api.get("General_Currencies_Currencies?$filter=matchesPattern(Name,'u')")
     assert answer.status_code == 400
     assert answer.json()["error"]["type"] == "QueryTooLong"
+
+
+def test_a_failure_of_the_database_that_is_nobodys_fault_is_not_its_own_cause(db: None) -> None:
+    """Who follows the causes of an exception must come to an end."""
+
+    def failing(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+        raise OperationalError("the database is on fire")
+
+    with connection.execute_wrapper(failing), pytest.raises(OperationalError, match="on fire") as raised:
+        fetch("SELECT 1")
+    assert raised.value.__cause__ is not raised.value
