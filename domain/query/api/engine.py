@@ -15,6 +15,7 @@ from domain.query.api.cache import NOTHING, Prepared, plan_for, prepare
 from domain.query.base.access import Access
 from domain.query.base.context_url import context_suffix
 from domain.query.base.representation import CollectionResult, EntityResult, ParentScope, Representation, ShapeKey
+from domain.query.plan.apply_plan import plan_apply
 from domain.query.plan.concat import ConcatPlan
 from domain.query.plan.planner import Planner, RowsPlan
 from domain.query.run.paging import make_token, read_token
@@ -94,8 +95,6 @@ def _rows_plan(
         planner.access.check_readable(repository)
         options = prepared.shape.options
         if options.apply:
-            from domain.query.plan.apply import plan_apply
-
             return plan_apply(planner, repository, options, by=_back(repository, parent))
         context = repository.set_name + context_suffix(repository, options)
         return planner.rows(repository, options, by=_back(repository, parent), context=context, parent=parent)
@@ -214,8 +213,6 @@ def count(
         planner = _planner(ctx, _COUNT_SHAPE, made)
         planner.access.check_readable(repository)
         if made.apply:
-            from domain.query.plan.apply import plan_apply
-
             plan = plan_apply(planner, repository, made, by=_back(repository, parent))
             return lambda run: _count_of(plan, run)
         statement = planner.count(repository, made, by=_back(repository, parent), parent=parent)

@@ -18,18 +18,18 @@ from domain.query.base.bound import BOOL, GUID, STRING, Bound, ConcreteType, Cus
 from domain.query.base.representation import Representation, ShapeKey, ValueResult
 from domain.query.base.scope import entity_scope
 from domain.query.bind.binder import Binder
-from domain.query.bind.paths import bind_path, column
-from domain.query.bind.paths import follow as follow_reference
+from domain.query.bind.paths import bind_path
+from domain.query.bind.sources import column
+from domain.query.bind.sources import follow as follow_reference
 from domain.query.bind.texts import as_scalar
 from domain.query.plan.planner import KeyEquals, Planner, RowsPlan
 from domain.query.rights.policies import bind_policy, restriction, visible
 from domain.query.run.execute import Statement
 from domain.query.run.shape import canonical_decoder, dump
 from domain.query.sql import dialects
-from domain.query.sql.compiler import Compiler, new_root
+from domain.query.sql.compiler import Compiler, new_root, new_statement
 from domain.query.sql.fragments import Run, Sql, join, run_keys, run_limit
 from domain.query.sql.joins import Block
-from domain.query.sql.joins import Statement as StatementContext
 from domain.syntax import ast, parse_boolean_expression, parse_orderby
 from domain.syntax.ast import Expression, QueryOptions
 from domain.syntax.errors import ODataUrlError
@@ -294,7 +294,7 @@ def permitted_keys(repository: Repository[Any], operation: Operation, ctx: CallC
         condition = visible(access, source) if operation == "read" else restriction(access, source, operation)
         if condition is None:
             return (None,)
-        block = Block(StatementContext(dialects.current(), Access(None)), source)
+        block = Block(new_statement(dialects.current(), Access(None)), source)
         predicate = Compiler(block).predicate(condition)
         select = Sql("SELECT ") + block.key(source)
         return (select + Sql(" FROM ") + block.from_sql() + Sql(" WHERE ") + predicate,)
@@ -321,7 +321,7 @@ def _check_statement(repository: Repository[Any], text: str) -> Statement:
 def _exists(repository: Repository[Any], source: Source, condition: Bound) -> Statement:
     """SELECT 1 of the row with the run's key, if the condition holds for it."""
     dialect = dialects.current()
-    block = Block(StatementContext(dialect, Access(None)), source)
+    block = Block(new_statement(dialect, Access(None)), source)
     compiler = Compiler(block)
     key = KeyEquals(BOOL, False, column(source, repository.id))
     conditions = [compiler.predicate(key), compiler.predicate(condition)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 from domain.model.registry import repositories
 from domain.query.base.access import CALL_VALUES, VARIABLE_PREFIX, Access
@@ -44,6 +44,10 @@ from domain.query.base.bound import (
 )
 from domain.query.base.scope import Scope
 from domain.query.bind import literals
+from domain.query.bind.expression_binder import mismatch, retype
+from domain.query.bind.functions import bind_cast, bind_function, bind_isof, bind_temporal_arithmetic
+from domain.query.bind.paths import bind_in_collection, bind_object_comparison, bind_path
+from domain.query.bind.texts import as_scalar, compare_texts, texts_membership
 from domain.syntax import ast
 from domain.syntax.ast import LiteralKind
 from foundation import errors
@@ -64,11 +68,6 @@ SLOT_SCALE = 6
 #: Of all expressions of a query, with what aliases and computed names stand for in place of these. A text has at most
 #: 50,000 parts itself.
 MAX_PARTS = 60_000
-
-
-def mismatch(position: int, reason: str) -> NoReturn:
-    """Fail with TYPE_MISMATCH."""
-    raise errors.BadRequest(errors.TYPE_MISMATCH, position, reason)
 
 
 class Binder:
@@ -97,8 +96,6 @@ class Binder:
 
     def scalar(self, expression: ast.Expression, scope: Scope) -> Bound:
         """As `value`, with a multilanguage value taken as its text in the caller's language."""
-        from domain.query.bind.texts import as_scalar
-
         return as_scalar(self.value(expression, scope))
 
     def compute(self, items: Sequence[ast.ComputeItem], scope: Scope) -> Scope:
@@ -131,7 +128,7 @@ class Binder:
         if bound.type.sort is Sort.NULL:
             return replace(bound, type=BOOL)
         if bound.type.sort is not Sort.BOOL:
-            mismatch(expression.position, Phrase("a condition is needed here, not {0}", bound.type))
+            raise mismatch(expression.position, Phrase("a condition is needed here, not {0}", bound.type))
         return bound
 
     # --- literals -------------------------------------------------------------------------------------------------
@@ -221,8 +218,6 @@ class Binder:
     # --- comparison -----------------------------------------------------------------------------------------------
 
     def comparison(self, node: ast.Comparison, scope: Scope) -> Bound:
-        from domain.query.bind.paths import bind_object_comparison
-
         if isinstance(node.right, ast.ObjectExpression):
             return bind_object_comparison(self, node, scope)
         left, right = self.value(node.left, scope), self.value(node.right, scope)
@@ -230,21 +225,16 @@ class Binder:
 
     def compare(self, operator: Any, left: Bound, right: Bound, position: int) -> Bound:
         """Compare two bound values; texts in several languages compare by any of them (see texts)."""
-        from domain.query.bind.texts import compare_texts
-
         if Sort.TEXTS in (left.type.sort, right.type.sort):
             return compare_texts(self, operator, left, right, position)
         left, right = self.unify(left, right, position)
         if operator not in ("eq", "ne") and left.type.sort not in _ORDERED and left.type.sort is not Sort.NULL:
-            mismatch(position, Phrase("{0} has no order; use eq or ne", left.type))
+            raise mismatch(position, Phrase("{0} has no order; use eq or ne", left.type))
         if operator not in ("eq", "ne") and left.type.sort is Sort.ENUM:
             left, right = by_number(left), by_number(right)
         return Compare(BOOL, False, operator, left, right)
 
     def membership(self, node: ast.Membership, scope: Scope) -> Bound:
-        from domain.query.bind.paths import bind_in_collection
-        from domain.query.bind.texts import texts_membership
-
         collection = self.alias_expression(node.collection)
         if isinstance(collection, ast.CollectionExpression):
             listed = collection.items
@@ -254,7 +244,7 @@ class Binder:
         elif isinstance(collection, ast.Path):
             return bind_in_collection(self, node, collection, scope)
         else:
-            mismatch(node.position, Phrase("behind in stands a list or a path over a collection"))
+            raise mismatch(node.position, Phrase("behind in stands a list or a path over a collection"))
         operand = self.value(node.operand, scope)
         items = [self.value(item, scope) for item in listed]
         if operand.type.sort is Sort.TEXTS:
@@ -270,7 +260,7 @@ class Binder:
     def has(self, node: ast.Has, scope: Scope) -> Bound:
         operand = self.value(node.operand, scope)
         if operand.type.sort not in (Sort.ENUM, Sort.STATE):
-            mismatch(node.position, Phrase("has needs an enumeration before it"))
+            raise mismatch(node.position, Phrase("has needs an enumeration before it"))
         return self.compare("eq", operand, self.value(node.flags, scope), node.position)
 
     def unify(self, left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
@@ -292,7 +282,7 @@ class Binder:
                 return (met, made) if literal is right else (made, met)
         if one is other or {one, other} <= {Sort.REFERENCE, Sort.GUID} or {one, other} <= {Sort.ENUM, Sort.STRING}:
             return left, right
-        mismatch(position, Phrase("{0} cannot be compared with {1}", left.type, right.type))
+        raise mismatch(position, Phrase("{0} cannot be compared with {1}", left.type, right.type))
 
     @staticmethod
     def _unify_custom(left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
@@ -303,14 +293,12 @@ class Binder:
         elif value.type.sort is Sort.DATE:
             made = Call(value.type, True, "text_to_date", (made,))
         elif value.type.sort is not Sort.STRING:
-            mismatch(position, Phrase("a custom property cannot be compared with {0}", value.type))
+            raise mismatch(position, Phrase("a custom property cannot be compared with {0}", value.type))
         return (made, value) if custom is left else (value, made)
 
     # --- arithmetic -----------------------------------------------------------------------------------------------
 
     def arithmetic(self, node: ast.Arithmetic, scope: Scope) -> Bound:
-        from domain.query.bind.functions import bind_temporal_arithmetic
-
         left, right = self.scalar(node.left, scope), self.scalar(node.right, scope)
         sorts = {left.type.sort, right.type.sort}
         if sorts & {Sort.DATE, Sort.DATETIME, Sort.DURATION, Sort.TIME}:
@@ -333,48 +321,25 @@ class Binder:
         if isinstance(value, CustomText):
             return Call(REAL, True, "text_to_number", (replace(value, type=STRING),))
         if value.type.sort is not Sort.NUMBER:
-            mismatch(position, Phrase("a number is needed here, not {0}", value.type))
+            raise mismatch(position, Phrase("a number is needed here, not {0}", value.type))
         return value
 
     # --- the rest -------------------------------------------------------------------------------------------------
 
     def path(self, node: ast.Path, scope: Scope) -> Bound:
-        from domain.query.bind.paths import bind_path
-
         return bind_path(self, node.steps, scope, node.position)
 
     def function(self, node: ast.FunctionCall, scope: Scope) -> Bound:
-        from domain.query.bind.functions import bind_function
-
         return bind_function(self, node, scope)
 
     def cast(self, node: ast.Cast, scope: Scope) -> Bound:
-        from domain.query.bind.functions import bind_cast
-
         return bind_cast(self, node, scope)
 
     def isof(self, node: ast.IsOf, scope: Scope) -> Bound:
-        from domain.query.bind.functions import bind_isof
-
         return bind_isof(self, node, scope)
 
     def refuse_object(self, node: ast.Expression, scope: Scope) -> Bound:
         raise errors.NotSupported(Phrase("JSON objects and collections outside eq, ne and in"))
-
-
-def retype(value: Input, target: ValueType, what: str, position: int | None = None) -> Input:
-    """The literal as a value of the type: refused now by its kind, or, where the value is known, by the value."""
-    at = value.position if position is None else position
-    if value.literal is None or value.literal is LiteralKind.NULL:
-        return value
-    if value.literal not in literals.ACCEPTED[target.sort]:
-        mismatch(at, Phrase("{0} cannot stand for {1}", value.type, target))
-    convert = literals.checked(literals.converter(target), target, what)
-    if isinstance(value.origin, Fixed):
-        convert(value.origin.value)
-    scale = value.type.scale if target.sort is Sort.NUMBER else None
-    made = replace(target, scale=scale, integer=value.type.integer) if target.sort is Sort.NUMBER else target
-    return replace(value, type=made, convert=convert)
 
 
 def _gathered(operands: tuple[Bound, ...]) -> tuple[Bound, ...]:
@@ -437,7 +402,7 @@ def _enum_type(type_name: str, position: int) -> ValueType:
     for enum in EnumType.registry.values():
         if enum.edm_name.lower() == wanted:
             return STATE if enum is STATE.enum else ValueType(Sort.ENUM, enum=enum)
-    mismatch(position, Phrase("there is no enumeration type {0}", type_name))
+    raise mismatch(position, Phrase("there is no enumeration type {0}", type_name))
 
 
 def _scale_of(value: Any) -> int | None:
@@ -492,4 +457,4 @@ _VISITORS: Mapping[type[ast.Expression], Callable[[Binder, Any, Scope], Bound]] 
     ast.ObjectExpression: Binder.refuse_object,
 }
 
-__all__ = ["CUSTOM", "GUID", "Binder", "Source", "mismatch", "repositories", "retype"]
+__all__ = ["CUSTOM", "GUID", "Binder", "Source", "repositories"]

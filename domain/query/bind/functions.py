@@ -29,6 +29,7 @@ from domain.query.base.bound import (
     AnyText,
     Bound,
     Call,
+    Column,
     Compare,
     ConcreteType,
     FromCall,
@@ -44,21 +45,22 @@ from domain.query.base.bound import (
 )
 from domain.query.base.patterns import check_pattern
 from domain.query.base.scope import Scope
-from domain.query.bind.binder import Binder, mismatch, retype
+from domain.query.bind.expression_binder import ExpressionBinder, mismatch, retype
+from domain.query.bind.sources import follow
 from domain.query.bind.texts import any_text, as_scalar, reference_text
 from domain.syntax import ast
 from foundation import errors
 from foundation.phrases import Phrase, one_of
 
 _THIS_ARGUMENT = Phrase("this argument")
-_Binding = Callable[[Binder, ast.FunctionCall, Scope], Bound]
+_Binding = Callable[[ExpressionBinder, ast.FunctionCall, Scope], Bound]
 
 _MICROSECONDS = decimal_type(6)
 _MIN = datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
 _MAX = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=datetime.UTC)
 
 
-def bind_function(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def bind_function(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     """A call with positional arguments; their number has been checked by the parser."""
     binding = _FUNCTIONS.get(node.name)
     if binding is None:
@@ -69,7 +71,7 @@ def bind_function(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound
 # --- strings ------------------------------------------------------------------------------------------------------
 
 
-def _text(binder: Binder, node: ast.Expression, scope: Scope) -> Bound:
+def _text(binder: ExpressionBinder, node: ast.Expression, scope: Scope) -> Bound:
     """An argument as STRING or TEXTS; references stand for their display text."""
     value = reference_text(binder, binder.value(node, scope))
     sort = value.type.sort
@@ -86,7 +88,7 @@ def _text(binder: Binder, node: ast.Expression, scope: Scope) -> Bound:
     return mismatch(node.position, Phrase("a text is needed here, not {0}", value.type))
 
 
-def _text_predicate(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _text_predicate(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     """contains, startswith, endswith, matchesPattern: true for any language's text of a multilanguage value."""
     subject = _text(binder, node.arguments[0], scope)
     wanted = as_scalar(_text(binder, node.arguments[1], scope))
@@ -103,7 +105,7 @@ def _text_predicate(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bou
 def _text_function(name: str) -> _Binding:
     """A function from text to text: over a multilanguage value it gives one, too."""
 
-    def bind(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    def bind(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
         subject = _text(binder, node.arguments[0], scope)
         if name == "concat":
             others: tuple[Bound, ...] = (_text(binder, node.arguments[1], scope),)
@@ -115,32 +117,32 @@ def _text_function(name: str) -> _Binding:
     return bind
 
 
-def _length(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _length(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     return call("length", INTEGER, as_scalar(_text(binder, node.arguments[0], scope)))
 
 
-def _indexof(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _indexof(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     return call("indexof", INTEGER, *(as_scalar(_text(binder, each, scope)) for each in node.arguments))
 
 
-def _integer(binder: Binder, node: ast.Expression, scope: Scope) -> Bound:
+def _integer(binder: ExpressionBinder, node: ast.Expression, scope: Scope) -> Bound:
     value = binder.value(node, scope)
     if value.type.sort is Sort.NULL:
         return replace(value, type=INTEGER)
     if not value.type.integer:
-        mismatch(node.position, Phrase("an integer is needed here, not {0}", value.type))
+        raise mismatch(node.position, Phrase("an integer is needed here, not {0}", value.type))
     return value
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-def _rounding(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _rounding(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     value = binder.scalar(node.arguments[0], scope)
     if value.type.sort is Sort.NULL:
         return replace(value, type=INTEGER)
     if value.type.sort is not Sort.NUMBER:
-        mismatch(node.position, Phrase("{0} needs a number, not {1}", node.name, value.type))
+        raise mismatch(node.position, Phrase("{0} needs a number, not {1}", node.name, value.type))
     return value if value.type.integer else call(node.name, decimal_type(0), value)
 
 
@@ -150,37 +152,37 @@ _WITH_DATE = (Sort.DATE, Sort.DATETIME)
 _WITH_TIME = (Sort.DATETIME, Sort.TIME)
 
 
-def _moment(binder: Binder, node: ast.Expression, scope: Scope, sorts: tuple[Sort, ...]) -> Bound:
+def _moment(binder: ExpressionBinder, node: ast.Expression, scope: Scope, sorts: tuple[Sort, ...]) -> Bound:
     value = binder.scalar(node, scope)
     if isinstance(value, Input) and value.type.sort is Sort.STRING and value.literal is not None:
         value = retype(value, ValueType(sorts[-1] if sorts == _WITH_DATE else sorts[0]), _THIS_ARGUMENT, node.position)
     if value.type.sort is Sort.NULL:
         return replace(value, type=ValueType(sorts[0]))
     if value.type.sort not in sorts:
-        mismatch(
+        raise mismatch(
             node.position, Phrase("{0} is needed here, not {1}", one_of([sort.value for sort in sorts]), value.type)
         )
     return value
 
 
 def _part_of(sorts: tuple[Sort, ...], result: ValueType) -> _Binding:
-    def bind(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    def bind(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
         value = _moment(binder, node.arguments[0], scope, sorts)
         return call(node.name, result, value)
 
     return bind
 
 
-def _date(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _date(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     value = _moment(binder, node.arguments[0], scope, _WITH_DATE)
     return value if value.type.sort is Sort.DATE else call("date", DATE, value)
 
 
-def _time(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _time(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     return call("time", TIME, _moment(binder, node.arguments[0], scope, (Sort.DATETIME,)))
 
 
-def _now(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _now(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     return Input(DATETIME, False, FromCall("now"), lambda value: value)
 
 
@@ -188,16 +190,16 @@ def _constant(value: Any, value_type: ValueType) -> _Binding:
     return lambda binder, node, scope: fixed(value, value_type)
 
 
-def _total_offset(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _total_offset(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     value = _moment(binder, node.arguments[0], scope, (Sort.DATETIME,))
     # Stored date-times are UTC.
     return call("zero_for", INTEGER, value)
 
 
-def _total_seconds(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _total_seconds(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     value = binder.value(node.arguments[0], scope)
     if value.type.sort is not Sort.DURATION:
-        mismatch(node.position, Phrase("totalseconds needs a duration, not {0}", value.type))
+        raise mismatch(node.position, Phrase("totalseconds needs a duration, not {0}", value.type))
     return call("totalseconds", _MICROSECONDS, value)
 
 
@@ -224,7 +226,7 @@ def _at_midnight(value: Bound) -> Bound:
 
 
 def _or_null(operator: str) -> _Binding:
-    def bind(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    def bind(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
         left, right = (binder.value(argument, scope) for argument in node.arguments)
         compared = binder.compare(operator, left, right, node.position)
         absent = Compare(BOOL, False, "eq", left, fixed(None, left.type))
@@ -236,7 +238,7 @@ def _or_null(operator: str) -> _Binding:
 # --- types --------------------------------------------------------------------------------------------------------
 
 
-def bind_cast(binder: Binder, node: ast.Cast, scope: Scope) -> Bound:
+def bind_cast(binder: ExpressionBinder, node: ast.Cast, scope: Scope) -> Bound:
     """cast to a primitive type, where values of the one can be written as the other (5.1.1.10.1)."""
     if node.operand is None:
         raise errors.NotSupported(Phrase("cast of the whole row; use a type segment in the path"))
@@ -284,11 +286,8 @@ _CAST_TARGETS: Mapping[str, ValueType] = {
 }
 
 
-def bind_isof(binder: Binder, node: ast.IsOf, scope: Scope) -> Bound:
+def bind_isof(binder: ExpressionBinder, node: ast.IsOf, scope: Scope) -> Bound:
     """Whether the row, or what a reference leads to, is of an entity type or of one derived from it."""
-    from domain.query.base.bound import Column
-    from domain.query.bind.paths import follow
-
     repository = repositories.for_type(node.type.name)
     source = scope.this
     if node.operand is not None:
@@ -318,7 +317,7 @@ def bind_isof(binder: Binder, node: ast.IsOf, scope: Scope) -> Bound:
     )
 
 
-def _refused(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Bound:
+def _refused(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     raise errors.NotSupported(Phrase("the function {0}", node.name))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
-from domain.model.attributes import Attribute, Child
+from domain.model.attributes import Child
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import DISPLAY_TEXT, Repository
@@ -30,11 +30,13 @@ from domain.query.base.bound import (
     Source,
     all_of,
     fixed,
-    type_of,
 )
 from domain.query.base.custom_properties import definitions_of
 from domain.query.base.scope import Scope
-from domain.query.bind.binder import Binder, mismatch, retype
+from domain.query.bind.expression_binder import ExpressionBinder, mismatch, retype
+from domain.query.bind.search import bind_search
+from domain.query.bind.sources import cast_source, column, follow, measure_text, reference_column, unknown
+from domain.query.bind.texts import display_text
 from domain.syntax import ast
 from foundation import errors
 from foundation.phrases import Phrase
@@ -54,7 +56,7 @@ class _Rows:
     predicate: Bound | None = None
 
 
-def bind_path(binder: Binder, steps: Sequence[ast.Step], scope: Scope, position: int) -> Bound:
+def bind_path(binder: ExpressionBinder, steps: Sequence[ast.Step], scope: Scope, position: int) -> Bound:
     """A path as an expression; it must not end at a collection."""
     if steps and isinstance(steps[0], ast.VariableStep) and steps[0].name.lower() == "$root":
         return _bind_root(binder, steps[1:], position)
@@ -79,7 +81,7 @@ def bind_path(binder: Binder, steps: Sequence[ast.Step], scope: Scope, position:
     return at
 
 
-def _bind_root(binder: Binder, steps: Sequence[ast.Step], position: int) -> Bound:
+def _bind_root(binder: ExpressionBinder, steps: Sequence[ast.Step], position: int) -> Bound:
     """`$root/Set(key)/Property` (5.1.1.14.2): a value of an entity that has nothing to do with the row."""
     first = steps[0] if steps else None
     key = first.suffixes[0] if isinstance(first, ast.NameStep) and len(first.suffixes) == 1 else None
@@ -94,18 +96,18 @@ def _bind_root(binder: Binder, steps: Sequence[ast.Step], position: int) -> Boun
     binder.access.check_readable(repository)
     given = binder.value(key.value, Scope(None))
     if not isinstance(given, Input):
-        mismatch(position, Phrase("the key behind $root must be a literal"))
+        raise mismatch(position, Phrase("the key behind $root must be a literal"))
     variable = Source(repository, binder.next_number(), nullable=True, guarded=binder.access.restricts(repository))
     # Its own row, as it is seen from outside of the query: all that a name can mean there.
     value = bind_path(binder, steps[1:] or (ast.VariableStep("$this"),), Scope(variable, variable), position)
     return Elsewhere(value.type, True, variable, retype(given, GUID, _THE_KEY), value)
 
 
-def bind_in_collection(binder: Binder, node: ast.Membership, path: ast.Path, scope: Scope) -> Bound:
+def bind_in_collection(binder: ExpressionBinder, node: ast.Membership, path: ast.Path, scope: Scope) -> Bound:
     """`operand in Lines/Product/Code`: as `Lines/any(x:x/Product/Code eq operand)` (5.1.1.1.12)."""
     found = _collection_at(path.steps, scope)
     if found is None:
-        mismatch(node.position, Phrase("behind in stands a list or a path over a collection"))
+        raise mismatch(node.position, Phrase("behind in stands a list or a path over a collection"))
     position, element = found
     while position + 1 < len(path.steps) and isinstance(path.steps[position + 1], ast.FilterStep):
         position += 1
@@ -146,7 +148,7 @@ def _collection_at(steps: Sequence[ast.Step], scope: Scope) -> tuple[int, Source
 
 
 def _first(
-    binder: Binder, steps: Sequence[ast.Step], scope: Scope
+    binder: ExpressionBinder, steps: Sequence[ast.Step], scope: Scope
 ) -> tuple[Source | Bound | _Rows, Sequence[ast.Step]]:
     if not steps:
         raise errors.BadRequest(
@@ -185,62 +187,19 @@ def _from_outputs(steps: Sequence[ast.Step], scope: Scope) -> tuple[Bound, Seque
     return unknown(names[0] if names else "$count", scope.outputs, scope.type_label)
 
 
-def unknown(name: str, known: Any, where: str) -> NoReturn:
-    """Fail with UNKNOWN_PROPERTY and near names."""
-    raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, where, target=name, info=near(name, known).strip() or None)
-
-
-def column(source: Source, attribute: Attribute) -> Column:
-    """A stored attribute of a row in scope."""
-    if attribute.key_alias:
-        attribute = source.repository.id
-    nullable = attribute.nullable or source.nullable
-    if attribute.is_reference:
-        # Null also where the caller may not see what it leads to.
-        nullable = nullable or source.guarded
-    return Column(type_of(attribute), nullable, source, attribute)
-
-
-def reference_column(binder: Binder, source: Source, attribute: Attribute) -> Bound:
-    """A reference as a value: null where its target is hidden from the caller."""
-    target = repositories[attribute.target]
-    if binder.access.restricts(target):
-        key = column(follow(binder, source, attribute), target.id)
-        return replace(key, type=type_of(attribute))
-    return column(source, attribute)
-
-
-def follow(binder: Binder, source: Source, attribute: Attribute) -> Source:
-    """The row that a reference leads to."""
-    target = repositories[attribute.target]
-    guarded = binder.access.restricts(target)
-    return Source(target, source.number, source, attribute, source.nullable or attribute.nullable or guarded, guarded)
-
-
-def cast_source(source: Source, repository: Repository[Any]) -> Source:
-    """The same row seen as a derived type, or as a base; null where it is not of it."""
-    if source.repository is repository:
-        return source
-    if issubclass(source.repository.model, repository.model):
-        return Source(repository, source.number, source, None, source.nullable)
-    return Source(repository, source.number, source, None, True)
-
-
-def rows_of(binder: Binder, owner: Source, child: Child) -> _Rows:
+def rows_of(binder: ExpressionBinder, owner: Source, child: Child) -> _Rows:
     """The rows of an owned collection, as the caller may see them."""
     repository = repositories[child.repository]
     variable = Source(repository, binder.next_number(), guarded=binder.access.restricts(repository))
     return _Rows(owner, column(variable, repository.references[child.back_reference]), variable)
 
 
-def member_of(binder: Binder, source: Source, name: str) -> Bound | _Rows | None:
+def member_of(binder: ExpressionBinder, source: Source, name: str) -> Bound | _Rows | None:
     """A property or collection of a row by its name in any case; None when there is none."""
     repository = source.repository
     attribute = repository.attribute(name)
     if attribute is not None:
         if attribute.name == DISPLAY_TEXT:
-            from domain.query.bind.texts import display_text
-
             return display_text(binder, source)
         return reference_column(binder, source, attribute) if attribute.is_reference else column(source, attribute)
     child = repository.collection(name)
@@ -257,12 +216,12 @@ def member_of(binder: Binder, source: Source, name: str) -> Bound | _Rows | None
 
 
 def _from_source(
-    binder: Binder, source: Source, step: ast.Step, scope: Scope, *, is_last: bool
+    binder: ExpressionBinder, source: Source, step: ast.Step, scope: Scope, *, is_last: bool
 ) -> Source | Bound | _Rows:
     if isinstance(step, ast.AnnotationStep):
         raise errors.NotSupported(Phrase("the annotation @{0} in expressions", step.term))
     if not isinstance(step, ast.NameStep):
-        mismatch(step.position, Phrase("a property is needed here"))
+        raise mismatch(step.position, Phrase("a property is needed here"))
     if step.suffixes:
         raise errors.NotSupported(Phrase("{0}(…) inside an expression", step.name))
     if "." in step.name:
@@ -282,11 +241,11 @@ def _derived(repository: Repository[Any], name: str, position: int) -> Repositor
     if derived is None:
         raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.set_name, target=name)
     if not (issubclass(derived.model, repository.model) or issubclass(repository.model, derived.model)):
-        mismatch(position, Phrase("{0} is not derived from Erp.{1}", name, repository.entity_type))
+        raise mismatch(position, Phrase("{0} is not derived from Erp.{1}", name, repository.entity_type))
     return derived
 
 
-def _from_rows(binder: Binder, rows: _Rows, step: ast.Step, scope: Scope) -> Bound | _Rows:
+def _from_rows(binder: ExpressionBinder, rows: _Rows, step: ast.Step, scope: Scope) -> Bound | _Rows:
     inner = replace(scope, this=rows.variable, computed={}, outputs={})
     if isinstance(step, ast.LambdaStep):
         predicate: Bound | None = None
@@ -306,31 +265,19 @@ def _from_rows(binder: Binder, rows: _Rows, step: ast.Step, scope: Scope) -> Bou
         narrowed = None if step.filter is None else binder.predicate(step.filter, inner)
         searched = None
         if step.search is not None:
-            from domain.query.bind.search import bind_search
-
             searched = bind_search(binder, step.search, rows.variable)
         predicate = all_of(rows.predicate, narrowed, searched)
         return Counted(INTEGER, False, rows.owner, rows.back, rows.variable, predicate)
     if isinstance(step, ast.FilterStep):
         return replace(rows, predicate=all_of(rows.predicate, binder.predicate(step.predicate, inner)))
     if isinstance(step, ast.NameStep) and not step.suffixes:
-        mismatch(step.position, Phrase("{0} stands behind a collection; use any, all or $count", step.name))
+        raise mismatch(step.position, Phrase("{0} stands behind a collection; use any, all or $count", step.name))
     raise errors.NotSupported(Phrase("this step behind a collection"))
 
 
-def measure_text(binder: Binder, source: Source, attribute: Attribute) -> Bound | None:
-    """The code of the currency or unit of a measured attribute; None where none is declared."""
-    if not attribute.measure:
-        return None
-    for name in attribute.measure:
-        source = follow(binder, source, source.repository.attributes[name])
-    code = source.repository.code or source.repository.label
-    return column(source, code) if code is not None else None
-
-
-def _from_value(binder: Binder, value: Bound, step: ast.Step) -> Bound:
+def _from_value(binder: ExpressionBinder, value: Bound, step: ast.Step) -> Bound:
     if not isinstance(step, ast.NameStep) or step.suffixes:
-        mismatch(step.position, Phrase("nothing can be asked of a value of type {0}", value.type))
+        raise mismatch(step.position, Phrase("nothing can be asked of a value of type {0}", value.type))
     name = step.name
     if isinstance(value, Column) and value.attribute.is_measured:
         if name.lower() == "value":
@@ -349,11 +296,11 @@ def _from_value(binder: Binder, value: Bound, step: ast.Step) -> Bound:
     return unknown(name, (), str(value.type))
 
 
-def bind_object_comparison(binder: Binder, node: ast.Comparison, scope: Scope) -> Bound:
+def bind_object_comparison(binder: ExpressionBinder, node: ast.Comparison, scope: Scope) -> Bound:
     """`Price eq {"Value":1,"Currency":"EUR"}`: every member of the object must be equal."""
     assert isinstance(node.right, ast.ObjectExpression)
     if node.operator not in ("eq", "ne") or not isinstance(node.left, ast.Path):
-        mismatch(node.position, Phrase("a complex value can be compared with eq and ne only"))
+        raise mismatch(node.position, Phrase("a complex value can be compared with eq and ne only"))
     parts: list[Bound] = []
     for member in node.right.members:
         name = member.name.partition("@")[0]
@@ -364,5 +311,5 @@ def bind_object_comparison(binder: Binder, node: ast.Comparison, scope: Scope) -
         parts.append(binder.compare("eq", left, binder.value(member.value, scope), member.position))
     together = all_of(*parts)
     if together is None:
-        mismatch(node.right.position, Phrase("the object has no members to compare"))
+        raise mismatch(node.right.position, Phrase("the object has no members to compare"))
     return Negation(BOOL, False, together) if node.operator == "ne" else together

@@ -11,7 +11,8 @@ from typing import Any
 
 from domain.query.base.bound import BOOL, STRING, Bound, Call, Input, Logic, Negation, Sort, Source, any_of, call
 from domain.query.base.scope import Scope
-from domain.query.bind.binder import Binder
+from domain.query.bind.expression_binder import ExpressionBinder
+from domain.query.bind.sources import column, follow
 from domain.query.bind.texts import any_text, display_text
 from domain.syntax import ast
 from foundation import errors
@@ -21,7 +22,7 @@ from foundation.phrases import Phrase
 MAX_TERMS = 100
 
 
-def bind_search(binder: Binder, search: ast.SearchExpression, source: Source) -> Bound:
+def bind_search(binder: ExpressionBinder, search: ast.SearchExpression, source: Source) -> Bound:
     """The condition that a row of `source` satisfies the search. Raises BadRequest for more than MAX_TERMS."""
     if _terms(search) > MAX_TERMS:
         raise errors.BadRequest(
@@ -37,7 +38,7 @@ def _terms(node: ast.SearchExpression) -> int:
     return sum(map(_terms, node.operands)) if isinstance(node, ast.SearchLogical) else 1
 
 
-def _bind(binder: Binder, node: ast.SearchExpression, members: tuple[Bound, ...], source: Source) -> Bound:
+def _bind(binder: ExpressionBinder, node: ast.SearchExpression, members: tuple[Bound, ...], source: Source) -> Bound:
     if isinstance(node, ast.SearchNot):
         return Negation(BOOL, False, _bind(binder, node.operand, members, source))
     if isinstance(node, ast.SearchLogical):
@@ -59,9 +60,7 @@ def _contains(member: Bound, term: Bound) -> Bound:
     return Call(BOOL, False, "is_true", (predicate,))
 
 
-def _members(binder: Binder, source: Source) -> tuple[Bound, ...]:
-    from domain.query.bind.paths import column, follow
-
+def _members(binder: ExpressionBinder, source: Source) -> tuple[Bound, ...]:
     found: list[Bound] = []
     for path in source.repository.search_members:
         at: Any = source

@@ -12,7 +12,7 @@ A reference in a string function stands for the display text of what it leads to
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from domain.model import interpolation
 from domain.query.base.bound import (
@@ -34,9 +34,8 @@ from domain.query.base.bound import (
     TextItem,
     fixed,
 )
-
-if TYPE_CHECKING:
-    from domain.query.bind.binder import Binder
+from domain.query.bind.expression_binder import ExpressionBinder
+from domain.query.bind.sources import column, follow, measure_text
 
 _MAX_DISPLAY_DEPTH = 4
 LANGUAGE = Input(STRING, False, FromCall("language"), lambda value: value)
@@ -82,7 +81,7 @@ def any_text(value: Bound, predicate: Any, needle: Bound | None = None) -> Bound
     return AnyText(BOOL, leaf.nullable, leaf, predicate(item), needle if leaf is value else None)
 
 
-def compare_texts(binder: Binder, operator: str, left: Bound, right: Bound, position: int) -> Bound:
+def compare_texts(binder: ExpressionBinder, operator: str, left: Bound, right: Bound, position: int) -> Bound:
     """A comparison in which at least one side is multilanguage."""
     if left.type.sort is not Sort.TEXTS:
         mirrored = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}.get(operator, operator)
@@ -101,7 +100,7 @@ def compare_texts(binder: Binder, operator: str, left: Bound, right: Bound, posi
     return Negation(BOOL, False, found) if operator == "ne" else found
 
 
-def texts_membership(binder: Binder, operand: Bound, items: list[Bound], position: int) -> Bound:
+def texts_membership(binder: ExpressionBinder, operand: Bound, items: list[Bound], position: int) -> Bound:
     """`Name in ('a','b')`: some language's text is one of them."""
 
     def among(item: Bound) -> Bound:
@@ -110,10 +109,8 @@ def texts_membership(binder: Binder, operand: Bound, items: list[Bound], positio
     return Call(BOOL, False, "is_true", (any_text(operand, among),))
 
 
-def display_text(binder: Binder, source: Source, depth: int = 0) -> Bound:
+def display_text(binder: ExpressionBinder, source: Source, depth: int = 0) -> Bound:
     """DisplayText of a row, as an expression of type TEXTS where its format shows a multilanguage member."""
-    from domain.query.bind.paths import column, follow, measure_text
-
     if depth > _MAX_DISPLAY_DEPTH:
         # Formats that show each other's entities would never end.
         return fixed("", STRING)
@@ -167,10 +164,8 @@ def _part_text(value: Bound, format: str) -> Bound:
     return Call(STRING, value.nullable, "to_text", (value,))
 
 
-def reference_text(binder: Binder, value: Bound) -> Bound:
+def reference_text(binder: ExpressionBinder, value: Bound) -> Bound:
     """The display text of what a reference leads to; other values are themselves."""
-    from domain.query.bind.paths import follow
-
     if isinstance(value, Column) and value.type.sort is Sort.REFERENCE:
         if value.attribute.is_reference:
             return display_text(binder, follow(binder, value.source, value.attribute))

@@ -25,6 +25,7 @@ from domain.query.base.bound import (
     decimal_type,
 )
 from domain.query.base.scope import Scope
+from domain.query.rights.policies import visible
 from domain.query.sql.compiler import Compiler
 from domain.query.sql.fragments import Sql, compose, join
 from domain.query.sql.joins import Block, Statement
@@ -152,8 +153,6 @@ def _average(compiler: Compiler, operand: Bound, value: Sql) -> Sql:
 
 
 def _child_aggregate(compiler: Compiler, node: ChildAggregate) -> Sql:
-    from domain.query.rights.policies import visible
-
     inner = Block(compiler.block.statement, node.variable, compiler.block)
     inside = Compiler(inner)
     owner = inside.value(Column(node.back.type, False, node.owner, node.owner.repository.id))

@@ -20,18 +20,15 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from domain.model.repository import Repository
 from domain.query.base.bound import BOOL, GUID, Bound, Column, Fixed, Input, Order, Output, Sort, Source
-from domain.query.base.scope import Scope, entity_scope
+from domain.query.base.scope import Scope
 from domain.query.bind.search import bind_search
 from domain.query.plan.aggregation import Aggregate, ResultColumn, Table, select_columns
-from domain.query.plan.concat import ConcatPlan
 from domain.query.plan.grouping import Group, bind_aggregates, bind_elements
-from domain.query.plan.planner import Planner, RowsPlan
-from domain.query.sql.compiler import Compiler
+from domain.query.plan.planner import Planner
+from domain.query.sql.compiler import Compiler, new_statement
 from domain.query.sql.fragments import Sql, compose, join
 from domain.query.sql.joins import Block
-from domain.query.sql.joins import Statement as StatementContext
 from domain.syntax import ast
 from foundation import errors
 from foundation.phrases import Phrase
@@ -72,7 +69,7 @@ class ApplyPlanner:
     def __init__(self, planner: Planner) -> None:
         self.planner = planner
         self.binder = planner.binder
-        self.statement = StatementContext(planner.dialect, planner.access)
+        self.statement = new_statement(planner.dialect, planner.access)
         self.group_expansions: list[ast.ExpandItem] = []
         self._tables = 0
 
@@ -416,45 +413,4 @@ def _limited_keys(compiler: Compiler, node: LimitedKeys, exact: bool) -> Sql:
 Compiler.register_predicate(LimitedKeys, _limited_keys)
 
 
-def plan_apply(
-    planner: Planner, repository: Repository[Any], options: ast.QueryOptions, *, by: Sequence[str]
-) -> RowsPlan | ConcatPlan:
-    """The plan of a read with $apply and the options behind it.
-
-    $filter is about the result. One that names what only the entities have is about these, as on the reference
-    platform: it is asked first.
-    """
-    try:
-        return _plan_apply(planner, repository, options, by=by)
-    except errors.BadRequest as error:
-        if options.filter is None or error.code is not errors.UNKNOWN_PROPERTY:
-            raise
-        first = ast.FilterTransformation(options.filter)
-        before = replace(options, filter=None, apply=(first, *options.apply))
-        try:
-            return _plan_apply(planner, repository, before, by=by)
-        except errors.BadRequest:
-            raise error from None
-
-
-def _plan_apply(
-    planner: Planner, repository: Repository[Any], options: ast.QueryOptions, *, by: Sequence[str]
-) -> RowsPlan | ConcatPlan:
-    from domain.query.plan.apply_plan import plan_table
-
-    transformations = options.apply
-    rest = replace(options, apply=())
-    applied = ApplyPlanner(planner)
-    if isinstance(transformations[-1], ast.ConcatTransformation):
-        from domain.query.plan.apply_plan import plan_concat
-
-        return plan_concat(planner, repository, transformations, rest, by)
-    source = planner.root(repository)
-    start = Entities(source, entity_scope(source), planner.where(source, ast.NO_OPTIONS, entity_scope(source), by))
-    stage = applied.run(start, transformations)
-    if isinstance(stage, Entities):
-        return planner.entities(stage, rest, context=repository.set_name)
-    return plan_table(applied, repository, stage, rest)
-
-
-__all__ = ["Aggregate", "ApplyPlanner", "Entities", "plan_apply"]
+__all__ = ["Aggregate", "ApplyPlanner", "Entities"]

@@ -11,7 +11,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.bound import GUID
 from domain.query.base.scope import entity_scope
-from domain.query.bind.paths import unknown
+from domain.query.bind.sources import unknown
 from domain.query.plan.aggregation import ResultColumn, Table
 from domain.query.plan.apply import ApplyPlanner, Entities
 from domain.query.plan.concat import ConcatPlan
@@ -209,6 +209,43 @@ def plan_concat(
         else:
             branches.append(plan_table(applied, repository, stage, bare))
     return ConcatPlan.of(branches)
+
+
+def plan_apply(
+    planner: Planner, repository: Repository[Any], options: ast.QueryOptions, *, by: Sequence[str]
+) -> RowsPlan | ConcatPlan:
+    """The plan of a read with $apply and the options behind it.
+
+    $filter is about the result. One that names what only the entities have is about these, as on the reference
+    platform: it is asked first.
+    """
+    try:
+        return _plan_apply(planner, repository, options, by=by)
+    except errors.BadRequest as error:
+        if options.filter is None or error.code is not errors.UNKNOWN_PROPERTY:
+            raise
+        first = ast.FilterTransformation(options.filter)
+        before = replace(options, filter=None, apply=(first, *options.apply))
+        try:
+            return _plan_apply(planner, repository, before, by=by)
+        except errors.BadRequest:
+            raise error from None
+
+
+def _plan_apply(
+    planner: Planner, repository: Repository[Any], options: ast.QueryOptions, *, by: Sequence[str]
+) -> RowsPlan | ConcatPlan:
+    transformations = options.apply
+    rest = replace(options, apply=())
+    applied = ApplyPlanner(planner)
+    if isinstance(transformations[-1], ast.ConcatTransformation):
+        return plan_concat(planner, repository, transformations, rest, by)
+    source = planner.root(repository)
+    start = Entities(source, entity_scope(source), planner.where(source, ast.NO_OPTIONS, entity_scope(source), by))
+    stage = applied.run(start, transformations)
+    if isinstance(stage, Entities):
+        return planner.entities(stage, rest, context=repository.set_name)
+    return plan_table(applied, repository, stage, rest)
 
 
 __all__ = ["GUID", "plan_concat", "plan_table", "replace"]

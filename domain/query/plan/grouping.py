@@ -9,8 +9,10 @@ from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.query.base.bound import INTEGER, Bound, Call, Column, Sort, Source
 from domain.query.base.scope import Scope, entity_scope
-from domain.query.bind.binder import Binder, mismatch
-from domain.query.bind.paths import column, follow, measure_text, rows_of
+from domain.query.bind.binder import Binder
+from domain.query.bind.expression_binder import mismatch
+from domain.query.bind.paths import rows_of
+from domain.query.bind.sources import column, follow, measure_text
 from domain.query.bind.texts import as_scalar
 from domain.query.plan.aggregation import (
     METHODS,
@@ -91,7 +93,7 @@ def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, kno
         raise errors.NotSupported(Phrase("groupby by a path through a collection"))
     value = binder.value(path, scope)
     if value.type.sort is Sort.SECRET:
-        mismatch(path.position, Phrase("{0} cannot be aggregated or grouped by", value.type))
+        raise mismatch(path.position, Phrase("{0} cannot be aggregated or grouped by", value.type))
     if value.type.sort is Sort.CUSTOM or (value.type.sort is Sort.TEXTS and not isinstance(value, Column)):
         # A stored multilanguage value groups as it is; a text put together of several is one text.
         value = as_scalar(value)
@@ -202,11 +204,11 @@ def _bind_item(binder: Binder, item: ast.AggregateItem, scope: Scope, known: Kno
 
 def _check(method: str, value: Bound, position: int) -> None:
     if method in ("sum", "average") and value.type.sort is not Sort.NUMBER:
-        mismatch(position, Phrase("{0} needs numbers, not {1}", method, value.type))
+        raise mismatch(position, Phrase("{0} needs numbers, not {1}", method, value.type))
     if value.type.sort is Sort.SECRET:
-        mismatch(position, Phrase("{0} cannot be aggregated or grouped by", value.type))
+        raise mismatch(position, Phrase("{0} cannot be aggregated or grouped by", value.type))
     if method in ("min", "max") and value.type.sort in (Sort.BOOL, Sort.REFERENCE, Sort.BINARY):
-        mismatch(position, Phrase("{0} has no order", value.type))
+        raise mismatch(position, Phrase("{0} has no order", value.type))
 
 
 def _count(binder: Binder, path: ast.Path, scope: Scope) -> Bound:

@@ -17,9 +17,11 @@ from domain.query.base.access import Access
 from domain.query.base.bound import BOOL, GUID, Bound, Column, Compare, Order, Sort, Source, fixed
 from domain.query.base.representation import ParentScope, ShapeKey
 from domain.query.base.scope import Scope, entity_scope
-from domain.query.bind.binder import Binder, mismatch
-from domain.query.bind.paths import bind_path, column, follow
+from domain.query.bind.binder import Binder, by_number
+from domain.query.bind.expression_binder import mismatch
+from domain.query.bind.paths import bind_path
 from domain.query.bind.search import bind_search
+from domain.query.bind.sources import column, follow
 from domain.query.bind.texts import as_scalar
 from domain.query.plan.selection import Batch, EntityCode
 from domain.query.rights.policies import visible
@@ -27,10 +29,9 @@ from domain.query.run.execute import Statement
 from domain.query.run.paging import OrderKey, order_fingerprint, seek_condition
 from domain.query.run.shape import MAX_ANSWER_BYTES, AnswerSize, RowCode, Shaper, drop_nulls, shaper
 from domain.query.sql import dialects
-from domain.query.sql.compiler import Compiler, new_root
+from domain.query.sql.compiler import Compiler, new_root, new_statement
 from domain.query.sql.fragments import Run, Sql, compose, join, run_key, run_keys, run_limit, run_skip
 from domain.query.sql.joins import Block
-from domain.query.sql.joins import Statement as StatementContext
 from domain.syntax import ast
 from foundation import errors
 from foundation.phrases import Phrase
@@ -334,7 +335,7 @@ class Planner:
     # --- parts ----------------------------------------------------------------------------------------------------
 
     def block(self, source: Source) -> Block:
-        return Block(StatementContext(self.dialect, self.access), source)
+        return Block(new_statement(self.dialect, self.access), source)
 
     def _finish(self, select: str, block: Block, predicates: Sequence[Sql]) -> Statement:
         text = Sql(f"{select} FROM ") + block.from_sql()
@@ -378,7 +379,7 @@ class Planner:
         orders = [Order(self.binder.scalar(item.expression, scope), item.is_descending) for item in options.orderby]
         for item, order in zip(options.orderby, orders, strict=True):
             if order.expression.type.sort is Sort.SECRET:
-                mismatch(item.expression.position, Phrase("{0} has no order", order.expression.type))
+                raise mismatch(item.expression.position, Phrase("{0} has no order", order.expression.type))
         orders = orders or list(default)
         if not orders:
             for name in source.repository.ordering:
@@ -398,8 +399,6 @@ class Planner:
     def order_key(self, compiler: Compiler, order: Order) -> OrderKey:
         bound = order.expression
         if bound.type.sort is Sort.ENUM:
-            from domain.query.bind.binder import by_number
-
             bound = by_number(bound)
         value = compiler.key(bound)
         return OrderKey(

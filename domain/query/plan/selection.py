@@ -20,7 +20,8 @@ from domain.query.base.custom_properties import definitions_of
 from domain.query.base.representation import ShapeKey
 from domain.query.base.scope import entity_scope
 from domain.query.bind.binder import Binder
-from domain.query.bind.paths import cast_source, column, follow, measure_text, member_of, reference_column, unknown
+from domain.query.bind.paths import member_of
+from domain.query.bind.sources import cast_source, column, follow, measure_text, reference_column, unknown
 from domain.query.bind.texts import as_scalar
 from domain.query.run.shape import RowCode
 from domain.query.sql.compiler import Compiler

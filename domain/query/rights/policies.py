@@ -22,6 +22,7 @@ from domain.query.base.bound import (
 )
 from domain.query.base.scope import entity_scope
 from domain.query.bind.binder import Binder
+from domain.query.bind.sources import cast_source, column, follow
 from identity.context import Operation
 
 
@@ -46,8 +47,6 @@ def visible(access: Access, source: Source) -> Bound | None:
 
     In a polymorphic set, rows of a derived type keep the restrictions of their own repository.
     """
-    from domain.query.bind.paths import cast_source
-
     own = _own(access, source)
     if own is FALSE:
         return own
@@ -81,8 +80,6 @@ def _alternative(source: Source, kin: Sequence[Kinship], filters: Sequence[tuple
 
 
 def _of_kin(source: Source, kin: Kinship, filters: Sequence[str]) -> Bound:
-    from domain.query.bind.paths import cast_source, column, follow
-
     at, binder = source, _PolicyBinder()
     for name in kin.path:
         at = follow(binder, at, at.repository.references[name])

@@ -9,14 +9,13 @@ Numbers on SQLite are scaled integers (foundation.fields); `number` brings one t
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from domain.model.interpolation import postgresql_pattern
-from domain.model.repository import Repository
+from domain.query.base.access import CALL_VALUES, Access
 from domain.query.base.bound import (
     AnyText,
     Bound,
@@ -37,24 +36,19 @@ from domain.query.base.bound import (
     Output,
     Quantified,
     Sort,
-    Source,
     TextItem,
     ValueType,
 )
+from domain.query.rights.policies import visible
+from domain.query.sql.dialects import Dialect
 from domain.query.sql.fragments import Param, Run, Sql, Static, compose, join, quote
-from domain.query.sql.joins import Block
+from domain.query.sql.joins import Block, Statement, new_root
 from domain.query.sql.numbers import NUMERIC_CALLS, shown
 from foundation.models import PolymorphicRoot
 
-_numbers = itertools.count(1_000_000)
 _OPERATORS = {"eq": "=", "ne": "<>", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _CHAIN_LENGTH = 50
 _TRUE, _FALSE = Sql("(1 = 1)"), Sql("(1 = 0)")
-
-
-def new_root(repository: Repository[Any], *, guarded: bool = False) -> Source:
-    """A row variable that nothing else in any query is."""
-    return Source(repository, next(_numbers), guarded=guarded)
 
 
 class Compiler:
@@ -173,8 +167,6 @@ class Compiler:
         return compose("(SELECT COUNT(*) {0})", self._rows(node, exact=False))
 
     def elsewhere(self, node: Elsewhere) -> Sql:
-        from domain.query.rights.policies import visible
-
         inner = Block(self.block.statement, node.variable, self.block)
         compiler = Compiler(inner, self._relations)
         value = compiler.value(node.value)
@@ -312,8 +304,6 @@ class Compiler:
 
     def _rows(self, node: Quantified | Counted, *, exact: bool) -> Sql:
         """FROM … WHERE of the collection's rows: of those for which the predicate is not true where all is asked."""
-        from domain.query.rights.policies import visible
-
         inner = Block(self.block.statement, node.variable, self.block)
         compiler = Compiler(inner, self._relations)
         compiler._item = self._item
@@ -334,8 +324,6 @@ class Compiler:
 
 def call_value(name: str) -> Callable[[Run], Any]:
     """Reads a value of the call (access.CALL_VALUES)."""
-    from domain.query.base.access import CALL_VALUES
-
     read = CALL_VALUES[name]
     return lambda run: read(run.ctx)
 
@@ -456,4 +444,10 @@ _CALLS: Mapping[str, Callable[[Compiler, Call], Sql]] = {
     "format_number": _format_number,
 }
 
-__all__ = ["Compiler", "ValueType", "common_scale", "new_root"]
+
+def new_statement(dialect: Dialect, access: Access) -> Statement:
+    """A statement whose blocks compile the conditions of guarded joins with Compiler."""
+    return Statement(dialect, access, lambda block, condition: Compiler(block).predicate(condition))
+
+
+__all__ = ["Compiler", "ValueType", "common_scale", "new_root", "new_statement"]

@@ -15,8 +15,9 @@ from typing import Any
 
 from django.db import connections
 
-from domain.database import time_limit
+from domain.database import postgresql, time_limit
 from domain.database.cursor import Row, fetch_natively, native
+from domain.model.interpolation import format_date
 from domain.query.base import patterns
 from domain.query.base.bound import STRING, Sort, ValueType
 from domain.query.sql.fragments import Param, Sql, Static, compose
@@ -448,8 +449,6 @@ class Postgresql(Dialect):
 
     def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
         # The driver is installed everywhere, and loaded where it is used.
-        from domain.database import postgresql
-
         return postgresql.fetch(connection, native, parameters, prepared=by_key)
 
 
@@ -482,8 +481,6 @@ def _udf_decimal_text(value: int | None, scale: int) -> str | None:
 
 
 def _udf_format_date(value: str | None, pattern: str) -> str | None:
-    from domain.model.interpolation import format_date
-
     return None if value is None else format_date(datetime.datetime.fromisoformat(value), pattern)
 
 

@@ -8,27 +8,38 @@ reads as null.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from domain.model.attributes import Attribute
-from domain.query.base.bound import Source
+from domain.model.repository import Repository
+from domain.query.base.access import Access
+from domain.query.base.bound import Bound, Source
+from domain.query.rights.policies import visible
 from domain.query.sql.dialects import Dialect
 from domain.query.sql.fragments import Sql, quote
 
-if TYPE_CHECKING:
-    from domain.query.base.access import Access
-
 _EMPTY = Sql("")
+_numbers = itertools.count(1_000_000)
+
+
+def new_root(repository: Repository[Any], *, guarded: bool = False) -> Source:
+    """A row variable that nothing else in any query is."""
+    return Source(repository, next(_numbers), guarded=guarded)
 
 
 class Statement:
-    """What all blocks of one statement share: the dialect, the caller's rights, names that are used once."""
+    """What all blocks of one statement share: the dialect, the caller's rights, names that are used once.
 
-    def __init__(self, dialect: Dialect, access: Access) -> None:
+    predicate    compiles a condition of a block (domain.query.sql.compiler.new_statement gives it)
+    """
+
+    def __init__(self, dialect: Dialect, access: Access, predicate: Callable[[Block, Bound], Sql]) -> None:
         self.dialect = dialect
         self.access = access
+        self.predicate = predicate
         self._aliases = 0
 
     def alias(self, prefix: str = "t") -> str:
@@ -128,20 +139,17 @@ class Block:
 
     def _guard(self, source: Source, alias: str) -> Sql:
         """The row policies for a joined table; as EXISTS where they need joins of their own."""
-        from domain.query.rights.policies import visible
-        from domain.query.sql.compiler import Compiler, new_root
-
         root = new_root(source.repository)
         condition = visible(self.statement.access, root)
         if condition is None:
             return Sql("1 = 1")
         plain = Block(self.statement, root)
         plain._aliases[root, root.repository.table] = alias
-        predicate = Compiler(plain).predicate(condition)
+        predicate = self.statement.predicate(plain, condition)
         if not plain._joins:
             return predicate
         inner = Block(self.statement, root)
-        predicate = Compiler(inner).predicate(condition)
+        predicate = self.statement.predicate(inner, condition)
         body, key = inner.from_sql(), quote(root.repository.key_column)
         return Sql(
             f"EXISTS (SELECT 1 FROM {body.text} WHERE {inner.key(root).text} = {alias}.{key} AND {predicate.text})",  # noqa: S608  (names are the model's, values parameters)

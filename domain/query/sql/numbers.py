@@ -9,16 +9,31 @@ a condition of rows that it has not yet found to be hidden, and an error would t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from domain.query.base.bound import Call, Sort
+from domain.query.base.bound import Bound, Call, Sort
+from domain.query.sql.dialects import Dialect
 from domain.query.sql.fragments import Sql, compose
 
-if TYPE_CHECKING:
-    from domain.query.sql.compiler import Compiler
+
+class Operands(Protocol):
+    """What arithmetic needs of the compiler (domain.query.sql.compiler.Compiler)."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """Of the database."""
+        ...
+
+    def value(self, node: Bound) -> Sql:
+        """An expression at the scale of its type."""
+        ...
+
+    def number(self, node: Bound, scale: int | None) -> Sql:
+        """A number at the scale; None: as it is shown."""
+        ...
 
 
-def shown(compiler: Compiler, value: Sql) -> Sql:
+def shown(compiler: Operands, value: Sql) -> Sql:
     """A number without a fixed scale as both databases have it alike (reals)."""
     return compiler.dialect.function("real", Sort.NUMBER, value)
 
@@ -26,24 +41,24 @@ def shown(compiler: Compiler, value: Sql) -> Sql:
 _SIGNS = {"add": "+", "sub": "-"}
 
 
-def _wide(compiler: Compiler, value: Sql) -> Sql:
+def _wide(compiler: Operands, value: Sql) -> Sql:
     """An operand whose type holds every result."""
     return value if compiler.dialect.scaled_decimals else compose("{0}::numeric", value)
 
 
-def _sum(compiler: Compiler, node: Call) -> Sql:
+def _sum(compiler: Operands, node: Call) -> Sql:
     left, right = (compiler.number(argument, node.type.scale) for argument in node.arguments)
     return compose(f"({{0}} {_SIGNS[node.name]} {{1}})", _wide(compiler, left), right)
 
 
-def _product(compiler: Compiler, node: Call) -> Sql:
+def _product(compiler: Operands, node: Call) -> Sql:
     left, right = node.arguments
     if node.type.scale is None:
         return compose("({0} * {1})", _wide(compiler, compiler.number(left, None)), compiler.number(right, None))
     return compose("({0} * {1})", _wide(compiler, compiler.value(left)), compiler.value(right))
 
 
-def _quotient(compiler: Compiler, node: Call) -> Sql:
+def _quotient(compiler: Operands, node: Call) -> Sql:
     if node.type.integer:
         whole = "({0} / NULLIF({1}, 0))" if compiler.dialect.scaled_decimals else "div({0}::numeric, NULLIF({1}, 0))"
         return compose(whole, *(compiler.value(each) for each in node.arguments))
@@ -56,7 +71,7 @@ def _quotient(compiler: Compiler, node: Call) -> Sql:
     return compose("({0}::numeric / NULLIF({1}, 0))", left, right)
 
 
-def _remainder(compiler: Compiler, node: Call) -> Sql:
+def _remainder(compiler: Operands, node: Call) -> Sql:
     left, right = (compiler.number(argument, node.type.scale) for argument in node.arguments)
     if node.type.scale is None:
         left, right = shown(compiler, left), shown(compiler, right)
@@ -67,7 +82,7 @@ def _remainder(compiler: Compiler, node: Call) -> Sql:
     return compose("({0} %% NULLIF({1}, 0))", _wide(compiler, left), right)
 
 
-def _rounded(compiler: Compiler, node: Call) -> Sql:
+def _rounded(compiler: Operands, node: Call) -> Sql:
     (argument,) = node.arguments
     scale, value = argument.type.scale, compiler.value(argument)
     value = value if scale is not None else shown(compiler, value)
@@ -93,14 +108,14 @@ def _rounded(compiler: Compiler, node: Call) -> Sql:
     return compose(templates[node.name], value)
 
 
-def _truncated(compiler: Compiler, node: Call) -> Sql:
+def _truncated(compiler: Operands, node: Call) -> Sql:
     (argument,) = node.arguments
     value = compiler.number(argument, 0 if argument.type.scale is not None else None)
     value = value if argument.type.scale is not None else shown(compiler, value)
     return compose("CAST({0} AS INTEGER)" if compiler.dialect.scaled_decimals else "trunc({0}::numeric)", value)
 
 
-NUMERIC_CALLS: Mapping[str, Callable[[Compiler, Call], Sql]] = {
+NUMERIC_CALLS: Mapping[str, Callable[[Operands, Call], Sql]] = {
     "add": _sum,
     "sub": _sum,
     "mul": _product,

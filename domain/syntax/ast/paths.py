@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from domain.syntax.ast.expressions import Expression, Node
-from domain.syntax.ast.options import NO_OPTIONS, QueryOptions
-from domain.syntax.ast.steps import Arguments, Key
+from domain.syntax.ast.options import NO_OPTIONS, Arguments, Key, QueryOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,65 @@
+"""Rows in scope: their columns, and the rows that their references lead to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from domain.model.attributes import Attribute
+from domain.model.naming import near
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from domain.query.base.bound import Bound, Column, Source, type_of
+from domain.query.bind.expression_binder import ExpressionBinder
+from foundation import errors
+
+
+def unknown(name: str, known: Any, where: str) -> NoReturn:
+    """Fail with UNKNOWN_PROPERTY and near names."""
+    raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, where, target=name, info=near(name, known).strip() or None)
+
+
+def column(source: Source, attribute: Attribute) -> Column:
+    """A stored attribute of a row in scope."""
+    if attribute.key_alias:
+        attribute = source.repository.id
+    nullable = attribute.nullable or source.nullable
+    if attribute.is_reference:
+        # Null also where the caller may not see what it leads to.
+        nullable = nullable or source.guarded
+    return Column(type_of(attribute), nullable, source, attribute)
+
+
+def reference_column(binder: ExpressionBinder, source: Source, attribute: Attribute) -> Bound:
+    """A reference as a value: null where its target is hidden from the caller."""
+    target = repositories[attribute.target]
+    if binder.access.restricts(target):
+        key = column(follow(binder, source, attribute), target.id)
+        return replace(key, type=type_of(attribute))
+    return column(source, attribute)
+
+
+def follow(binder: ExpressionBinder, source: Source, attribute: Attribute) -> Source:
+    """The row that a reference leads to."""
+    target = repositories[attribute.target]
+    guarded = binder.access.restricts(target)
+    return Source(target, source.number, source, attribute, source.nullable or attribute.nullable or guarded, guarded)
+
+
+def cast_source(source: Source, repository: Repository[Any]) -> Source:
+    """The same row seen as a derived type, or as a base; null where it is not of it."""
+    if source.repository is repository:
+        return source
+    if issubclass(source.repository.model, repository.model):
+        return Source(repository, source.number, source, None, source.nullable)
+    return Source(repository, source.number, source, None, True)
+
+
+def measure_text(binder: ExpressionBinder, source: Source, attribute: Attribute) -> Bound | None:
+    """The code of the currency or unit of a measured attribute; None where none is declared."""
+    if not attribute.measure:
+        return None
+    for name in attribute.measure:
+        source = follow(binder, source, source.repository.attributes[name])
+    code = source.repository.code or source.repository.label
+    return column(source, code) if code is not None else None
