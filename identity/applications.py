@@ -21,8 +21,8 @@ from identity.scopes import ALL_SCOPES, API_SCOPES, LEGACY_SCOPES
 
 if TYPE_CHECKING:
     from identity.models import TrustedApplication
+from identity.models.applications import SERVICE_SUFFIX
 
-SERVICE_SUFFIX = "-service"
 # The instance's own pages get their tokens without a redirect (identity.own_pages), so they have no login URL.
 OWN_PAGES = frozenset({"DomainApiSite"})
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}

@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from identity.applications import secret_hash
+from identity.applications import check_application, secret_hash
 from identity.changes import access_changed
 from identity.licences import ADVANCED_BPM
 from identity.models import Licence, RateLimits, Role, RolePermission, RoleUser, TrustedApplication, User
@@ -138,5 +138,5 @@ def _application(fields: dict[str, Any], system_user: User) -> None:
         application.application_secret_hash = secret_hash(_SECRET)
     if application.system_user_allowed:
         application.system_user = system_user
-    application.clean()
+    check_application(application)
     application.save()

@@ -12,6 +12,7 @@ from foundation import errors
 from identity import authentication, cors, instance
 from identity.models import User
 from identity.oauth.responses import no_store
+from identity.permissions import may_enter_admin
 
 
 @cors.for_applications
@@ -56,6 +57,6 @@ def profile_of(request: HttpRequest, user: User) -> dict[str, Any]:
             "profile": f"{base}/profile/",
             "changePassword": f"{base}/id/account/password",
             "logout": f"{base}/id/account/logout",
-            **({"admin": f"{base}/admin/"} if user.is_staff else {}),
+            **({"admin": f"{base}/admin/"} if may_enter_admin(user) else {}),
         },
     }

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from django.conf import settings
 
 from foundation import errors, stamps
-from identity.applications import SERVICE_SUFFIX
 from identity.context import Quota
 from identity.counters import counters
 from identity.models import RateLimits
+from identity.models.applications import SERVICE_SUFFIX
 
 STAMP = "limits"
 WINDOW_SECONDS = 60

@@ -35,6 +35,7 @@ from identity.oauth.clients import client_load
 from identity.oauth.fresh_login import fresh_logins_keep, fresh_logins_put
 from identity.oauth.sign_in import sign_in_started
 from identity.passwords import password_set
+from identity.permissions import may_enter_admin
 from identity.reference_tokens import (
     ReferenceTokenRefused,
     applications_for,
@@ -140,6 +141,7 @@ def profile_page(request: HttpRequest) -> HttpResponse:
         "tokens": reference_tokens_list(user=user),
         "person": user,
         "person_name": user.display_name(active_language()),
+        "may_enter_admin": may_enter_admin(user),
     }
     return render(request, "identity/profile.html", context)
 
@@ -195,7 +197,7 @@ def _stranger_to_admin(request: HttpRequest, target: str) -> User | None:
     """Who is signed in, when the admin site has sent them here because they may not enter."""
     user = request.user
     sent = target.startswith(reverse("admin:index"))
-    return user if sent and isinstance(user, User) and not user.is_staff else None
+    return user if sent and isinstance(user, User) and not may_enter_admin(user) else None
 
 
 def _client_of(target: str) -> str | None:

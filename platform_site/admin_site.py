@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -14,6 +14,8 @@ from django.utils.text import slugify
 from django.utils.translation import gettext, gettext_noop
 
 from domain.model.registry import repositories
+from identity.models import User
+from identity.permissions import may_enter_admin
 
 #: Section title → namespaces of repositories (prefixes), in the order of the page.
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -38,33 +40,32 @@ _BY_APP = {
 }
 
 
-class Choices(AutocompleteJsonView):
-    """What a chooser offers."""
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
-        from domain.admin.rights import with_visible_references
-
-        context["object_list"] = with_visible_references(self.request, list(context["object_list"]), ())
-        return context
-
-
 class PlatformAdminSite(admin.AdminSite):
-    """The admin site of an instance."""
+    """The admin site of an instance.
+
+    Its module is imported before the admin modules of other apps; PlatformAdminConfig.ready sets these:
+
+    cards     cards of the home page for administrators
+    chooser   view of the entries that a chooser offers
+    """
+
+    cards: ClassVar[Callable[[HttpRequest], list[Any]]]
+    chooser: ClassVar[Callable[..., HttpResponseBase]]
 
     index_template = "site/admin_home.html"
 
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may enter the admin site at all (spec 01, 1.7)."""
+        return isinstance(request.user, User) and may_enter_admin(request.user)
+
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """Home: the state of the instance for its administrators, then the sections."""
-        # Here, because the site exists before the apps whose state is shown are loaded.
-        from platform_site import overview
-
-        shown = overview.cards(request) if getattr(request.user, "is_admin", False) else []
+        shown = type(self).cards(request) if getattr(request.user, "is_admin", False) else []
         return super().index(request, {"cards": shown, **(extra_context or {})})
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
         """The entries of choosers; in their texts, too, references to hidden rows are null."""
-        return Choices.as_view(admin_site=self)(request)
+        return type(self).chooser(request)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """Sections with the heads of aggregates, by name; what belongs to something is found on its owner's page."""

@@ -15,3 +15,15 @@ class PlatformAdminConfig(AdminConfig):
     """Makes platform_site.admin_site.PlatformAdminSite the site that `admin.site` is."""
 
     default_site = "platform_site.admin_site.PlatformAdminSite"
+
+    def ready(self) -> None:
+        """Load the admin modules of all apps, then set the parts of the site that need them."""
+        super().ready()
+        from django.contrib.admin import site
+
+        from platform_site import overview
+        from platform_site.admin_choices import Choices
+        from platform_site.admin_site import PlatformAdminSite
+
+        PlatformAdminSite.cards = overview.cards
+        PlatformAdminSite.chooser = Choices.as_view(admin_site=site)

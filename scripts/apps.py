@@ -13,6 +13,7 @@ class ScriptsConfig(AppConfig):
 
     def ready(self) -> None:
         from scripts import history, operations, tasks, validation  # noqa: F401  (operations register themselves)
+        from scripts.bridge import calls  # noqa: F401  (host calls register themselves)
 
         validation.register()
         request_finished.connect(history.flush_if_free, dispatch_uid="scripts.history")

@@ -730,28 +730,3 @@ def in_words(name: str) -> str:
     """SalesOrders → Sales orders."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.replace("WebHook", "Webhook"))
     return words[:1] + words[1:].lower()
-
-
-def register_repository(site: admin.AdminSite, repository: Repository[Any]) -> None:
-    """Give a repository its pages, unless somebody wrote better ones by hand."""
-    # Django's rule for plurals knows "Companys"; the repository's name is the plural.
-    meta = repository.model._meta
-    meta.verbose_name = in_words(repository.model.__name__).lower()
-    meta.verbose_name_plural = in_words(repository.name.rpartition(".")[2])
-    if site.is_registered(repository.model):
-        return
-    pages = admin_class(repository)
-    for model, more in document_pages.PAGES.items():
-        if issubclass(repository.model, model):
-            pages = type(pages.__name__, (more, pages), {"__doc__": pages.__doc__})
-    site.register(repository.model, pages)
-
-
-admin.site.site_header = gettext_lazy("Business platform")
-admin.site.site_title = gettext_lazy("Business platform")
-admin.site.index_title = gettext_lazy("Administration")
-from domain.admin import access_pages, document_pages  # noqa: E402  (they take what is defined above)
-
-access_pages.register(admin.site)
-for _repository in repositories:
-    register_repository(admin.site, _repository)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from django.utils.translation import gettext_noop as _
 
 from domain.model import custom_properties
+from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import DOCUMENT_STATE
 from foundation.kinds import Kind
 from foundation.phrases import Phrase, quoted
-
-if TYPE_CHECKING:
-    pass
 
 Layer = Literal["FrontEnd", "BackEnd", "Common"]
 
@@ -309,8 +307,6 @@ class BeforeRecalculate(EventType):
 
     def exists_for(self, repository: Repository[Any]) -> bool:
         """For documents, their lines and amounts."""
-        from domain.model.registry import repositories
-
         if repository.is_document:
             return True
         return repository.owner is not None and repositories[repository.owner.target].is_document

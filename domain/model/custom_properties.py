@@ -11,16 +11,15 @@ import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from domain.model.naming import near
+from domain.model.registry import repositories
+from domain.model.repository import Repository
 from domain.model.values import check_characters
 from foundation import errors, stamps
 from foundation.kinds import Kind
 from foundation.phrases import Phrase
-
-if TYPE_CHECKING:
-    from domain.model.repository import Repository
 
 STAMP = "custom_properties"
 PREFIX = "CustomProperty_"
@@ -115,8 +114,6 @@ def by_code(repository: Repository[Any], code: str) -> Definition | None:
 
 
 def _load() -> dict[str, dict[str, Definition]]:
-    from domain.model.registry import repositories
-
     properties = repositories["Systems.Bpm.CustomProperties"].model._default_manager
     allowed_values = repositories["Systems.Bpm.CustomPropertyAllowedValues"].model._default_manager
     allowed: dict[str, dict[str, AllowedValue]] = {}
@@ -144,8 +141,6 @@ def _load() -> dict[str, dict[str, Definition]]:
 
 def _repository_name(entity_name: str) -> str:
     """`General.Products.Products`, also where it is written as the set's name, be it an old one."""
-    from domain.model.registry import repositories
-
     known = repositories.for_set(entity_name.replace(".", "_"))
     return known[0].name if known is not None else entity_name
 

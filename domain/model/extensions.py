@@ -7,10 +7,9 @@ Added behaviours run after the declared ones, in order of registration. Heirs in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from domain.model.attributes import LateDefault, Validation
+from domain.model.attributes import LateDefault, Validation
 
 _behaviours: dict[tuple[str, str], tuple[Any, ...]] = {}
 

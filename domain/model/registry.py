@@ -165,6 +165,8 @@ def _member_text(instance: models.Model, path: str) -> str:
 
 
 repositories = Registry()
+# Also for declarations that are not registered.
+Repository.registry = repositories
 
 
 def discover() -> None:

@@ -16,9 +16,9 @@ Members are named in Python (`part_number`) in declarations and in API form (`Pa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from django.db import models
 from django.db.models.fields import NOT_PROVIDED
@@ -48,6 +48,14 @@ _KINDS: tuple[tuple[type[models.Field[Any, Any]], Kind], ...] = (
     (models.OneToOneField, Kind.REFERENCE),
     (models.ForeignKey, Kind.REFERENCE),
 )
+
+
+class Registry(Protocol):
+    """What repositories ask of the registry that they belong to (domain.model.registry.Registry)."""
+
+    def __iter__(self) -> Iterator[Repository[Any]]: ...
+    def __getitem__(self, name: str) -> Repository[Any]: ...
+    def for_model(self, model: type[models.Model]) -> Repository[Any]: ...
 
 
 class Repository(Generic[M]):
@@ -107,6 +115,8 @@ class Repository(Generic[M]):
     stamp: ClassVar[str] = ""
 
     model: type[M]
+    #: Set by domain.model.registry.
+    registry: ClassVar[Registry]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -163,10 +173,8 @@ class Repository(Generic[M]):
     @cached_property
     def base(self) -> Repository[Any] | None:
         """The repository this one inherits from by table."""
-        from domain.model.registry import repositories
-
         parent = next(iter(self.model._meta.parents), None)
-        return repositories.for_model(parent) if parent is not None else None
+        return self.registry.for_model(parent) if parent is not None else None
 
     @cached_property
     def identity_name(self) -> str:
@@ -176,9 +184,7 @@ class Repository(Generic[M]):
     @cached_property
     def heirs(self) -> tuple[Repository[Any], ...]:
         """Repositories that inherit from this one, at any depth, itself excluded; by name."""
-        from domain.model.registry import repositories
-
-        return tuple(other for other in repositories if other is not self and issubclass(other.model, self.model))
+        return tuple(other for other in self.registry if other is not self and issubclass(other.model, self.model))
 
     @cached_property
     def is_polymorphic(self) -> bool:
@@ -232,11 +238,9 @@ class Repository(Generic[M]):
     @cached_property
     def collections(self) -> Mapping[str, Child]:
         """Owned collections by API name, inherited ones first, with their back reference resolved."""
-        from domain.model.registry import repositories
-
         found: dict[str, Child] = dict(self.base.collections) if self.base is not None else {}
         for child in self.children:
-            back = child.back_reference or repositories[child.repository].owner_attribute.name
+            back = child.back_reference or self.registry[child.repository].owner_attribute.name
             found[child.name] = Child(child.name, child.repository, back)
         return found
 
@@ -347,10 +351,8 @@ class Repository(Generic[M]):
             raise TypeError(f"{self.name}: the field {field.name} has a type that repositories do not know")
         target = ""
         if kind is Kind.REFERENCE:
-            from domain.model.registry import repositories
-
             assert isinstance(field.related_model, type)
-            target = repositories.for_model(field.related_model).name
+            target = self.registry.for_model(field.related_model).name
         measure: str = getattr(field, "measure", "")
         calculated = self._declared("calculated", field.name)
         return Attribute(

@@ -12,6 +12,9 @@ from foundation.models import AggregateRoot
 from identity.enums import ACCESS_TOKENS, CLIENT_TYPE
 from identity.models.users import User
 
+#: A dual-mode application's client id for the client_credentials grant (spec 01) ends in it.
+SERVICE_SUFFIX = "-service"
+
 
 class TrustedApplicationQuerySet(models.QuerySet["TrustedApplication"]):
     """Understands `client_id`, the name by which the toolkit's views look applications up."""
@@ -68,11 +71,6 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
 
     def __str__(self) -> str:
         return self.name or self.application_uri
-
-    def clean(self) -> None:
-        from identity.applications import check_application
-
-        check_application(self)
 
     # --- what the toolkit asks of an application ---------------------------------------------------------------------
 

@@ -104,13 +104,6 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
         """Django's name for `is_admin`."""
         return self.is_admin
 
-    @property
-    def is_staff(self) -> bool:
-        """Django's name for "may enter the admin site"."""
-        from identity.permissions import may_enter_admin
-
-        return may_enter_admin(self)
-
     def get_username(self) -> str:
         return self.login
 

@@ -9,8 +9,9 @@ from urllib.parse import unquote_plus
 
 from oauthlib.oauth2.rfc6749.errors import InvalidRequestError, UnauthorizedClientError
 
-from identity.applications import SERVICE_SUFFIX, secret_matches
+from identity.applications import secret_matches
 from identity.models import TrustedApplication
+from identity.models.applications import SERVICE_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from domain.dataset.records.record import Record
 from domain.odata.message.failures import known_error
 from foundation import errors
 from foundation.phrases import said
-from scripts.bridge import calls  # noqa: F401  (importing registers them)
 from scripts.bridge.frames import Frames
 from scripts.bridge.handles import Handles
 from scripts.bridge.registry import MAX_SAID, host_calls

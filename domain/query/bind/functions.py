@@ -85,7 +85,7 @@ def _text(binder: ExpressionBinder, node: ast.Expression, scope: Scope) -> Bound
         if isinstance(value, Input):
             return retype(value, STRING, _THIS_ARGUMENT, node.position)
         return Call(STRING, value.nullable, "to_text", (value,))
-    return mismatch(node.position, Phrase("a text is needed here, not {0}", value.type))
+    raise mismatch(node.position, Phrase("a text is needed here, not {0}", value.type))
 
 
 def _text_predicate(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
@@ -215,7 +215,7 @@ def bind_temporal_arithmetic(operator: str, left: Bound, right: Bound, position:
         return call("datetime_add", DATETIME, right, left)
     if kinds in ((Sort.DURATION, "add", Sort.DURATION), (Sort.DURATION, "sub", Sort.DURATION)):
         return call(f"duration_{operator}", DURATION, left, right)
-    return mismatch(position, Phrase("{0} {1} {2} has no meaning", left.type, operator, right.type))
+    raise mismatch(position, Phrase("{0} {1} {2} has no meaning", left.type, operator, right.type))
 
 
 def _at_midnight(value: Bound) -> Bound:
@@ -266,7 +266,7 @@ def bind_cast(binder: ExpressionBinder, node: ast.Cast, scope: Scope) -> Bound:
         return retype(value, target, Phrase("cast to {0}", node.type.name), node.position)
     if value.type.sort is target.sort:
         return value
-    return mismatch(node.position, Phrase("{0} cannot be cast to {1}", value.type, node.type.name))
+    raise mismatch(node.position, Phrase("{0} cannot be cast to {1}", value.type, node.type.name))
 
 
 _CAST_TARGETS: Mapping[str, ValueType] = {

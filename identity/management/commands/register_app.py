@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
-from identity.applications import application_warnings, secret_generate
+from identity.applications import application_warnings, check_application, secret_generate
 from identity.management.support import PlatformCommand, user_get
 from identity.models import TrustedApplication
 
@@ -52,6 +52,7 @@ class Command(PlatformCommand):
             secret, application.application_secret_hash = secret_generate()
         try:
             application.full_clean()
+            check_application(application)
         except ValidationError as exc:
             problems = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in exc.message_dict.items())
             raise CommandError(problems) from exc
