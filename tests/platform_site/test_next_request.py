@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from itertools import cycle
@@ -270,13 +270,42 @@ def test_a_revoked_token(instance: Instance, caller: Caller) -> None:
         assert instance.statuses("GET", "", token=token) == [401, 401]
 
 
-def test_the_features_of_the_licence(instance: Instance, admin_pages: AdminPages) -> None:
+@pytest.fixture
+def save_licence(admin_pages: AdminPages) -> Iterator[Callable[..., None]]:
+    """Saves a licence in the admin; what is not given is as other tests need it, and so is the licence afterwards."""
+
+    def save(*, sessions: int = LICENSED_SESSIONS, features: Sequence[str] = ("AdvancedBpm",)) -> None:
+        seats = {"seats-TOTAL_FORMS": 0, "seats-INITIAL_FORMS": 0}
+        admin_pages.save("licence/1/change/", {"sessions": sessions, "features": features, **seats})
+
+    yield save
+    save()
+
+
+def test_the_features_of_the_licence(instance: Instance, save_licence: Callable[..., None]) -> None:
     script = instance.create(
         "Systems_Core_Scripts",
         {"Code": "LICENCE", "Name": {"EN": "L"}, "Language": "JavaScript", "ScriptText": "return 1", "IsActive": True},
     )
-    seats = {"seats-TOTAL_FORMS": 0, "seats-INITIAL_FORMS": 0}
     for features, status in ((["AdvancedBpm"], 200), ([], 403), (["AdvancedBpm"], 200)):
-        admin_pages.save("licence/1/change/", {"sessions": LICENSED_SESSIONS, "features": features, **seats})
+        save_licence(features=features)
         assert instance.statuses("POST", f"{script}/Execute", {}) == [status, status]
     instance.ask("DELETE", script)
+
+
+def test_the_sessions_of_the_licence(
+    instance: Instance, caller: Caller, currency: str, save_licence: Callable[..., None]
+) -> None:
+    """The instance's own session holds a slot, so a licence of one session has none left."""
+    for first in (instance.processes, instance.processes[::-1]):
+        token = instance.token_of(caller.client_id)  # of a session that is not open yet
+        save_licence(sessions=1)
+        for each in first:
+            status, answer = each.ask("GET", "", token=token)
+            assert (status, answer["error"]["code"]) == (503, 8)
+        assert instance.statuses("GET", currency) == [200, 200]
+        save_licence()
+        assert [each.ask("GET", "", token=token)[0] for each in first] == [200, 200]
+        save_licence(sessions=1)
+        assert [each.ask("GET", "", token=token)[0] for each in first] == [200, 200], "its session is open"
+        save_licence()
