@@ -26,7 +26,7 @@ from domain.odata.metadata.csdl import SCHEMA
 from domain.odata.operations.catalogue import operations
 from domain.odata.read import reader
 from domain.odata.resources import former_names, targets
-from domain.odata.service import documents
+from domain.odata.service import batch, documents
 from domain.odata.write import writer
 from domain.syntax import parse_query_options, parse_resource_path
 from domain.syntax.ast import KeywordSegment, NameSegment, QueryOptions, ResourcePath
@@ -194,10 +194,8 @@ def _dispatch(request: ODataRequest, target: targets.Target, options: QueryOptio
             _require_method(request, target, ("GET", "HEAD"))
             return documents.metadata(request, options)
         case targets.Batch():
-            from domain.odata.service import batch
-
             _require_method(request, target, ("POST",))
-            return batch.run(request)
+            return batch.run(request, batch.Service(handle, apply_in, transaction_id_of))
         case targets.Query():
             _require_method(request, target, ("POST",))
             return _query(request, target, version)

@@ -13,20 +13,21 @@ from __future__ import annotations
 
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
 from domain.odata.service.batch import json_format, multipart
+from domain.odata.service.batch.parts import Service
 from foundation import errors
 from foundation.phrases import Phrase
 
 MAX_DEPTH = 1
 
 
-def run(request: ODataRequest) -> ODataResponse:
+def run(request: ODataRequest, service: Service) -> ODataResponse:
     """Answer a batch. Raises BadRequest for one that cannot be read; failures of parts stand in their answers."""
     if request.depth >= MAX_DEPTH:
         raise errors.BadRequest(errors.INVALID_BODY, Phrase("a batch may not contain a batch"))
     if request.content_type == "multipart/mixed":
-        response = multipart.run(request)
+        response = multipart.run(request, service)
     elif request.content_type == JSON:
-        response = json_format.run(request)
+        response = json_format.run(request, service)
     else:
         raise errors.UnsupportedMediaType(
             errors.UNSUPPORTED_MEDIA_TYPE,
@@ -37,4 +38,4 @@ def run(request: ODataRequest) -> ODataResponse:
     return response
 
 
-__all__ = ["MAX_DEPTH", "run"]
+__all__ = ["MAX_DEPTH", "Service", "run"]

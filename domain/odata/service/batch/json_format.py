@@ -13,13 +13,13 @@ import orjson
 
 from domain.odata.message.json_body import parse_object
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
-from domain.odata.service.batch.parts import Done, Part
+from domain.odata.service.batch.parts import Done, Part, Service
 from domain.odata.service.batch.runner import Runner, continue_on_error
 from foundation import errors
 from foundation.phrases import Phrase, written
 
 
-def run(request: ODataRequest) -> ODataResponse:
+def run(request: ODataRequest, service: Service) -> ODataResponse:
     """Answer a JSON batch. Raises BadRequest for one that cannot be read."""
     body = parse_object(request.body)
     requests = body.get("requests")
@@ -31,7 +31,7 @@ def run(request: ODataRequest) -> ODataResponse:
     _check_names(parts)
     answers: list[dict[str, Any]] = []
     # 19.4: unlike a multipart batch, a JSON batch goes on behind an error unless the caller prefers otherwise.
-    for group in Runner(request).run(parts, continue_on_error=continue_on_error(request, default=True)):
+    for group in Runner(request, service).run(parts, continue_on_error=continue_on_error(request, default=True)):
         answers.extend(_answer(done) for done in group)
     return ODataResponse(200, orjson.dumps({"responses": answers}), {"Content-Type": JSON})
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 
 from domain.odata.message.message import ODataRequest, ODataResponse
-from domain.odata.service.batch.parts import Done, Part
+from domain.odata.service.batch.parts import Done, Part, Service
 from domain.odata.service.batch.runner import Runner, continue_on_error
 from foundation import errors
 from foundation.phrases import Phrase
@@ -17,7 +17,7 @@ _BOUNDARY = re.compile(r"boundary=(?:\"(?P<quoted>[^\"]+)\"|(?P<plain>[^\s;]+))"
 _REQUEST_LINE = re.compile(r"(?P<method>[A-Z]+) (?P<url>\S+)(?: HTTP/\d\.\d)?", re.IGNORECASE)
 
 
-def run(request: ODataRequest) -> ODataResponse:
+def run(request: ODataRequest, service: Service) -> ODataResponse:
     """Answer a multipart batch. Raises BadRequest for one that cannot be read."""
     parts: list[Part] = []
     for number, (headers, body) in enumerate(_split(request.body, _boundary(request.headers.get("content-type", "")))):
@@ -29,7 +29,7 @@ def run(request: ODataRequest) -> ODataResponse:
             parts.append(_http_part(headers, body, ""))
     boundary = f"batchresponse_{secrets.token_hex(8)}"
     out: list[bytes] = []
-    for group in Runner(request).run(parts, continue_on_error=continue_on_error(request, default=False)):
+    for group in Runner(request, service).run(parts, continue_on_error=continue_on_error(request, default=False)):
         out.append(f"--{boundary}\r\n".encode())
         # A failed changeset answers with the one error, outside of a changeset of its own (11.7.4).
         if group[0].part.group and not group[0].failed:

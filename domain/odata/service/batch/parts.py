@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from domain.odata.message.message import ODataResponse
+from domain.dataset.dataset import Dataset
+from domain.odata.message.message import ODataRequest, ODataResponse
+
+
+class Service(NamedTuple):
+    """The functions of domain.odata.service.handler that carry out a part."""
+
+    handle: Callable[[ODataRequest], ODataResponse]
+    apply_in: Callable[[ODataRequest, Dataset, str | None], Callable[[], ODataResponse]]
+    transaction_id_of: Callable[[ODataRequest], str | None]
 
 
 @dataclass(slots=True)

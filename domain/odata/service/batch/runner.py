@@ -16,9 +16,8 @@ from domain.dataset.transactions import domain_transactions
 from domain.odata.message.failures import failure
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
 from domain.odata.message.response_annotations import tell
-from domain.odata.service import handler
 from domain.odata.service.batch.conditions import holds
-from domain.odata.service.batch.parts import Done, Part
+from domain.odata.service.batch.parts import Done, Part, Service
 from domain.query.run.shape import MAX_ANSWER_BYTES
 from foundation import errors, turns
 from foundation.phrases import Phrase
@@ -65,6 +64,7 @@ class Runner:
     """
 
     request: ODataRequest
+    service: Service
     references: dict[str, str] = field(default_factory=dict)
     done: dict[str, Done] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
@@ -98,7 +98,7 @@ class Runner:
             asked = self._asked(part)
         except errors.PlatformError as error:
             return Done(part, self._failure(error))
-        response = handler.handle(asked)
+        response = self.service.handle(asked)
         if response.status < 300 and part.id:
             # What a GET shows can be referred to, as what others make (OData Protocol 4.01, 11.7.3.1).
             self.references[part.id] = asked.entity or asked.path
@@ -115,7 +115,7 @@ class Runner:
             with self._dataset_of(parts, attempt) as (dataset, transaction_id):
                 for culprit in parts:
                     asked = self._asked(culprit)
-                    responds.append((culprit, handler.apply_in(asked, dataset, transaction_id)))
+                    responds.append((culprit, self.service.apply_in(asked, dataset, transaction_id)))
                     if asked.entity is not None and culprit.id:
                         self.references[culprit.id] = asked.entity
                 culprit = None
@@ -154,7 +154,7 @@ class Runner:
     @contextmanager
     def _dataset_of(self, parts: list[Part], attempt: Attempt) -> Iterator[tuple[Dataset, str | None]]:
         """The dataset that the group's parts share, and the Domain transaction that it is the dataset of."""
-        ids = {handler.transaction_id_of(self._asked(part)) for part in parts}
+        ids = {self.service.transaction_id_of(self._asked(part)) for part in parts}
         if len(ids) > 1:
             raise errors.BadRequest(
                 errors.INVALID_HEADER, "TransactionId", Phrase("the parts of a group are in one transaction")
