@@ -85,7 +85,10 @@ def _dataset_of(call: OperationCall) -> Dataset:
     """The transaction's or the calling script's dataset, or one that nobody commits but the script itself."""
     if isinstance(call.dataset, TransactionDataset) or isinstance(call, NestedCall):
         return call.dataset
-    return Dataset(call.context)
+    own = Dataset(call.context)
+    # The answer tells what rules said of the request's dataset; what they say of the script's belongs there, too.
+    own.warnings, own.traces = call.dataset.warnings, call.dataset.traces
+    return own
 
 
 def _failed(call: OperationCall, outcome: FailedRun) -> Result:

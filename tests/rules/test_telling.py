@@ -96,6 +96,53 @@ def test_a_refusal_is_traced_too(api: Api, world: World) -> None:
     assert body["error"]["message"] == "No dollars."
     (entry,) = body["@erpnet.trace"]
     assert (entry["Rule"], entry["Error"]) == ("NO", "No dollars.")
+    # Who reads the header of what succeeds without a body reads it of what is refused, too.
+    assert json.loads(response["X-Rule-Trace"]) == [entry]
+
+
+def refused_post(api: Api, world: World) -> Any:
+    return api.post(SET, DOLLAR, Prefer=TRACE)
+
+
+def refused_commit(api: Api, world: World) -> Any:
+    inside = api.begin()
+    inside.create(SET, DOLLAR)
+    return inside.request("POST", "EndTransaction", {"commit": True}, Prefer=TRACE)
+
+
+CREATES = (
+    "Domain.General.Currencies.CurrenciesRepository.createNew({CurrencySign: 'USD', Name: 'n'}); Transaction.commit();"
+)
+
+
+def refused_script(api: Api, world: World) -> Any:
+    return api.post("ExecuteScript", CREATES, Content_Type="text/plain", Prefer=TRACE)
+
+
+def refused_managed_script(api: Api, world: World) -> Any:
+    body = {"Code": "S", "Name": {"EN": "s"}, "IsActive": True, "ScriptText": CREATES}
+    return api.post(f"{api.create('Systems_Core_Scripts', body)['@odata.id']}/Execute", {}, Prefer=TRACE)
+
+
+@pytest.mark.parametrize(
+    "way", [refused_post, refused_commit, refused_script, refused_managed_script], ids=lambda way: way.__name__
+)
+def test_each_way_of_being_refused_is_traced(api: Api, world: World, way: Any) -> None:
+    write_rule(world, CURRENCIES, ["COMMIT"], code="NO", actions=[fail_action("No dollars.")])
+    response = way(api, world)
+    assert response.status_code == 500
+    traces = body_of(response)["@erpnet.trace"]
+    assert [(entry["Rule"], entry["Error"]) for entry in traces] == [("NO", "No dollars.")]
+    assert json.loads(response["X-Rule-Trace"]) == traces
+    assert response["Preference-Applied"] == TRACE
+
+
+@pytest.mark.parametrize("way", [refused_script, refused_managed_script], ids=lambda way: way.__name__)
+def test_what_rules_told_of_a_scripts_changes_is_told(api: Api, warned: None, world: World, way: Any) -> None:
+    response = way(api, world)
+    assert response.status_code == 200
+    assert response["X-Warnings"] == "Rates for USD?"
+    assert [entry["Rule"] for entry in body_of(response)["@erpnet.trace"]] == ["W"]
 
 
 def test_an_answer_without_a_body_has_the_trace_in_a_header(api: Api, warned: None) -> None:

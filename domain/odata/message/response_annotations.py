@@ -2,7 +2,8 @@
 
 X-Warnings, @erpnet.warnings    messages of WARNING actions; the annotation where the answer has a JSON object for it
 @erpnet.trace, X-Rule-Trace     what rules did, for administrators who send `Prefer: erpnet.trace-rules`; in the JSON
-                                object, of errors too, else in the header as far as MAX_TRACE_HEADER_BYTES allow
+                                object, of errors too; of answers without one, and of errors, in the header as far as
+                                MAX_TRACE_HEADER_BYTES allow
 """
 
 from __future__ import annotations
@@ -38,9 +39,8 @@ def tell(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
     if trace_asked(dataset.context):
         applied = response.headers.get("Preference-Applied")
         response.headers["Preference-Applied"] = f"{applied}, {TRACE_RULES}" if applied else TRACE_RULES
-        if _is_object(response):
-            told["@erpnet.trace"] = dataset.traces
-        else:
+        told["@erpnet.trace"] = dataset.traces
+        if response.status >= 400 or not _is_object(response):
             response.headers["X-Rule-Trace"] = trace_header(dataset.traces)
     if told and _is_object(response):
         response.body = _with_members(response.body, told)
