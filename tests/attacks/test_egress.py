@@ -13,8 +13,10 @@ import json
 import pytest
 from pytest_django import Settings
 
+from identity.models import TrustedApplication
+from identity.oauth import backchannel
 from tests.support.api import Api, error_of
-from tests.support.receiver import LoopbackReceiver
+from tests.support.receiver import Answer, LoopbackReceiver
 
 #: An address of each range of the IANA special-purpose registries, of multicast, and of IPv4 inside IPv6.
 INSIDE = (
@@ -80,3 +82,14 @@ def test_nobody_sets_headers_of_the_connection(
     (sent,) = told_by_script(administrator, f"console.log(JSON.stringify(Action.http.post('{url}', 'a', {given})))")
     assert not sent["isSuccess"]
     assert loopback_receiver.requests == []
+
+
+def test_a_message_of_single_sign_out_is_not_redirected(demo: None, loopback_receiver: LoopbackReceiver) -> None:
+    """Its address is an administrator's, and may lead inside; whoever answers there may not choose another one."""
+    loopback_receiver.respond_with = lambda request: Answer(302, headers={"Location": f"{loopback_receiver.url}/next"})
+    application = TrustedApplication.objects.get(application_uri="WebDemoClient")
+    application.back_channel_logout_url = f"{loopback_receiver.url}/logout"
+    application.save()
+    with pytest.raises(RuntimeError, match="302"):
+        backchannel.send(str(application.pk), "http://testserver/id", "demo", "sid")
+    assert [request.path for request in loopback_receiver.requests] == ["/logout"]
