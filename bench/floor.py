@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import orjson
+import psycopg
 
 #: A file of SQLite, or a postgres:// address.
 DATABASE = os.environ.get("FLOOR_DATABASE", "")
@@ -63,8 +64,6 @@ def _connection() -> Any:
             for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "cache_size=-65536", "mmap_size=268435456"):
                 connection.execute(f"PRAGMA {pragma}")
         else:
-            import psycopg
-
             connection = psycopg.connect(DATABASE, autocommit=True, prepare_threshold=1)
             connection.execute("SET TIME ZONE 'UTC'")
         _local.connection = connection

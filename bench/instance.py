@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from platform_site.serving.listening import DESCRIPTOR_VARIABLE, ListeningSocket
 
 BASE = Path(__file__).resolve().parent.parent
@@ -62,8 +64,6 @@ def instance(database_url: str, size: str = "small") -> Iterator[Instance]:
 
 @contextmanager
 def _database_on(url: str) -> Iterator[str]:
-    import psycopg
-
     name = f"bench_{secrets.token_hex(4)}"
     with psycopg.connect(url, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}")

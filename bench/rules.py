@@ -22,6 +22,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import django
+from django.db import transaction
+
+from domain.dataset.dataset import Dataset
+from domain.entities.systems_bpm import UserBusinessRule
+from foundation import stamps
+from rules.index import STAMP, rule_index
+from tests.rules.cast import PRODUCTS, make_world, new_product, set_value, write_rule
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -43,18 +52,12 @@ def main() -> None:
         os.environ.update(DATA_DIR=directory, DJANGO_SETTINGS_MODULE="platform_site.settings")
         os.environ.pop("DATABASE_URL", None)
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, check=True)
-        import django
-
         django.setup()
         measure(options.turns, options.elsewhere)
 
 
 def write_rules(elsewhere: int) -> World:
     """`elsewhere` rules on other repositories, ten on products: five act, of five the condition does not hold."""
-    from django.db import transaction
-
-    from tests.rules.cast import PRODUCTS, make_world, set_value, write_rule
-
     others = (
         "Crm.Sales.Customers",
         "General.Currencies.Currencies",
@@ -80,10 +83,6 @@ def write_rules(elsewhere: int) -> World:
 
 def switch(prefix: str) -> None:
     """Only the rules whose codes begin so are active; "" for none. Compiled before the clock runs."""
-    from domain.entities.systems_bpm import UserBusinessRule
-    from foundation import stamps
-    from rules.index import STAMP, rule_index
-
     UserBusinessRule.objects.update(is_active=False)
     if prefix:
         UserBusinessRule.objects.filter(code__startswith=prefix).update(is_active=True)
@@ -94,9 +93,6 @@ def switch(prefix: str) -> None:
 
 def committer(world: World) -> Callable[[], None]:
     """Commits one new product."""
-    from domain.dataset.dataset import Dataset
-    from tests.rules.cast import new_product
-
     numbers = iter(range(10**9))
 
     def commit() -> None:

@@ -15,6 +15,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import django
+from django.conf import settings
+from django.core.management import call_command
+
+from domain.dataset.dataset import Dataset
+from identity.context import AllPermissions, CallContext
+from scripts import history, services
+from scripts.sandbox.limits import Limits
+from scripts.sandbox.pool import SandboxPool
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ.setdefault("DATABASE_URL", "sqlite:///:memory:")
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
@@ -24,20 +34,8 @@ ENTITIES = 1_000
 
 def main() -> None:
     """Print one line per measurement."""
-    import django
-
     django.setup()
-    from django.core.management import call_command
-
     call_command("migrate", verbosity=0)
-    from django.conf import settings
-
-    from domain.dataset.dataset import Dataset
-    from identity.context import AllPermissions, CallContext
-    from scripts import history, services
-    from scripts.sandbox.limits import Limits
-    from scripts.sandbox.pool import SandboxPool
-
     services._pool = SandboxPool(settings.SANDBOX_WORKERS, Limits(wall_seconds=60, cpu_seconds=60))
     services.limits = lambda: Limits(wall_seconds=60, cpu_seconds=60)
     context = CallContext(user=None, permissions=AllPermissions())
@@ -99,7 +97,6 @@ def cpu(run: Callable[[str], float], source: str) -> float:
 
 def both(run: Callable[[str], float], source: str, times: int) -> float:
     """Milliseconds of this process and its workers, the median of so many runs."""
-    from scripts import services
 
     def spent() -> float:
         return time.process_time() + sum(worker.cpu_seconds() for worker in services.pool()._workers)

@@ -19,11 +19,31 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import django
+from django.db import transaction
+from django.test import Client
+
+from domain.dataset.dataset import Dataset
+from domain.entities.systems_bpm import UserBusinessRule
+from foundation import stamps
+from foundation.guids import new_guid
+from identity.demo import seed_identity
+from platform_site.wsgi import application
+from rules import index
+from tests.rules.cast import ORDERS, PRODUCTS, make_world, new_line, new_order, new_product, write_rule
+from tests.support.api import ROOT as ODATA
+from tests.support.api import service_api
+from tests.support.receiver import LoopbackReceiver
+from tests.webhooks.cast import new_currency, new_web_hook
+from webhooks.outbox import deliveries_insert, deliveries_write, delivery_prepare
+from webhooks.templates import web_hook_get
 
 if TYPE_CHECKING:
     from tests.rules.cast import World
@@ -77,8 +97,6 @@ def main() -> None:
         )
         for database in ("default", *(() if os.environ.get("REDIS_URL") else ("broker",))):
             manage("migrate", "--database", database, "-v0")
-        import django
-
         django.setup()
         if options.what in (None, "cost"):
             measure_cost()
@@ -100,10 +118,6 @@ def manage(*arguments: str) -> None:
 
 def measure_cost() -> None:
     """Processor time of the committing thread with an active WEBHOOK rule and with an inactive one, in turns."""
-    from domain.dataset.dataset import Dataset
-    from tests.rules.cast import ORDERS, PRODUCTS, make_world, new_line, new_order, new_product, write_rule
-    from tests.webhooks.cast import new_web_hook
-
     world = make_world()
     numbers = iter(range(10**9))
 
@@ -121,9 +135,6 @@ def measure_cost() -> None:
             dataset.commit()
 
         return commit
-
-    from domain.entities.systems_bpm import UserBusinessRule
-    from foundation import stamps
 
     post = posting(world, numbers)
     body = '{"no": "{DocumentNo}", "on": "{DocumentDate}", "customer": "{Customer.Number}", "total": {ObjectVersion}}'
@@ -167,15 +178,6 @@ def measure_cost() -> None:
 
 def posting(world: World, numbers: Iterator[int]) -> Callable[[], None]:
     """A request that creates a product, given to the application as the web server does."""
-    from django.test import Client
-
-    from domain.dataset.dataset import Dataset
-    from identity.demo import seed_identity
-    from platform_site.wsgi import application
-    from tests.rules.cast import PRODUCTS
-    from tests.support.api import ROOT as ODATA
-    from tests.support.api import service_api
-
     like = Dataset(world.context).load(PRODUCTS, world.product)
     assert like is not None
     sets = {
@@ -222,8 +224,6 @@ def posting(world: World, numbers: Iterator[int]) -> Callable[[], None]:
 
 
 def _rules_stamp() -> str:
-    from rules import index
-
     return str(getattr(index, "STAMP", "rules"))
 
 
@@ -274,13 +274,6 @@ def start_cluster(workers: int = 2) -> subprocess.Popen[bytes]:
 
 def measure_latency(commits: int = 40) -> None:
     """Commits one after another on an instance that has nothing else to do: from each commit to its request."""
-    from django.db import transaction
-
-    from tests.support.receiver import LoopbackReceiver
-    from tests.webhooks.cast import new_currency, new_web_hook
-    from webhooks.outbox import deliveries_insert, delivery_prepare
-    from webhooks.templates import web_hook_get
-
     with LoopbackReceiver().running() as receiver:
         new_web_hook(f"{receiver.url}/{{CurrencySign}}", code="LATENCY", Body='{"name": "{Name}"}')
         template = web_hook_get("LATENCY")
@@ -308,13 +301,6 @@ def measure_latency(commits: int = 40) -> None:
 
 def fill(port: int, count: int) -> None:
     """Deliveries of as many entities, as commits leave them; nobody is told of them."""
-    from django.db import transaction
-
-    from foundation.guids import new_guid
-    from tests.webhooks.cast import new_currency, new_web_hook
-    from webhooks.outbox import deliveries_write, delivery_prepare
-    from webhooks.templates import web_hook_get
-
     new_web_hook(f"http://127.0.0.1:{port}/in/{{CurrencySign}}", code="BENCH", Body='{"name": "{Name}"}')
     record = new_currency("BNC")
     template = web_hook_get("BENCH")
@@ -332,8 +318,6 @@ def fill(port: int, count: int) -> None:
 
 def received(port: int) -> int:
     """What the receiver has counted."""
-    import urllib.request
-
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
         return int(answer.read())
 

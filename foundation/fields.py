@@ -298,8 +298,6 @@ class StateField(_SmallIntegerField):
         return []
 
     def formfield(self, **kwargs: Any) -> Any:
-        from django import forms
-
         return forms.ChoiceField(choices=DOCUMENT_STATE.choices(), required=not self.blank, initial=self.get_default())
 
 

@@ -17,6 +17,8 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from identity.changes import access_changed
+from identity.licences import ADVANCED_BPM, licence_terms
 from identity.scopes import ALL_SCOPES, API_SCOPES, LEGACY_SCOPES
 
 if TYPE_CHECKING:
@@ -47,8 +49,6 @@ def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.ti
 
     The one before stays good for `keep_previous`, so that clients can be changed without an interruption; 0 ends it.
     """
-    from identity.changes import access_changed
-
     secret, digest = secret_generate()
     kept = bool(keep_previous) and bool(application.application_secret_hash)
     model = type(application)
@@ -145,8 +145,6 @@ def application_warnings(application: TrustedApplication, *, has_secret: bool) -
 
 
 def _scope_warnings(application: TrustedApplication) -> list[str]:
-    from identity.licences import ADVANCED_BPM, licence_terms
-
     found: list[str] = []
     scopes = application.scopes
     if application.system_user_allowed and not set(scopes) & set(API_SCOPES):

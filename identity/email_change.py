@@ -23,6 +23,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
+from django_q.tasks import async_task
 
 from foundation import errors
 from identity import rate_limits
@@ -156,8 +157,6 @@ def _signed(token: str) -> dict[str, Any] | None:
 
 
 def _enqueue(what: str, *arguments: str) -> None:
-    from django_q.tasks import async_task
-
     async_task(f"identity.email_change.{what}", *arguments)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from django.conf import settings
+
 from foundation import errors, stamps
 from identity.models import Licence, ReservedSeat
 
@@ -46,8 +48,6 @@ def licence_read() -> LicenceTerms:
     """The terms as stored, read now: for the moment in which a slot is taken."""
     row = Licence.objects.filter(pk=1).first()
     if row is None:
-        from django.conf import settings
-
         return LicenceTerms(sessions=settings.LICENSE_SESSIONS)
     seats = dict(ReservedSeat.objects.values_list("user_id", "seats"))
     return LicenceTerms(row.sessions, frozenset(row.features), {str(user): count for user, count in seats.items()})

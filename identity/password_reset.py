@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
+from django_q.tasks import async_task
 
 from foundation import errors
 from foundation.guids import is_guid
@@ -113,8 +114,6 @@ def link_make(user: User, base: str) -> str:
 
 
 def _enqueue(login: str, base: str) -> None:
-    from django_q.tasks import async_task
-
     try:
         async_task("identity.password_reset.send", login, base)
     except Exception:

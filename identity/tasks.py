@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django_q.models import Schedule
+
+from identity.oauth.issue import tokens_prune
+from identity.sessions import browser_sessions_prune, sessions_prune, sessions_sweep
 
 _NAME = "identity: close expired sessions"
 
 
 def sweep() -> str:
     """Close expired sessions and remove tokens nobody can use any more; a sentence for the task's record."""
-    from identity.oauth.issue import tokens_prune
-    from identity.sessions import browser_sessions_prune, sessions_prune, sessions_sweep
-
     closed, removed = sessions_sweep(), sessions_prune() + browser_sessions_prune()
     return f"{closed} sessions closed, {removed} forgotten, {tokens_prune()} tokens removed"
 
@@ -23,8 +24,6 @@ def ensure_schedule(sender: Any, using: str, **kwargs: Any) -> None:
     broker = "broker" if "broker" in settings.DATABASES else "default"
     if getattr(sender, "name", "") != "django_q" or using != broker:
         return
-    from django_q.models import Schedule
-
     Schedule.objects.using(broker).update_or_create(
         name=_NAME, defaults={"func": "identity.tasks.sweep", "schedule_type": Schedule.MINUTES, "minutes": 1}
     )

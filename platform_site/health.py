@@ -15,6 +15,9 @@ from dataclasses import dataclass
 
 from django.core.cache import cache
 from django.db import connections
+from django_q.brokers import get_broker
+
+from webhooks.selectors import workers_problem
 
 Check = Callable[[], str | None]
 
@@ -85,8 +88,6 @@ def _cache() -> str | None:
 
 
 def _queue() -> str | None:
-    from django_q.brokers import get_broker
-
     get_broker().queue_size()
     return None
 
@@ -96,8 +97,6 @@ def _sandbox() -> str | None:
 
 
 def _worker() -> str | None:
-    from webhooks.selectors import workers_problem
-
     return workers_problem()
 
 

@@ -27,15 +27,20 @@ from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
+from django_q.brokers import get_broker
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from domain.dataset.tables.models import DomainTransaction
 from foundation import errors
 from identity.instance import client_address
 from identity.rate_limits import check_client, note_client_failure
+from identity.usage import usage_now
 from platform_site.serving.addresses import is_loopback
+from rules.models import RuleState
+from webhooks.selectors import delivery_statistics, workers_alive
 
 logger = logging.getLogger(__name__)
 
@@ -184,8 +189,6 @@ def gauge(name: str, text: str, value: float) -> Metric:
 
 
 def _webhooks() -> Iterator[Metric]:
-    from webhooks.selectors import delivery_statistics, workers_alive
-
     found = delivery_statistics()
     states = GaugeMetricFamily("platform_webhook_deliveries", "Webhook deliveries by state.", labels=("state",))
     for state, count in found.by_state.items():
@@ -200,29 +203,21 @@ def _webhooks() -> Iterator[Metric]:
 
 
 def _queue() -> Iterator[Metric]:
-    from django_q.brokers import get_broker
-
     yield gauge("platform_queue_tasks", "Tasks that wait in the queue.", get_broker().queue_size())
 
 
 def _sessions() -> Iterator[Metric]:
-    from identity.usage import usage_now
-
     taken, slots = usage_now()
     yield gauge("platform_sessions", "Licensed sessions that are open.", taken)
     yield gauge("platform_session_slots", "Licensed sessions at most.", slots)
 
 
 def _transactions() -> Iterator[Metric]:
-    from domain.dataset.tables.models import DomainTransaction
-
     text = "Domain transactions that are open, those included that have expired and wait to be removed."
     yield gauge("platform_transactions", text, DomainTransaction.objects.count())
 
 
 def _rules() -> Iterator[Metric]:
-    from rules.models import RuleState
-
     found = RuleState.objects.aggregate(
         fired=Sum("fired_count", default=0),
         failed=Sum("failure_count", default=0),

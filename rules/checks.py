@@ -14,6 +14,7 @@ from django.db import DatabaseError
 
 from domain.entities import systems_bpm as bpm
 from domain.events.types import event_types
+from rules.actions import action_types
 
 
 @checks.register(checks.Tags.database)
@@ -23,8 +24,6 @@ def stored_names(
     """rules.W001, rules.W002: stored event or action types whose class is gone. Their neighbours run on."""
     if databases is None or "default" not in databases:
         return []
-    from rules.actions import action_types
-
     found: list[checks.CheckMessage] = []
     try:
         events = set(bpm.UserBusinessRuleEvent.objects.values_list("event_type", flat=True).distinct())

@@ -9,8 +9,10 @@ from typing import Any
 from domain.dataset.checks.authority import NOBODY, Authority
 from domain.dataset.records.record import Record
 from domain.entities import systems_bpm as bpm
+from domain.model.registry import repositories
 from domain.model.values import in_language
 from foundation.guids import is_guid
+from rules.authors import AUTHORS
 
 #: What scripts of rules are written in here. The model knows CSharp too, which is stored and refused.
 LANGUAGES = ("Integrated", "JavaScript")
@@ -133,15 +135,11 @@ def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> l
 
 def authors_of(ids: Collection[str]) -> dict[str, Authority]:
     """Guid → author of the rules that have one."""
-    from rules.authors import AUTHORS
-
     return AUTHORS.of(ids)
 
 
 def _api_names(repository: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Columns of Django's `values()` under their API names."""
-    from domain.model.registry import repositories
-
     return {
         attribute.name: row[attribute.field.attname]
         for attribute in repositories[repository].attributes.values()

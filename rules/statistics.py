@@ -16,6 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F
 
 from foundation.fields import utc_now
+from rules.models import RuleState
 
 FLUSH_SECONDS = 30.0
 
@@ -98,8 +99,6 @@ def forget() -> None:
 
 
 def _add(rule_id: str, counts: _Counts) -> None:
-    from rules.models import RuleState
-
     added = {
         "fired_count": F("fired_count") + counts.fired,
         "failure_count": F("failure_count") + counts.failed,

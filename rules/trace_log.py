@@ -15,6 +15,7 @@ from typing import Any
 from django.db import DatabaseError, connection, transaction
 
 from foundation.fields import utc_now
+from rules.models import RuleTrace
 
 MAX_KEPT = 200
 #: Of a request or job that fires more, the newest are kept.
@@ -40,8 +41,6 @@ def flush_if_any(**_: Any) -> None:
 
 def flush() -> None:
     """Write what waits, and remove what has become old. A busy database costs traces, not the caller's time."""
-    from rules.models import RuleTrace
-
     with _lock:
         taken = list(_pending)
         _pending.clear()
@@ -55,8 +54,6 @@ def flush() -> None:
 
 
 def _remove_old(rule_id: str) -> None:
-    from rules.models import RuleTrace
-
     kept = RuleTrace.objects.filter(rule_id=rule_id).order_by("-pk")
     oldest = kept.values_list("pk", flat=True)[MAX_KEPT - 1 : MAX_KEPT].first()
     if oldest is not None:
@@ -65,7 +62,5 @@ def _remove_old(rule_id: str) -> None:
 
 def newest(rule_id: str, limit: int = 20) -> list[tuple[datetime.datetime, Mapping[str, Any]]]:
     """The newest entries with their times, newest first."""
-    from rules.models import RuleTrace
-
     rows = RuleTrace.objects.filter(rule_id=rule_id).order_by("-pk")[:limit]
     return [(row.at, row.entry) for row in rows]

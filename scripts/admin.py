@@ -11,9 +11,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
-from django.utils.formats import number_format
+from django.utils.formats import localize, number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
@@ -217,9 +218,6 @@ def outcome_badge(outcome: str) -> SafeString:
 
 
 def _when(run: ScriptRun) -> str:
-    from django.utils.formats import localize
-    from django.utils.timezone import localtime
-
     return str(localize(localtime(run.started)))
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django_q.models import Schedule
+
+from scripts import history
 
 _NAME = "scripts: prune history"
 
 
 def prune() -> str:
     """Delete runs older than SCRIPT_HISTORY_DAYS; a sentence for the task's record."""
-    from scripts import history
-
     return f"{history.prune()} runs deleted"
 
 
@@ -21,8 +22,6 @@ def ensure_schedule(sender: Any, using: str, **kwargs: Any) -> None:
     broker = "broker" if "broker" in settings.DATABASES else "default"
     if getattr(sender, "name", "") != "django_q" or using != broker:
         return
-    from django_q.models import Schedule
-
     Schedule.objects.using(broker).update_or_create(
         name=_NAME, defaults={"func": "scripts.tasks.prune", "schedule_type": Schedule.DAILY}
     )

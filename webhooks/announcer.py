@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
+from django_q.tasks import async_task
+
 logger = logging.getLogger(__name__)
 
 #: The thread lets whoever commits finish their answer first: both need the interpreter.
@@ -67,8 +69,6 @@ class Announcer:
 
 def enqueue(delivery_ids: Sequence[str]) -> None:
     """Put the task into the queue. Never raises: the deliveries are in the database."""
-    from django_q.tasks import async_task
-
     try:
         # Its result is the delivery's own row; the queue keeps none.
         async_task("webhooks.tasks.deliver", *delivery_ids, save=False, ack_failure=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django_q.models import Schedule
 
 #: name → (function, minutes between runs)
 SCHEDULES = {
@@ -18,8 +19,6 @@ def ensure_schedules(sender: Any, using: str, **kwargs: Any) -> None:
     broker = "broker" if "broker" in settings.DATABASES else "default"
     if getattr(sender, "name", "") != "django_q" or using != broker:
         return
-    from django_q.models import Schedule
-
     for name, (function, minutes) in SCHEDULES.items():
         Schedule.objects.using(broker).update_or_create(
             name=name, defaults={"func": function, "schedule_type": Schedule.MINUTES, "minutes": minutes}

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django_q.models import Schedule
+
+from domain.dataset.tables.change_feed import change_feed_prune
+from domain.dataset.transactions.domain_transactions import transactions_expire
 
 _NAME = "domain: prune change feed and transactions"
 
 
 def prune() -> str:
     """Remove old entries of the change feed and abandoned Domain transactions; a sentence for the task's record."""
-    from domain.dataset.tables.change_feed import change_feed_prune
-    from domain.dataset.transactions.domain_transactions import transactions_expire
-
     return f"{change_feed_prune()} changes and {transactions_expire()} transactions removed"
 
 
@@ -22,8 +23,6 @@ def ensure_schedule(sender: Any, using: str, **kwargs: Any) -> None:
     broker = "broker" if "broker" in settings.DATABASES else "default"
     if getattr(sender, "name", "") != "django_q" or using != broker:
         return
-    from django_q.models import Schedule
-
     Schedule.objects.using(broker).update_or_create(
         name=_NAME, defaults={"func": "domain.wiring.tasks.prune", "schedule_type": Schedule.HOURLY}
     )

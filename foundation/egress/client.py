@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
+import certifi
+
 from foundation import errors
 from foundation.egress.headers import InvalidHeader, check_headers
 from foundation.egress.policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
@@ -288,8 +290,6 @@ def tls_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     known: Any = ssl.get_default_verify_paths()  # files that do not exist are None, unlike the library's types say
     if known.cafile is None and known.capath is None:
-        import certifi  # a slim image without authorities of its own; comes with requests
-
         context.load_verify_locations(certifi.where())
     return context
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+from oauthlib.oauth2.rfc6749.errors import MissingRedirectURIError
 
 from foundation.fields import EnumField, ReferenceField, utc_now
 from foundation.models import AggregateRoot
@@ -107,8 +108,6 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     @property
     def default_redirect_uri(self) -> str:
         """The one to use when a request names none: only where there is no choice (OIDC Core, 3.1.2.1)."""
-        from oauthlib.oauth2.rfc6749.errors import MissingRedirectURIError
-
         if len(self.login_urls) != 1:
             raise MissingRedirectURIError()
         return self.login_urls[0]

@@ -9,6 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from identity.models.users import Role
+from identity.row_policies import check_filter, check_grant
 
 
 class RolePermission(models.Model):
@@ -30,8 +31,6 @@ class RolePermission(models.Model):
         return f"{self.role}: {self.repository}"
 
     def clean(self) -> None:
-        from identity.row_policies import check_grant
-
         try:
             check_grant(self.repository)
         except ValueError as exc:
@@ -63,8 +62,6 @@ class RowPolicy(models.Model):
         return f"{self.role}: {self.repository}"
 
     def clean(self) -> None:
-        from identity.row_policies import check_filter
-
         try:
             check_filter(self.repository, self.filter)
         except ValueError as exc:

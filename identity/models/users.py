@@ -14,6 +14,7 @@ from django.db.models.functions import Lower
 
 from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField, utc_now
 from foundation.models import AggregateRoot, Entity
+from identity.context import Caller
 from identity.enums import USER_TYPE
 
 if TYPE_CHECKING:
@@ -119,8 +120,6 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
 
     def as_caller(self, language: str = "en") -> Caller:
         """The frozen form that a CallContext carries."""
-        from identity.context import Caller
-
         user_type: UserType = self.user_type
         return Caller(
             id=self.pk,

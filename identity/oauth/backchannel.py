@@ -7,6 +7,7 @@ import time
 import uuid
 
 import requests
+from django_q.tasks import async_task
 
 from identity.models import TrustedApplication
 from identity.oauth import jwt
@@ -19,8 +20,6 @@ _LIFETIME_SECONDS = 120
 
 def enqueue(application: TrustedApplication, *, issuer: str, subject: str, sid: str) -> None:
     """Leave the message to the worker: a slow application must not hold up the person who signs out."""
-    from django_q.tasks import async_task
-
     try:
         async_task("identity.oauth.backchannel.send", str(application.pk), issuer, subject, sid)
     except Exception:

@@ -8,10 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
+from django.core.mail import EmailMessage
 from django.core.validators import validate_email
 from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
+from django_q.tasks import async_task
 
 from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types
 from rules.scope import Finding, RuleScope, found
@@ -79,13 +81,9 @@ class SendMail(ActionType):
 
 def enqueue_mail(recipients: list[str], subject: str, body: str) -> None:
     """Hand the message to a worker."""
-    from django_q.tasks import async_task
-
     async_task("rules.actions.mail.send_mail_now", recipients, subject, body, task_name=f"mail: {subject[:60]}")
 
 
 def send_mail_now(recipients: list[str], subject: str, body: str) -> int:
     """Send it; how many messages went out. Runs in a worker."""
-    from django.core.mail import EmailMessage
-
     return EmailMessage(subject=" ".join(subject.splitlines()), body=body, to=recipients).send()

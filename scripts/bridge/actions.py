@@ -18,6 +18,7 @@ from foundation.guids import is_guid
 from foundation.phrases import Phrase
 from foundation.turns import waiting
 from identity.context import CallContext
+from identity.models import Role, Session
 from scripts.sandbox.texts import well_formed
 
 NOTIFICATIONS = "Systems.Core.Notifications"
@@ -30,8 +31,6 @@ def user_of(context: CallContext) -> dict[str, Any]:
     caller = context.user
     if caller is None:
         return {"id": None, "name": "", "login": "", "roles": [], "locale": context.language, "email": ""}
-    from identity.models import Role
-
     roles = Role.objects.filter(role_users__user_id=caller.id, is_active=True).order_by("name").distinct()
     return {
         "id": caller.id,
@@ -47,8 +46,6 @@ def session_of(context: CallContext) -> dict[str, Any]:
     """The licensed session; without one both are None."""
     if context.session_id is None:
         return {"id": None, "startedAt": None}
-    from identity.models import Session
-
     opened = Session.objects.filter(id=context.session_id).values_list("opened", flat=True).first()
     return {"id": context.session_id, "startedAt": opened}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -141,7 +142,5 @@ def _shortened(error: errors.PlatformError) -> errors.PlatformError:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
-        import base64
-
         return base64.b64encode(value).decode()
     return float(value)

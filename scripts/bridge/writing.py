@@ -9,10 +9,11 @@ from typing import Any
 from domain.dataset.checks import access
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
+from domain.model.custom_properties import PREFIX, escape_code
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.odata.message.references import reference_path
+from domain.odata.message.references import check_target, parse_reference, reference_path
 from domain.odata.write.payload import PayloadReader
 from foundation import errors
 from foundation.guids import is_guid
@@ -42,8 +43,6 @@ class Writer:
 
     def set_custom(self, record: Record, code: str, value: Any) -> None:
         """Set a custom property by its code."""
-        from domain.model.custom_properties import PREFIX, escape_code
-
         self._fill(record, {PREFIX + escape_code(code): value})
 
     def create(self, repository: Repository[Any], initial: Any, *, parent: Record | None = None) -> Record:
@@ -123,8 +122,6 @@ class Writer:
         return value
 
     def _owner(self, repository: Repository[Any], reference: Any) -> Record:
-        from domain.odata.message.references import check_target, parse_reference
-
         owner = repository.owner_attribute
         declared = repositories[owner.target]
         target, id = parse_reference(reference, owner.name)

@@ -6,6 +6,7 @@ import io
 
 import orjson
 
+from domain.model.registry import repositories
 from domain.odata.invoke.importing import ImportSummary, import_objects, read_options
 from domain.odata.message.json_stream import JsonObjectFile
 from domain.odata.message.references import reference_path
@@ -50,7 +51,5 @@ class Import(Operation):
         answers[max(1, len(answers) - 1) :] = b"]"
         body = {"@erpnet.result": summary.result, "objects": orjson.Fragment(bytes(answers))}
         if summary.exchange is not None:
-            from domain.model.registry import repositories
-
             body["data-exchange"] = reference_path(repositories["Systems.Exchange.DataExchanges"], summary.exchange)
         return Result(body, is_object=True)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from domain.dataset.checks import access
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
+from domain.dataset.transactions.domain_transactions import TransactionDataset
 from domain.model.registry import repositories
 from domain.odata.message.failures import failure
 from domain.odata.message.json_body import parse_object
@@ -179,8 +180,6 @@ def _answer(
 
 def _failed(request: ODataRequest, error: errors.PlatformError, dataset: Dataset) -> ODataResponse:
     """Inside a Domain transaction raising would undo what was committed in it: there the error is merely the answer."""
-    from domain.dataset.transactions.domain_transactions import TransactionDataset
-
     if not isinstance(dataset, TransactionDataset):
         raise error
     return failure(request, error)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from domain.dataset.checks.measures import check_measure, effective_measure, find_measure
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.lookup_key import Sought
@@ -351,8 +352,6 @@ class PayloadReader:
         self.dataset.set(record, attribute, parse_input(attribute, value.get("Value"), language=self.language))
 
     def _measure(self, record: Record, attribute: Attribute, code: str) -> None:
-        from domain.dataset.checks.measures import check_measure, effective_measure, find_measure
-
         if len(attribute.measure) == 1:
             sibling = record.repository.attributes[attribute.measure[0]]
             found = find_measure(self.dataset, attribute, code)

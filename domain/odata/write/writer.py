@@ -17,6 +17,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.odata.message.json_body import parse_json, parse_object
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
+from domain.odata.message.pending_json import pending_response
 from domain.odata.message.references import check_target, parse_reference, reference_path
 from domain.odata.read import reader
 from domain.odata.resources import targets
@@ -285,8 +286,6 @@ class _Writer:
                 if record.state == "Unchanged":
                     return None
                 # A pending entity that row policies do not show, or not yet: its values are all there is.
-                from domain.odata.message.pending_json import pending_response
-
                 return pending_response(record, self.request, status)
 
 

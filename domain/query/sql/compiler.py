@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from domain.model.interpolation import postgresql_pattern
 from domain.query.base.access import CALL_VALUES, Access
 from domain.query.base.bound import (
@@ -342,8 +344,6 @@ def _is_null(node: Bound) -> bool:
 
 
 def _json_escaped(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    import orjson
-
     def escape(raw: Any) -> Any:
         value = convert(raw)
         return value if value is None else orjson.dumps(str(value)).decode()[1:-1]

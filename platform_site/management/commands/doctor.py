@@ -26,6 +26,8 @@ from django.core.management.base import CommandParser
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Max, Min
+from django_q.brokers import get_broker
+from django_q.models import Schedule
 
 from domain.dataset.dataset import Dataset
 from foundation.fields import utc_now
@@ -39,6 +41,8 @@ from identity.oauth.keys import key_set
 from identity.sessions import open_count
 from identity.usage import usage_warnings
 from platform_site.environment import BASE_DIR, SETTINGS, Environment
+from scripts.services import pool, script_run
+from webhooks import selectors
 
 Level = Literal["ok", "warning", "problem"]
 #: (name, version, marker) of a package in a compiled requirements file.
@@ -223,9 +227,6 @@ def _cache() -> Iterator[Finding]:
 
 @_examines("queue")
 def _queue() -> Iterator[Finding]:
-    from django_q.brokers import get_broker
-    from django_q.models import Schedule
-
     broker = get_broker()
     waiting = broker.queue_size()
     level: Level = "warning" if waiting > 1000 else "ok"
@@ -242,8 +243,6 @@ def _queue() -> Iterator[Finding]:
 
 @_examines("worker")
 def _workers() -> Iterator[Finding]:
-    from webhooks import selectors
-
     alive = selectors.workers_alive()
     if alive:
         yield Finding("worker", "ok", f"{len(alive)} alive")
@@ -280,8 +279,6 @@ def _keys() -> Iterator[Finding]:
 
 @_examines("sandbox")
 def _sandbox() -> Iterator[Finding]:
-    from scripts.services import pool, script_run
-
     started = time.perf_counter()
     outcome = script_run("console.log(6 * 7);", Dataset(system_context()), kind="Command", name="doctor")
     milliseconds = (time.perf_counter() - started) * 1000

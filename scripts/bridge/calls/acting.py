@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils.translation import gettext
+
 from foundation import errors
 from scripts.bridge import actions
 from scripts.bridge.registry import MAX_SAID, Answer, host_call
@@ -21,8 +23,6 @@ def log(bridge: Bridge, kind: str, text: str) -> Answer:
 
 @host_call("cancel")
 def cancel(bridge: Bridge, message: str) -> Answer:
-    from django.utils.translation import gettext
-
     bridge.cancelled = message[:MAX_SAID] or gettext("The script cancelled the operation.")
     raise errors.Refused(errors.SCRIPT_CANCELLED, bridge.cancelled)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from domain.dataset.records import dispatch
 from domain.dataset.records.record import Record
 from domain.dataset.transactions.domain_transactions import TransactionDataset
+from domain.model.custom_properties import definition
 from domain.model.repository import Repository
 from domain.odata.operations.catalogue import OperationCall, check_arguments, operations
 from foundation import errors
@@ -46,8 +47,6 @@ def set_custom(bridge: Bridge, handle: Any, code: str, value: Any) -> Answer:
 
 @host_call("customCode")
 def custom_code(bridge: Bridge, handle: Any, api_name: str) -> Answer:
-    from domain.model.custom_properties import definition
-
     return definition(bridge.handles.record(handle).repository.name, api_name).code
 
 

@@ -15,6 +15,8 @@ from domain.dataset.records.record import Record
 from foundation import errors
 from identity.context import CallContext, Caller
 from identity.management.support import PlatformCommand
+from identity.models import User
+from identity.permissions import permissions_for
 from scripts import history, managed
 from scripts.services import FailedRun, script_run
 
@@ -88,9 +90,6 @@ def _context(login: str | None) -> CallContext:
     """The user's rights; without a login those of the platform itself."""
     if login is None:
         return CallContext(user=None, client_initiated=False)
-    from identity.models import User
-    from identity.permissions import permissions_for
-
     user = User.objects.filter(login=login).first()
     if user is None:
         raise CommandError(f"There is no user {login}.")

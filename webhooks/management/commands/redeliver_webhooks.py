@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import QuerySet
+from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.timezone import is_naive
 
 from identity.management.support import PlatformCommand
 from webhooks.models import DELIVERY_STATE, REDELIVERABLE_STATES, WebHookDelivery
@@ -59,17 +62,12 @@ class Command(PlatformCommand):
 
 def moment(text: str) -> Any:
     """A moment from the command line, UTC unless it says otherwise."""
-    from django.utils.dateparse import parse_date, parse_datetime
-    from django.utils.timezone import is_naive
-
     try:
         parsed: Any = parse_datetime(text) if len(text) > 10 else parse_date(text)
     except ValueError:
         parsed = None
     if parsed is None:
         raise CommandError(f"{text!r} is not a moment such as 2026-01-31 or 2026-01-31T12:00Z.")
-    from datetime import UTC, datetime
-
     if not isinstance(parsed, datetime):
         parsed = datetime(parsed.year, parsed.month, parsed.day)
     return parsed.replace(tzinfo=UTC) if is_naive(parsed) else parsed
