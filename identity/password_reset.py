@@ -44,7 +44,7 @@ def request_page(request: HttpRequest) -> HttpResponse:
     form = ResetForm(request.POST or None)
     if request.method == "GET" or not form.is_valid():
         return render(request, "identity/reset.html", {"form": form})
-    if limited := _one_more(f"reset:{client_address(request)}", _REQUESTS_PER_MINUTE):
+    if limited := _one_more(f"reset:{rate_limits.counted_as(client_address(request))}", _REQUESTS_PER_MINUTE):
         return _later(request, "identity/reset.html", form, limited)
     login = form.cleaned_data["login"]
     # Nobody fills somebody's mailbox from many addresses; who asks sees no difference.

@@ -5,6 +5,7 @@ Fixed windows of a minute of wall time, so that all nodes agree on them. Limits 
 
 from __future__ import annotations
 
+import ipaddress
 import time
 import unicodedata
 from collections.abc import Mapping
@@ -87,7 +88,7 @@ def count_guess(what: str, address: str) -> None:
     Called after the lookup, so that a valid one is accepted even from an address with many failures.
     """
     if limit := limits().token_failures_per_minute:
-        count(f"guess:{what[:_NAME_LENGTH]}:{address}", limit)
+        count(f"guess:{what[:_NAME_LENGTH]}:{counted_as(address)}", limit)
 
 
 def guess_refusal(what: str, address: str) -> errors.TooManyRequests | None:
@@ -112,12 +113,12 @@ def check_login_attempt(login: str, address: str, browser: str = "") -> None:
     if _reached(own, configured.login_failures_per_minute):
         turns.append(own)
     if not browser:
-        if own not in turns and _reached(f"login-address:{address}", configured.login_address_per_minute):
+        if own not in turns and _reached(f"login-address:{counted_as(address)}", configured.login_address_per_minute):
             turns.append(own)
         if _reached(f"login-anywhere:{name}", configured.login_failures_per_minute * _AS_A_WHOLE):
             turns.append(f"login-anywhere:{name}")
-        if _reached(f"login-address:{address}", configured.login_address_per_minute * _AS_A_WHOLE):
-            turns.append(f"login-address:{address}")
+        if _reached(f"login-address:{counted_as(address)}", configured.login_address_per_minute * _AS_A_WHOLE):
+            turns.append(f"login-address:{counted_as(address)}")
     for subject in turns:
         _take_turn(subject)
 
@@ -126,18 +127,18 @@ def note_login_failure(login: str, address: str, browser: str = "") -> None:
     """Count a failed login, also of an unknown user."""
     name = login_key(login)
     own = _own_failures(name, address, browser)
-    for counter in (own, _turn(own), f"login-anywhere:{name}", f"login-address:{address}"):
+    for counter in (own, _turn(own), f"login-anywhere:{name}", f"login-address:{counted_as(address)}"):
         _add(counter, 1)
 
 
 def _client_failures(client_id: str, address: str) -> str:
     # Both halves of a dual-mode application have one secret.
-    return f"client-failures:{client_id.removesuffix(SERVICE_SUFFIX)[:_NAME_LENGTH]}:{address}"
+    return f"client-failures:{client_id.removesuffix(SERVICE_SUFFIX)[:_NAME_LENGTH]}:{counted_as(address)}"
 
 
 def _own_failures(name: str, address: str, browser: str) -> str:
     # The login stands last: it may contain any character, so another login never spells this counter.
-    return f"login:{f'browser {browser}' if browser else address} {name}"
+    return f"login:{f'browser {browser}' if browser else counted_as(address)} {name}"
 
 
 def _reached(name: str, limit: int) -> bool:
@@ -153,6 +154,17 @@ def _take_turn(subject: str) -> None:
 
 def _turn(subject: str) -> str:
     return f"turn:{subject}:{int(time.time()) // TURN_SECONDS}"
+
+
+def counted_as(address: str) -> str:
+    """What counts as one address: of IPv6 the network of 64 bits, all of which a single connection may use."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address  # of a Unix socket, for example
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
 
 
 def login_key(login: str) -> str:

@@ -116,6 +116,19 @@ def test_a_guesser_elsewhere_does_not_lock_the_owner_of_a_login_out(browser: Bro
     assert browser.log_in("demo", "demo").status_code == 302
 
 
+def test_a_network_of_ipv6_is_one_address(browser: Browser) -> None:
+    def guess(number: int, network: str = "2001:db8:0:1") -> int:
+        client = Client(REMOTE_ADDR=f"{network}::{number:x}")
+        token = f"enrt_{secrets.token_hex(32)}"
+        return client.get("/api/domain/odata/", headers={"X-Api-Key": token}).status_code
+
+    assert [guess(number) for number in range(1, 36)] == [401] * 30 + [429] * 5
+    assert guess(1, "2001:db8:0:2") == 401
+    guessers = [Browser(Client(enforce_csrf_checks=True, REMOTE_ADDR=f"2001:db8::{n:x}")) for n in range(1, 13)]
+    assert [each.log_in("demo", "wrong").status_code for each in guessers] == [200] * 10 + [429] * 2
+    assert browser.log_in("demo", "demo").status_code == 302
+
+
 def test_guessing_one_password_from_many_addresses_slows_down(browser: Browser, clock: Clock) -> None:
     assert browser.log_in("demo", "demo").status_code == 302
     guesses = [
