@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from urllib.parse import unquote
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils import translation
 from django.utils.translation import get_language
 from django.utils.translation.trans_real import parse_accept_lang_header
 
@@ -26,6 +29,21 @@ def request_language(request: HttpRequest, user_language: str = "") -> str:
     if accepted and (found := _from_header(accepted)):
         return found
     return user_language or DEFAULT
+
+
+@contextmanager
+def speaking(request: HttpRequest) -> Iterator[str]:
+    """Within, messages come out in the language that this yields: the request's, English where there are no texts."""
+    language = message_language(request_language(request))
+    with translation.override(language):
+        yield language
+
+
+@lru_cache(maxsize=256)
+def message_language(language: str) -> str:
+    """The language that messages come out in when one is asked for: English where there are no texts in it."""
+    code = language.partition("-")[0]
+    return code if code in dict(settings.LANGUAGES) else DEFAULT
 
 
 def ui_language(ui_locales: str) -> str:

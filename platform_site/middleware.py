@@ -35,6 +35,7 @@ from django.utils import translation
 
 from foundation import errors, spans
 from foundation.phrases import Phrase
+from identity.languages import speaking
 from platform_site.logging import loggable, request_logged_as
 from platform_site.metrics import request_counted
 
@@ -256,10 +257,16 @@ def _failure(request: HttpRequest, error: Exception) -> HttpResponse:
             logger.exception("unhandled exception in %s %s", request.method, request.path)
             # As Django's own handler does: error reporters listen, and the test client raises what it hears.
             got_request_exception.send(sender=PlatformMiddleware, request=request)
-    rendered = errors.render(known, correlation_id=request_id, debug=settings.DEBUG)
+    with speaking(request) as language:
+        rendered = errors.render(known, correlation_id=request_id, debug=settings.DEBUG)
     return HttpResponse(
         orjson.dumps(rendered.body),
         status=rendered.status,
         content_type="application/json",
-        headers={"Cache-Control": "no-store", **rendered.headers},
+        headers={
+            "Cache-Control": "no-store",
+            "Content-Language": language,
+            "Vary": "Accept-Language, Cookie",
+            **rendered.headers,
+        },
     )

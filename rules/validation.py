@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from django.utils.translation import gettext_noop as _
 
@@ -38,12 +39,12 @@ def validate_rule(record: Record) -> None:
     if record.is_deleted or _is_switched_off(record):
         return
     rule = rule_from_record(record)
-    problems = list(check_rule(rule))
-    if problems:
-        raise invalid(problems)
+    review = review_rule(rule)
+    if review.problems:
+        raise invalid(review.problems)
     warnings = record.dataset.warnings
     # Validations run again while a commit settles.
-    warnings += [doubt.message for doubt in doubts_of(rule) if doubt.message not in warnings]
+    warnings += [doubt.message for doubt in review.doubts if doubt.message not in warnings]
 
 
 def _is_switched_off(record: Record) -> bool:
@@ -66,6 +67,20 @@ def validate_rule_of_child(record: Record) -> None:
     # A rule that changes itself is asked by itself.
     if rule is not None and rule.state == "Unchanged":
         validate_rule(rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What is to be said of a rule: problems, for which it is refused, or else doubts, which are warnings."""
+
+    problems: list[Finding]
+    doubts: list[Finding]
+
+
+def review_rule(rule: RuleSpec) -> Review:
+    """Everything that saving the rule would tell."""
+    problems = list(check_rule(rule))
+    return Review(problems, [] if problems else list(doubts_of(rule)))
 
 
 def invalid(problems: list[Finding]) -> errors.Refused:

@@ -21,10 +21,12 @@ from functools import partial
 from typing import IO, Any, Final, Protocol
 
 import orjson
+from django.core.handlers.wsgi import WSGIRequest
 
 from foundation import errors
 from foundation.phrases import Phrase
 from foundation.turns import CAME_IN_CHUNKS
+from identity.languages import speaking
 from platform_site.serving.exchange import (
     Application,
     Future,
@@ -134,7 +136,7 @@ class Receiver:
             if late and self._end(arrival):
                 if future is not None:
                     future.cancel()
-                _refuse(arrival.protocol, errors.RequestTimeout(errors.BODY_TOO_SLOW, BYTES_PER_SECOND))
+                _refuse(arrival, errors.RequestTimeout(errors.BODY_TOO_SLOW, BYTES_PER_SECOND))
 
     def stop(self) -> None:
         """The process is stopping: limit the time of bodies that still arrive."""
@@ -236,7 +238,7 @@ class Receiver:
             environ["wsgi.input"] = _NotReceived()
             self._serve(arrival.protocol, environ)
         else:
-            _refuse(arrival.protocol, limited or errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
+            _refuse(arrival, limited or errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
         return False
 
     def _end(self, arrival: Arrival) -> bool:
@@ -286,12 +288,13 @@ class _NotReceived(io.RawIOBase):
 def _refuse_part(arrival: Arrival) -> None:
     """400 for a message that ended before its Content-Length (RFC 9112, 8): a partial body must not be processed."""
     broken_off = Phrase("it ended before the {0} bytes that Content-Length declares had arrived", arrival.declared or 0)
-    _refuse(arrival.protocol, errors.BadRequest(errors.INVALID_BODY, broken_off))
+    _refuse(arrival, errors.BadRequest(errors.INVALID_BODY, broken_off))
 
 
-def _refuse(protocol: HttpProtocol, error: errors.PlatformError) -> None:
+def _refuse(arrival: Arrival, error: errors.PlatformError) -> None:
     """Answer instead of the application, and close the connection, whose further input is the rest of the body."""
-    rendered = errors.render(error, correlation_id=str(uuid.uuid4()), debug=False)
-    headers = [("Content-Type", "application/json;charset=utf-8"), ("Cache-Control", "no-store")]
-    headers += [("Connection", "close"), *rendered.headers.items()]
-    protocol.response_bytes(rendered.status, headers, orjson.dumps(rendered.body))
+    with speaking(WSGIRequest({**arrival.environ, "wsgi.input": io.BytesIO()})) as language:
+        rendered = errors.render(error, correlation_id=str(uuid.uuid4()), debug=False)
+    headers = [("Content-Type", "application/json;charset=utf-8"), ("Content-Language", language)]
+    headers += [("Cache-Control", "no-store"), ("Connection", "close"), *rendered.headers.items()]
+    arrival.protocol.response_bytes(rendered.status, headers, orjson.dumps(rendered.body))

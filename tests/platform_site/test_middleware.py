@@ -134,6 +134,27 @@ def test_what_no_api_view_renders_is_still_an_api_error(client: Client, address:
     assert response.json()["error"]["type"] == code
 
 
+@pytest.mark.parametrize(
+    "language, said, message",
+    [
+        ("de-AT,de;q=0.9", "de", "Unter {0} gibt es nichts."),
+        ("bg", "bg", "На {0} няма нищо."),
+        ("fr", "en", "There is nothing at {0}."),
+        ("", "en", "There is nothing at {0}."),
+    ],
+)
+@pytest.mark.parametrize("address", ["/api/nothing/here", "/api/lose", "/api/domain/nothing"])
+def test_it_speaks_the_language_of_the_request(
+    client: Client, address: str, language: str, said: str, message: str
+) -> None:
+    response = client.get(address, headers={"Accept-Language": language})
+    error = response.json()["error"]
+    assert (error["messageFormat"], error["message"]) == (message, message.replace("{0}", address))
+    assert response.headers["Content-Language"] == said
+    assert "Accept-Language" in response.headers["Vary"]
+    assert client.get(f"{address}?culture=de").json()["error"]["messageFormat"] == "Unter {0} gibt es nichts."
+
+
 def test_a_crash_shows_its_correlation_id_and_nothing_of_itself(client: Client) -> None:
     response = client.get("/api/crash")
     assert response.headers["X-Request-Id"] in response.json()["error"]["info"]

@@ -180,6 +180,14 @@ def test_a_body_that_breaks_off_never_reaches_the_application(send: Callable[...
     assert f"the {length} bytes" in client.message
 
 
+def test_a_refused_body_is_told_in_the_language_of_the_request(send: Callable[..., Client]) -> None:
+    german = send(content_length="90", accept_language="de")
+    german.asked.come(RuntimeError("closed"))
+    assert "Content-Length" in german.message
+    assert german.message.startswith("Der Rumpf")
+    assert dict(german.headers)["Content-Language"] == "de"
+
+
 @pytest.mark.parametrize("path", ["/", "/data"])
 def test_more_than_a_little_is_taken_from_those_who_are_known(send: Callable[..., Client], path: str) -> None:
     length = KNOWN_BYTES + 1

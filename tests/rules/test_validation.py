@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from domain.entities import systems_bpm as bpm
 from foundation import errors, stamps
 from tests.rules.cast import LINES, ORDERS, PRODUCTS, RULES, World, dataset, fail, set_value, warn, write_rule
+from tests.support.api import Api
 
 NO_CONDITIONS: Sequence[Any] = ()
 STATE = ("STATECHANGING", "RELEASED")
@@ -387,6 +388,32 @@ def test_validate_rules_says_which_active_rules_are_broken(world: World, capsys:
     listed = json.loads(capsys.readouterr().out)
     assert (listed["checked"], [rule["code"] for rule in listed["broken"]]) == (2, ["BAD"])
     assert listed["broken"][0]["problems"][0]["target"] == "Conditions[0]/AttributeName"
+
+
+def test_validate_rules_tells_what_saving_would_warn_of(
+    api: Api, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = {"Code": "IDLE", "Name": {"EN": "Idle"}, "RepositoryName": PRODUCTS, "IsActive": True}
+    late = {
+        **body,
+        "Code": "LATE",
+        "Events": [{"EventType": "COMMITTED"}],
+        "Actions": [{"ActionNo": 10, "ActionType": "FAIL", "Parameter1Value": "no"}],
+    }
+    saved = [api.post("Systems_Bpm_UserBusinessRules", each)["X-Warnings"].split(" | ") for each in (body, late)]
+    assert [len(warnings) for warnings in saved] == [2, 1]
+    stamps.expire()
+    call_command("validate_rules", "--json")
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["broken"] == []
+    told = {rule["code"]: [each["message"] for each in rule["warnings"]] for rule in listed["doubtful"]}
+    assert told == {"IDLE": saved[0], "LATE": saved[1]}
+    call_command("validate_rules")
+    shown = capsys.readouterr().out
+    assert "2 rules checked." in shown
+    for warning in (*saved[0], *saved[1]):
+        assert f"warning: {'Actions[0]' if 'too late' in warning else ''}" in shown
+        assert warning in shown
 
 
 def test_stored_names_whose_class_is_gone_are_reported_and_stop_no_neighbour(world: World) -> None:

@@ -28,8 +28,8 @@ _REQUEST_HEADERS = (
     "Prefer, TransactionId, ErpContextParameters, X-Request-Id, traceparent"
 )
 _ANSWER_HEADERS = (
-    "OData-Version, OData-EntityId, ETag, Location, Preference-Applied, Warning, X-Warnings, X-Request-Id, "
-    "Retry-After, WWW-Authenticate, Content-Language"
+    "OData-Version, OData-EntityId, ETag, Location, Preference-Applied, Warning, X-Warnings, X-Rule-Trace, "
+    "X-Request-Id, Retry-After, WWW-Authenticate, Content-Language"
 )
 _PREFLIGHT_SECONDS = "3600"
 _VARY = "Accept, Accept-Encoding, Accept-Language, Authorization, Cookie, Origin, OData-MaxVersion, Prefer"

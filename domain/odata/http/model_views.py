@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 from django.http import HttpRequest, HttpResponse
-from django.utils import translation
 
 from domain.model import custom_properties
 from domain.odata.http.views import http_response, lower_headers
@@ -17,7 +16,7 @@ from domain.odata.metadata import model_documents, model_json, openapi
 from foundation import errors, stamps
 from identity.authentication import authenticate
 from identity.context import CallContext
-from identity.languages import request_language
+from identity.languages import speaking
 
 View = Callable[..., HttpResponse]
 
@@ -27,8 +26,7 @@ def _json_view(*methods: str) -> Callable[[Callable[..., ODataResponse]], View]:
 
     def decorated(answer: Callable[..., ODataResponse]) -> View:
         def view(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-            language = request_language(request)
-            with translation.override(language):
+            with speaking(request) as language:
                 try:
                     if request.method not in methods:
                         raise errors.MethodNotAllowed(request.method or "", methods)
@@ -37,7 +35,7 @@ def _json_view(*methods: str) -> Callable[[Callable[..., ODataResponse]], View]:
                     context = CallContext(user=None, request_id=getattr(request, "request_id", ""))
                     asked = ODataRequest(request.method or "", request.path, "", {}, b"", context, "")
                     response = failure(asked, error)
-                response.headers.setdefault("Content-Language", translation.get_language() or language)
+                response.headers.setdefault("Content-Language", language)
             return http_response(response)
 
         return view

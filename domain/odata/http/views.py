@@ -9,7 +9,6 @@ from typing import Any, BinaryIO, cast
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import HttpHeaders
-from django.utils import translation
 from django.utils.decorators import classonlymethod
 from django.utils.encoding import escape_uri_path
 from rest_framework.views import APIView
@@ -23,7 +22,7 @@ from foundation.phrases import Phrase
 from foundation.turns import CAME_IN_CHUNKS
 from identity.authentication import authenticate
 from identity.context import CallContext
-from identity.languages import request_language
+from identity.languages import speaking
 
 SERVICE_PATH = "/api/domain/odata/"
 #: Of a GET, path and query together (spec 02, 2.6).
@@ -59,10 +58,9 @@ class ODataView(APIView):
         except Exception as error:
             failed = ODataRequest(request.method or "", "", "", headers, b"", _anonymous(request), "")
             # Nobody is known yet, but the request itself says which language its sender reads.
-            language = request_language(request)
-            with translation.override(language):
+            with speaking(request) as language:
                 refusal = failure(failed, error)
-            return http_response(refusal, {"Content-Language": handler.answer_language(language)})
+            return http_response(refusal, {"Content-Language": language})
         asked = ODataRequest(
             method=request.method or "",
             path=raw_path(request),

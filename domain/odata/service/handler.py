@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import translation
 
@@ -32,6 +31,7 @@ from domain.syntax import parse_query_options, parse_resource_path
 from domain.syntax.ast import KeywordSegment, NameSegment, QueryOptions, ResourcePath
 from foundation import errors
 from foundation.phrases import Phrase
+from identity.languages import message_language
 
 _SCOPES = {
     "GET": "read",
@@ -55,7 +55,7 @@ def handle(request: ODataRequest) -> ODataResponse:
             version = "4.01"
         tell(response, request.dataset)
         response.headers.setdefault("OData-Version", version)
-        response.headers.setdefault("Content-Language", answer_language(request.context.language))
+        response.headers.setdefault("Content-Language", message_language(request.context.language))
     if request.method == "HEAD":
         if response.body:
             # RFC 9110, 8.6: the length that the same GET has; an empty body would be told as its length otherwise.
@@ -67,13 +67,6 @@ def handle(request: ODataRequest) -> ODataResponse:
 def _speaking(language: str) -> AbstractContextManager[None]:
     """Messages come out in the language. Changing it and back takes some time, and mostly it is that one already."""
     return nullcontext() if translation.get_language() == language else translation.override(language)
-
-
-@lru_cache(maxsize=256)
-def answer_language(language: str) -> str:
-    """The language that messages come out in when one is asked for: English where there are no texts in it."""
-    code = language.partition("-")[0]
-    return code if code in dict(settings.LANGUAGES) else "en"
 
 
 @lru_cache(maxsize=2048)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from identity.management.support import PlatformCommand
-from rules.specs import stored_rules
-from rules.validation import check_rule
+from rules.scope import Finding
+from rules.specs import RuleSpec, stored_rules
+from rules.validation import review_rule
 
 
 class Command(PlatformCommand):
-    """Exit status 1 when an active rule is broken; inactive ones are only shown."""
+    """Exit status 1 when an active rule is broken; inactive ones, and warnings, are only shown."""
 
     help = "Check user business rules: names, values, parameters, templates and scripts."
     example = "manage.py validate_rules --active --json"
@@ -25,28 +27,43 @@ class Command(PlatformCommand):
         parser.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print each broken rule with its problems."""
+        """Print each broken rule with its problems, and each other rule with its warnings."""
         rules = stored_rules(active_only=options["active"])
-        found = [(rule, problems) for rule in rules if (problems := list(check_rule(rule)))]
+        reviews = [(rule, review_rule(rule)) for rule in rules]
+        broken = [(rule, review.problems) for rule, review in reviews if review.problems]
+        doubtful = [(rule, review.doubts) for rule, review in reviews if review.doubts]
         if options["as_json"]:
-            rows = [
-                {
-                    "code": rule.code,
-                    "repository": rule.repository,
-                    "active": rule.is_active,
-                    "problems": [{"target": problem.target, "message": problem.message} for problem in problems],
-                }
-                for rule, problems in found
-            ]
-            self.stdout.write(json.dumps({"checked": len(rules), "broken": rows}, indent=2, ensure_ascii=False))
+            listed = {
+                "checked": len(rules),
+                "broken": [_row(rule, "problems", problems) for rule, problems in broken],
+                "doubtful": [_row(rule, "warnings", doubts) for rule, doubts in doubtful],
+            }
+            self.stdout.write(json.dumps(listed, indent=2, ensure_ascii=False))
         else:
-            for rule, problems in found:
-                state = "active" if rule.is_active else "inactive"
-                self.stdout.write(self.style.ERROR(f"{rule.title('en')}  {rule.repository}  ({state})"))
-                for problem in problems:
-                    self.stdout.write(f"    {problem.target or 'rule'}: {problem.message}")
-        broken = sum(rule.is_active for rule, _ in found)
-        if broken:
-            raise CommandError(f"{broken} of {len(rules)} rules are active and broken.")
+            for rule, problems in broken:
+                self._print(self.style.ERROR(_head(rule)), problems)
+            for rule, doubts in doubtful:
+                self._print(self.style.WARNING(_head(rule)), doubts, kind="warning: ")
+        active = sum(rule.is_active for rule, _ in broken)
+        if active:
+            raise CommandError(f"{active} of {len(rules)} rules are active and broken.")
         if not options["as_json"]:
             self.stdout.write(self.style.SUCCESS(f"{len(rules)} rules checked."))
+
+    def _print(self, head: str, findings: Sequence[Finding], kind: str = "") -> None:
+        self.stdout.write(head)
+        for finding in findings:
+            self.stdout.write(f"    {kind}{finding.target or 'rule'}: {finding.message}")
+
+
+def _head(rule: RuleSpec) -> str:
+    return f"{rule.title('en')}  {rule.repository}  ({'active' if rule.is_active else 'inactive'})"
+
+
+def _row(rule: RuleSpec, name: str, findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "code": rule.code,
+        "repository": rule.repository,
+        "active": rule.is_active,
+        name: [{"target": finding.target, "message": finding.message} for finding in findings],
+    }
