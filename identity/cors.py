@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
 
-from foundation import stamps
+from foundation.stamped_cache import StampedCache
 from identity.changes import TOKENS
 from identity.models import TrustedApplication
 
-_cached: tuple[int, Mapping[str, frozenset[str]]] | None = None
 _PREFLIGHT_SECONDS = "3600"
 
 View = Callable[..., HttpResponse]
@@ -21,7 +20,7 @@ View = Callable[..., HttpResponse]
 
 def origin_allowed(origin: str, application_uri: str | None = None) -> bool:
     """Whether the origin is one of the application's; of any enabled one where the request does not say whose it is."""
-    names = _origins().get(origin, frozenset())
+    names = _cached_origins.get().get(origin, frozenset())
     return application_uri in names if application_uri else bool(names)
 
 
@@ -64,15 +63,13 @@ def for_everybody(view: View) -> View:
 
 def _origins() -> Mapping[str, frozenset[str]]:
     """Origin → the applications whose it is."""
-    global _cached
-    stamp = stamps.current(TOKENS)
-    known = _cached
-    if known is None or known[0] != stamp:
-        found: dict[str, set[str]] = {}
-        for application in TrustedApplication.objects.filter(is_enabled=True):
-            for url in application.login_urls:
-                parts = urlsplit(url)
-                if parts.scheme in {"http", "https"}:
-                    found.setdefault(f"{parts.scheme}://{parts.netloc}", set()).add(application.application_uri)
-        known = _cached = (stamp, {origin: frozenset(names) for origin, names in found.items()})
-    return known[1]
+    found: dict[str, set[str]] = {}
+    for application in TrustedApplication.objects.filter(is_enabled=True):
+        for url in application.login_urls:
+            parts = urlsplit(url)
+            if parts.scheme in {"http", "https"}:
+                found.setdefault(f"{parts.scheme}://{parts.netloc}", set()).add(application.application_uri)
+    return {origin: frozenset(names) for origin, names in found.items()}
+
+
+_cached_origins = StampedCache(_origins, TOKENS)

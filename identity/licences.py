@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from foundation import errors, stamps
+from foundation import errors
+from foundation.stamped_cache import StampedCache
 from identity.models import Licence, ReservedSeat
 
 STAMP = "licence"
@@ -41,9 +42,6 @@ class LicenceTerms:
         return max(0, open_sessions - self.seats.get(user_id, 0))
 
 
-_cached: tuple[int, LicenceTerms] | None = None
-
-
 def licence_read() -> LicenceTerms:
     """The terms as stored, read now: for the moment in which a slot is taken."""
     row = Licence.objects.filter(pk=1).first()
@@ -55,12 +53,10 @@ def licence_read() -> LicenceTerms:
 
 def licence_terms() -> LicenceTerms:
     """The terms. No query while the stamp "licence" stays the same."""
-    global _cached
-    stamp = stamps.current(STAMP)
-    known = _cached
-    if known is None or known[0] != stamp:
-        known = _cached = (stamp, licence_read())
-    return known[1]
+    return _terms.get()
+
+
+_terms = StampedCache(licence_read, STAMP)
 
 
 def require_feature(feature: str) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from django.conf import settings
 
-from foundation import errors, stamps
+from foundation import errors
+from foundation.stamped_cache import StampedCache
 from identity.context import Quota
 from identity.counters import counters
 from identity.models import RateLimits
@@ -27,17 +28,12 @@ _AS_A_WHOLE = 10
 # Longer than every name; requests must not fill the memory of the counters.
 _NAME_LENGTH = 254
 
-_cached: tuple[int, RateLimits] | None = None
+_limits = StampedCache(lambda: RateLimits.objects.filter(pk=1).first() or RateLimits(), STAMP)
 
 
 def limits() -> RateLimits:
     """The configured limits; do not change the row."""
-    global _cached
-    stamp = stamps.current(STAMP)
-    known = _cached
-    if known is None or known[0] != stamp:
-        known = _cached = (stamp, RateLimits.objects.filter(pk=1).first() or RateLimits())
-    return known[1]
+    return _limits.get()
 
 
 def check_api_request(quota: Quota, requests: int = 1) -> None:

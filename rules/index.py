@@ -8,11 +8,11 @@ write, in this process and in others (foundation.stamps).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from domain.model import custom_properties
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation.stamped_cache import StampedCache
 from rules.compiling import CompiledRule, compile_rule
 from rules.specs import stored_rules
 
@@ -20,35 +20,27 @@ STAMP = "rules"
 
 #: parameter ("" for events without one) → rules in order
 Triggers = Mapping[str, tuple[CompiledRule, ...]]
-State = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleIndex:
     """One consistent set of rules. triggers: (repository, event) → rules by parameter."""
 
-    state: State | None = None
-    triggers: Mapping[tuple[str, str], Triggers] = field(default_factory=dict)
-
-
-_index = RuleIndex()
+    triggers: Mapping[tuple[str, str], Triggers]
 
 
 def rule_index() -> RuleIndex:
     """The index as of now."""
-    global _index
-    # One object is swapped whole, so that a thread which is in the middle of an event keeps a consistent set.
-    index = _index
-    state = (stamps.current(STAMP), stamps.current(custom_properties.STAMP), repositories.generation)
-    if index.state != state:
-        _index = index = _build(state)
-    return index
+    return _index.get()
 
 
-def _build(state: State) -> RuleIndex:
+def _build() -> RuleIndex:
     rules = [compiled for spec in stored_rules(active_only=True) for compiled in compile_rule(spec)]
     rules.sort(key=lambda rule: rule.order)
-    return RuleIndex(state, _by_trigger(rules))
+    return RuleIndex(_by_trigger(rules))
+
+
+_index = StampedCache(_build, STAMP, custom_properties.STAMP, state=lambda: repositories.generation)
 
 
 def _by_trigger(rules: list[CompiledRule]) -> dict[tuple[str, str], Triggers]:

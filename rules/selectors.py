@@ -8,7 +8,10 @@ from django.db.models import F, OuterRef, Subquery
 from django.utils.translation import get_language
 
 from domain.entities.systems_bpm import UserBusinessRule
-from rules.index import State, rule_index
+from domain.model import custom_properties
+from domain.model.registry import repositories
+from foundation.stamped_cache import StampedCache
+from rules.index import STAMP
 from rules.models import RuleState
 from rules.specs import stored_rules
 from rules.validation import check_rule
@@ -33,19 +36,19 @@ class FailingRule:
     runs: int
 
 
-#: What the answer was found for → the answer; reasons are texts in one language.
-_known: dict[tuple[State | None, str], tuple[BrokenRule, ...]] = {}
+#: Language of the reasons → broken rules.
+_broken: StampedCache[dict[str, tuple[BrokenRule, ...]]] = StampedCache(
+    dict, STAMP, custom_properties.STAMP, state=lambda: repositories.generation
+)
 
 
 def broken_rules() -> tuple[BrokenRule, ...]:
     """By code. Checked once after each change of rules, custom properties or repositories, as rules.index is built."""
-    asked = (rule_index().state, get_language() or "")
-    if asked not in _known:
-        for outdated in [known for known in list(_known) if known[0] != asked[0]]:
-            _known.pop(outdated, None)
+    known, language = _broken.get(), get_language() or ""
+    if language not in known:
         found = ((rule, next(check_rule(rule), None)) for rule in stored_rules(active_only=True))
-        _known[asked] = tuple(BrokenRule(rule.id, rule.code, why.message) for rule, why in found if why is not None)
-    return _known[asked]
+        known[language] = tuple(BrokenRule(rule.id, rule.code, why.message) for rule, why in found if why is not None)
+    return known[language]
 
 
 def failing_rules(limit: int) -> tuple[list[FailingRule], int]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from foundation import stamps
+from foundation.stamped_cache import StampedCache
 from rules.models import RuleState
 
 STAMP = "rule_switches"
 
-_cache: tuple[int, frozenset[str]] | None = None
+_traced = StampedCache(lambda: frozenset(RuleState.objects.filter(trace=True).values_list("rule_id", flat=True)), STAMP)
 
 
 def traced_rules() -> frozenset[str]:
     """Guids of the rules whose trace switch is on. A warm call makes no query."""
-    global _cache
-    stamp = stamps.current(STAMP)
-    if _cache is None or _cache[0] != stamp:
-        _cache = (stamp, frozenset(RuleState.objects.filter(trace=True).values_list("rule_id", flat=True)))
-    return _cache[1]
+    return _traced.get()
 
 
 def switch_trace(rule_id: str, on: bool) -> None:

@@ -6,7 +6,6 @@ and that of the custom properties, which they may name.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation import stamps
 from foundation.egress.policy import destination_of
+from foundation.stamped_cache import StampedCache
 from foundation.vault import Unreadable, key_ids, seal
 from webhooks.headers import Header, header_text, is_secret_name, masked
 from webhooks.render import CompiledRequest, compile_request
@@ -26,11 +26,9 @@ from webhooks.reschedule import retries_of
 
 STAMP = "webhooks"
 
+
 #: What templates were loaded and compiled from: their own stamp, that of custom properties, the registry, and the key
 #: that secrets are sealed with.
-_State = tuple[int, int, int, str]
-
-
 @dataclass(frozen=True)
 class WebHookTemplate:
     """One template, ready to be rendered.
@@ -93,27 +91,21 @@ class WebHookTemplate:
         return {value: seal(value) for name, value in literals if value and is_secret_name(name)}
 
 
-_lock = threading.Lock()
-_loaded: tuple[_State, dict[str, WebHookTemplate]] | None = None
-
-
 def web_hook_get(reference: str) -> WebHookTemplate | None:
     """The template with this code (in any case) or guid, active or not."""
-    templates = _templates()
+    templates = _templates.get()
     return templates.get(reference) or templates.get(reference.strip().lower())
 
 
-def _templates() -> dict[str, WebHookTemplate]:
-    global _loaded
-    state = (stamps.current(STAMP), stamps.current(custom_properties.STAMP), repositories.generation, key_ids()[0])
-    loaded = _loaded
-    if loaded is None or loaded[0] != state:
-        with _lock:
-            found = [_template(row) for row in WebHook._default_manager.all()]
-            in_lower_case = {template.code.lower(): template for template in found}
-            as_written = {name: template for template in found for name in (template.code, template.id)}
-            loaded = _loaded = (state, {**in_lower_case, **as_written})
-    return loaded[1]
+def _load() -> dict[str, WebHookTemplate]:
+    """Code, guid and code in lower case → template."""
+    found = [_template(row) for row in WebHook._default_manager.all()]
+    in_lower_case = {template.code.lower(): template for template in found}
+    as_written = {name: template for template in found for name in (template.code, template.id)}
+    return {**in_lower_case, **as_written}
+
+
+_templates = StampedCache(_load, STAMP, custom_properties.STAMP, state=lambda: (repositories.generation, key_ids()[0]))
 
 
 def _template(row: WebHook) -> WebHookTemplate:
@@ -139,5 +131,4 @@ def announce_change(record: Record) -> None:
 
 def forget() -> None:
     """Read them again at the next event (tests that roll back)."""
-    global _loaded
-    _loaded = None
+    _templates.forget()

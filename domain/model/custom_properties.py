@@ -17,9 +17,10 @@ from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import check_characters
-from foundation import errors, stamps
+from foundation import errors
 from foundation.kinds import Kind
 from foundation.phrases import Phrase
+from foundation.stamped_cache import StampedCache
 
 STAMP = "custom_properties"
 PREFIX = "CustomProperty_"
@@ -78,16 +79,9 @@ def escape_code(code: str) -> str:
     return "".join(parts)
 
 
-_cache: tuple[int, dict[str, dict[str, Definition]]] | None = None
-
-
 def definitions(repository: str) -> Mapping[str, Definition]:
     """The repository's active custom properties by API name (`CustomProperty_x`). A warm call makes no query."""
-    global _cache
-    stamp = stamps.current(STAMP)
-    if _cache is None or _cache[0] != stamp:
-        _cache = (stamp, _load())
-    return _cache[1].get(repository, {})
+    return _definitions.get().get(repository, {})
 
 
 def definition(repository: str, api_name: str) -> Definition:
@@ -137,6 +131,9 @@ def _load() -> dict[str, dict[str, Definition]]:
             source if source in repositories else "",
         )
     return found
+
+
+_definitions = StampedCache(_load, STAMP)
 
 
 def _repository_name(entity_name: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any, TypeVar
 
 from django.db import models
@@ -15,6 +16,7 @@ from domain.model.values import in_language
 from foundation import errors
 from foundation.languages import active_language
 
+T = TypeVar("T")
 R = TypeVar("R", bound=type[Repository[Any]])
 
 _NAME = re.compile(r"[A-Z]\w*(\.[A-Z]\w*)+")
@@ -167,6 +169,26 @@ def _member_text(instance: models.Model, path: str) -> str:
 repositories = Registry()
 # Also for declarations that are not registered.
 Repository.registry = repositories
+
+
+def derived(compute: Callable[[Repository[Any]], T]) -> Callable[[Repository[Any]], T]:
+    """Decorator: a value computed once for each repository, and again once the registry has changed."""
+    known: dict[str, T] = {}
+    generation = repositories.generation
+
+    @wraps(compute)
+    def get(repository: Repository[Any]) -> T:
+        nonlocal generation
+        if generation != repositories.generation:
+            known.clear()
+            generation = repositories.generation
+        try:
+            return known[repository.name]
+        except KeyError:
+            found = known[repository.name] = compute(repository)
+            return found
+
+    return get
 
 
 def discover() -> None:

@@ -24,8 +24,8 @@ def forget_everything() -> None:
     """Drop what the process remembers of an earlier test's rows."""
     for module in (sessions, token_identity, keys):
         module.forget()
-    licences._cached = None
-    rate_limits._cached = None
+    licences._terms.forget()
+    rate_limits._limits.forget()
     stamps.expire()
 
 

@@ -25,10 +25,10 @@ def forget_rules() -> Iterator[None]:
 
 def _forget() -> None:
     stamps.expire()
-    index._index = index.RuleIndex()
-    switches._cache = None
+    index._index.forget()
+    switches._traced.forget()
     trace_log._pending.clear()
-    custom_properties._cache = None
+    custom_properties._definitions.forget()
     statistics._pending.clear()
 
 

@@ -12,15 +12,13 @@ from typing import Any
 
 from domain.dataset.records.record import Record, UnitOfWork
 from domain.model.attributes import Validation
-from domain.model.registry import repositories
+from domain.model.registry import derived
 from domain.model.repository import Repository
 
 #: (record, API name of what is about to be set; "" for the whole) → raises Refused.
 EditGuard = Callable[["Record", str], None]
 #: A record that a caller has made, changed or deleted → changes what follows from that.
 EditEffect = Callable[["Record"], None]
-
-_found: dict[tuple[int, str, str], tuple[Any, ...]] = {}
 
 
 def before_edit(guard: EditGuard) -> Callable[[Validation], Validation]:
@@ -45,28 +43,33 @@ def on_edit(effect: EditEffect) -> Callable[[Validation], Validation]:
 
 def check_edit(record: Record, attribute: str = "") -> None:
     """Raise Refused where a caller may not edit the record as it now is, pending changes included."""
-    for guard in _marked(record.repository, "before_edit"):
+    for guard in _guards(record.repository):
         guard(record, attribute)
 
 
 def is_guarded(repository: Repository[Any]) -> bool:
     """Whether there may be entities that callers may not edit."""
-    return bool(_marked(repository, "before_edit"))
+    return bool(_guards(repository))
 
 
 def follow_edits(dataset: UnitOfWork) -> None:
     """Let the edits of callers have their effects."""
     for record in dataset.changed():
         if record.by_client:
-            for effect in _marked(record.repository, "on_edit"):
+            for effect in _effects(record.repository):
                 effect(record)
+
+
+@derived
+def _guards(repository: Repository[Any]) -> tuple[EditGuard, ...]:
+    return _marked(repository, "before_edit")
+
+
+@derived
+def _effects(repository: Repository[Any]) -> tuple[EditEffect, ...]:
+    return _marked(repository, "on_edit")
 
 
 def _marked(repository: Repository[Any], mark: str) -> tuple[Any, ...]:
     """What the repository's validations were given under the mark."""
-    key = (repositories.generation, repository.name, mark)
-    found = _found.get(key)
-    if found is None:
-        validations = repository.behaviours("validations")
-        found = _found[key] = tuple(getattr(each, mark) for each in validations if hasattr(each, mark))
-    return found
+    return tuple(getattr(each, mark) for each in repository.behaviours("validations") if hasattr(each, mark))

@@ -7,7 +7,7 @@ from typing import Any
 
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
-from domain.model.registry import repositories
+from domain.model.registry import derived
 from domain.model.repository import Repository
 from foundation import errors
 
@@ -24,9 +24,6 @@ def check_limits(record: Record) -> None:
         _check_range(record, attribute, value)
 
 
-_limits: dict[tuple[int, str], list[Attribute]] = {}
-
-
 #: Internal type of a whole number's field → the least and the greatest that its column holds on every database.
 _WHOLE_NUMBERS = {
     "SmallIntegerField": (-(2**15), 2**15 - 1),
@@ -35,18 +32,14 @@ _WHOLE_NUMBERS = {
 }
 
 
+@derived
 def _limited(repository: Repository[Any]) -> list[Attribute]:
     """The attributes that have a limit."""
-    key = (repositories.generation, repository.name)
-    found = _limits.get(key)
-    if found is None:
-        found = [
-            member
-            for member in repository.attributes.values()
-            if member.max_length is not None or member.precision is not None or _whole_range(member) is not None
-        ]
-        _limits[key] = found
-    return found
+    return [
+        member
+        for member in repository.attributes.values()
+        if member.max_length is not None or member.precision is not None or _whole_range(member) is not None
+    ]
 
 
 def _whole_range(attribute: Attribute) -> tuple[int, int] | None:

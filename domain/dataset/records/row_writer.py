@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.dataset.records.record import Record
 from domain.dataset.tables.storage import storage_of
-from domain.model.registry import repositories
+from domain.model.registry import derived
 from domain.model.repository import Repository
 
 
@@ -63,14 +63,7 @@ def targets_of(record: Record) -> list[str]:
     return [target for name in record.repository.references if (target := values.get(name)) is not None]
 
 
-_required: dict[tuple[int, str], tuple[str, ...]] = {}
-
-
+@derived
 def required_of(repository: Repository[Any]) -> tuple[str, ...]:
     """API names of the required attributes."""
-    key = (repositories.generation, repository.name)
-    found = _required.get(key)
-    if found is None:
-        found = tuple(attribute.name for attribute in repository.attributes.values() if attribute.required)
-        _required[key] = found
-    return found
+    return tuple(attribute.name for attribute in repository.attributes.values() if attribute.required)

@@ -15,7 +15,7 @@ from django.db import connection
 
 from domain.database.cursor import execute, execute_many, fetch
 from domain.model.attributes import Attribute
-from domain.model.registry import repositories
+from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.model.values import Convert, from_storage, to_storage
 from foundation.kinds import Kind
@@ -335,20 +335,10 @@ class Storage:
                     cursor.execute(f"DELETE FROM {quote(table)} WHERE {quote(key)} IN ({marks})", part)
 
 
-_storages: dict[str, Storage] = {}
-_generation = -1
-
-
+@derived
 def storage_of(repository: Repository[Any]) -> Storage:
     """The statements of a repository on the current database."""
-    global _generation
-    if _generation != repositories.generation:
-        _storages.clear()
-        _generation = repositories.generation
-    found = _storages.get(repository.name)
-    if found is None:
-        found = _storages[repository.name] = Storage(repository)
-    return found
+    return Storage(repository)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,19 +349,9 @@ class Referrer:
     attribute: Attribute
 
 
-_referrers: dict[tuple[int, str], list[Referrer]] = {}
-
-
+@derived
 def referrers_to(repository: Repository[Any]) -> list[Referrer]:
     """Every stored reference, ownership left out, that may hold a key of the repository's entities."""
-    key = (repositories.generation, repository.name)
-    found = _referrers.get(key)
-    if found is None:
-        found = _referrers[key] = _find_referrers(repository)
-    return found
-
-
-def _find_referrers(repository: Repository[Any]) -> list[Referrer]:
     targets = {repository.name}
     base = repository.base
     while base is not None:

@@ -6,14 +6,11 @@ from typing import Any
 
 from domain.dataset.records.record import Record
 from domain.dataset.templates.template import Template, compile_template
-from domain.model.registry import repositories
+from domain.model.registry import derived
 from domain.model.repository import Repository
 
 #: Display formats may show references, whose display texts may show references; a circle of them ends here.
 MAX_DEPTH = 5
-
-#: (registry generation, repository's name) → its compiled display format
-_compiled: dict[tuple[int, str], Template] = {}
 
 
 def display_text(record: Record) -> str:
@@ -28,9 +25,6 @@ def display_text(record: Record) -> str:
         chain.pop()
 
 
+@derived
 def _template(repository: Repository[Any]) -> Template:
-    key = (repositories.generation, repository.name)
-    found = _compiled.get(key)
-    if found is None:
-        found = _compiled[key] = compile_template(repository, repository.display_format)
-    return found
+    return compile_template(repository, repository.display_format)

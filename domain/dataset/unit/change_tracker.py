@@ -28,7 +28,7 @@ from domain.dataset.unit.calculations import calculate
 from domain.dataset.unit.child_collections import Parts
 from domain.dataset.unit.deferred_work import DeferredWork
 from domain.model.attributes import Attribute
-from domain.model.registry import repositories
+from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.model.values import round_to_scale
 from foundation import errors
@@ -680,17 +680,13 @@ def _back_reference(parent: Record, child: Repository[Any], collection: str) -> 
 
 #: (API name → value, (API name, what gives the value) …)
 _Initials = tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]
-_initials: dict[tuple[int, str], _Initials] = {}
 
 
+@derived
 def _initial_values(repository: Repository[Any]) -> _Initials:
     """The values of a new entity, for what is stored: those that are always the same, and those to be made."""
-    key = (repositories.generation, repository.name)
-    found = _initials.get(key)
-    if found is None:
-        members = [attribute for attribute in repository.attributes.values() if attribute.field is not None]
-        found = _initials[key] = (
-            {attribute.name: None if callable(attribute.default) else attribute.default for attribute in members},
-            [(attribute.name, attribute.default) for attribute in members if callable(attribute.default)],
-        )
-    return found
+    members = [attribute for attribute in repository.attributes.values() if attribute.field is not None]
+    return (
+        {attribute.name: None if callable(attribute.default) else attribute.default for attribute in members},
+        [(attribute.name, attribute.default) for attribute in members if callable(attribute.default)],
+    )
