@@ -22,7 +22,8 @@ from identity.models import ReferenceToken, Session, User
 from identity.password_reset import link_make as reset_link
 from tests.domain.security.conftest import caller, give_role
 from tests.identity.flows import WEB, Browser, fields_of, token_request
-from tests.identity.test_pages import Worker, open_link, worker
+from tests.identity.test_pages import open_link, worker
+from tests.support.tasks import Worker
 
 __all__ = ["worker"]
 

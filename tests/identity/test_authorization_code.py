@@ -24,6 +24,7 @@ from tests.identity.flows import (
     pkce,
     token_request,
 )
+from tests.support.tasks import Worker
 
 
 def claims_of(token: str) -> dict[str, Any]:
@@ -448,10 +449,10 @@ class TestEndSession:
         TrustedApplication.objects.filter(application_uri=WEB).update(
             back_channel_logout_url="http://localhost:5080/backchannel"
         )
-        calls: list[tuple[Any, ...]] = []
-        monkeypatch.setattr("django_q.tasks.async_task", lambda *args: calls.append(args))
+        worker = Worker()
         tokens = browser.tokens()
         browser.client.get("/id/connect/endsession", {"id_token_hint": tokens["id_token"]})
+        calls = worker.take()
         assert [call[0] for call in calls] == ["identity.oauth.backchannel.send"]
         sent: list[dict[str, str]] = []
 

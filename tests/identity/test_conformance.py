@@ -36,6 +36,7 @@ from tests.identity.flows import (
     service_token,
     token_request,
 )
+from tests.support.tasks import Worker
 
 FORM = "application/x-www-form-urlencoded"
 AUTHORIZE = "/id/connect/authorize"
@@ -761,10 +762,9 @@ class TestLogout:
         browser.sign_in()
         assert browser.client.get(END_SESSION, [("state", "a"), ("state", "b")]).status_code == 400
 
-    def test_every_application_of_the_sign_in_is_told(self, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_every_application_of_the_sign_in_is_told(self, browser: Browser) -> None:
         """Front-Channel and Back-Channel Logout: each with its own sid, and with what its address had."""
-        calls: list[tuple[Any, ...]] = []
-        monkeypatch.setattr("django_q.tasks.async_task", lambda *args: calls.append(args))
+        worker = Worker()
         for name in (WEB, DUAL):
             TrustedApplication.objects.filter(application_uri=name).update(
                 front_channel_logout_url=f"http://localhost:5080/front?app={name}",
@@ -777,5 +777,6 @@ class TestLogout:
             frame = f"http://localhost:5080/front?app={name}&amp;iss=http%3A%2F%2Ftestserver%2Fid&amp;sid={sid}"
             assert frame in page
             assert browser.client.get(USERINFO, headers=bearer(tokens[name])).status_code == 401
+        calls = worker.take()
         assert {call[4] for call in calls} == set(sids.values())
         assert {(call[2], call[3]) for call in calls} == {("http://testserver/id", "demo")}

@@ -14,13 +14,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import translation
-from django.utils.module_loading import import_string
 from django.utils.translation import gettext
 
 from identity.models import ReferenceToken, TrustedApplication, User
 from identity.password_reset import link_make
 from tests.identity.flows import Browser, fields_of
 from tests.support.mail import MailServer
+from tests.support.tasks import Worker
 
 PROFILE = "/profile/"
 
@@ -190,23 +190,9 @@ class TestProfile:
         assert browser.client.get(PROFILE).headers["Location"] == "/id/account/login?next=/profile/"
 
 
-class Worker:
-    """The tasks that pages have left; `work` does them as the worker would."""
-
-    def __init__(self) -> None:
-        self.tasks: list[tuple[Any, ...]] = []
-
-    def work(self) -> None:
-        while self.tasks:
-            name, *arguments = self.tasks.pop(0)
-            import_string(name)(*arguments)
-
-
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
-    found = Worker()
-    monkeypatch.setattr("django_q.tasks.async_task", lambda *task: found.tasks.append(task))
-    return found
+def worker(db: None) -> Worker:
+    return Worker()
 
 
 def open_link(browser: Browser, path: str) -> tuple[str, str]:
