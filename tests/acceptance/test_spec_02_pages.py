@@ -173,6 +173,8 @@ APPLIED: list[tuple[str, list[dict[str, Any]]]] = [
     ("groupby((QuantityValue))/orderby(QuantityValue)/skip(2)", [{"QuantityValue": 3}]),
     ("topcount(1,QuantityValue)/aggregate(QuantityValue with sum as S)", [{"S": 3}]),
     ("bottomcount(2,QuantityValue)/aggregate(QuantityValue with sum as S)", [{"S": 3}]),
+    ("topsum(4,QuantityValue)/aggregate(QuantityValue with sum as S)", [{"S": 5}]),
+    ("bottompercent(50,QuantityValue)/groupby((LineNo))/aggregate($count as N)", [{"N": 2}]),
     ("groupby((QuantityValue))/topsum(4,QuantityValue)/aggregate($count as N)", [{"N": 2}]),
     ("groupby((QuantityValue))/toppercent(50,QuantityValue)/aggregate($count as N)", [{"N": 1}]),
     ("identity/aggregate($count as N)", [{"N": 3}]),

@@ -160,21 +160,13 @@ class ApplyPlanner:
             if not isinstance(each.amount, ast.Literal | ast.Slot):
                 raise errors.NotSupported(Phrase("{0} with a number that is not a literal", each.name))
             return self.limited(replace(stage, orders=[order]), None, each.amount)
+        share = Share(order, self.binder.scalar(each.amount, scope), is_percent=each.name.endswith("percent"))
         if isinstance(stage, Entities):
-            raise errors.NotSupported(Phrase("{0} before groupby or aggregate", each.name))
+            stage = stage.unlimited()
+            return replace(stage, where=[LeadingKeys(BOOL, False, stage, share, self)], orders=[order])
         compiler = stage.compiler(self.statement)
-        number = compiler.number(value, value.type.scale)
-        key = self.planner.dialect.order(
-            compiler.key(value), is_descending=order.is_descending, nullable=value.nullable, sort=Sort.NUMBER
-        )
         ties = self.table_order(replace(stage, orders=[]), compiler)
-        window = join("", [Sql(" OVER (ORDER BY "), key, Sql(", "), ties, Sql(" ROWS UNBOUNDED PRECEDING)")])
-        before = compose("(SUM({0}){1} - {0})", number, window)
-        limit = compiler.number(self.binder.scalar(each.amount, scope), value.type.scale)
-        if each.name.endswith("percent"):
-            share = compiler.number(self.binder.scalar(each.amount, scope), None)
-            limit = compose("(SUM({0}) OVER () * {1} / 100.0)", number, share)
-        inner = self._wrapped(stage, compiler, raw=[compose("({0} < {1}) AS keep", before, limit)])
+        inner = self._wrapped(stage, compiler, raw=[share.holds(compiler, ties) + Sql(" AS keep")])
         outer = inner.compiler(self.statement)
         return self._wrapped(inner, outer, where=Sql(f"{inner.alias}.keep"))
 
@@ -385,6 +377,61 @@ class ApplyPlanner:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """topsum … bottompercent: the first rows by a value whose sum reaches an amount, or a percentage of the whole."""
+
+    order: Order
+    amount: Bound
+    is_percent: bool
+
+    def holds(self, compiler: Compiler, ties: Sql) -> Sql:
+        """Whether the sum of the rows before this one is below the amount. ties: makes the order total."""
+        value, is_top = self.order.expression, self.order.is_descending
+        number = compiler.number(value, value.type.scale)
+        key = compiler.dialect.order(
+            compiler.key(value), is_descending=is_top, nullable=value.nullable, sort=Sort.NUMBER
+        )
+        # From the top, values below zero come last: a sum that has reached the amount is not below it again.
+        counted = compose("CASE WHEN {0} > 0 THEN {0} ELSE {0} * 0 END", number) if is_top else number
+        window = join("", [Sql(" OVER (ORDER BY "), key, Sql(", "), ties, Sql(" ROWS UNBOUNDED PRECEDING)")])
+        before = compose("(SUM({0}){1} - {0})", counted, window)
+        if self.is_percent:
+            limit = compose("(SUM({0}) OVER () * {1} / 100.0)", number, compiler.number(self.amount, None))
+        else:
+            limit = compiler.number(self.amount, value.type.scale)
+        return compose("({0} < {1})", before, limit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeadingKeys(Bound):
+    """The row is among those of a stage that make up a share of it."""
+
+    stage: Entities
+    share: Share
+    planner: ApplyPlanner
+
+
+def _leading_keys(compiler: Compiler, node: LeadingKeys, exact: bool) -> Sql:
+    block, inner, where = _inside(compiler, node.stage)
+    ties = node.planner.planner.order_text(node.planner.planner.order_key(inner, _by_key(node.stage)))
+    key, holds = block.key(node.stage.source), node.share.holds(inner, ties)
+    text = join("", [Sql("SELECT "), key, Sql(" AS k, "), holds, Sql(" AS keep FROM "), block.from_sql(), where])
+    return compose("{0} IN (SELECT k FROM ({1}) r WHERE keep)", compiler.block.key(node.stage.source), text)
+
+
+def _inside(compiler: Compiler, stage: Entities) -> tuple[Block, Compiler, Sql]:
+    """A block of its own over the same row variable: inside, the inner row is meant. Its compiler, and its WHERE."""
+    block = Block(compiler.block.statement, stage.source)
+    inner = Compiler(block)
+    where = [inner.predicate(each) for each in stage.where]
+    return block, inner, Sql(" WHERE ") + join(" AND ", where) if where else Sql("")
+
+
+def _by_key(stage: Entities) -> Order:
+    return Order(Column(GUID, False, stage.source, stage.source.repository.id))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LimitedKeys(Bound):
     """The row is among those of a limited stage."""
@@ -395,22 +442,16 @@ class LimitedKeys(Bound):
 
 def _limited_keys(compiler: Compiler, node: LimitedKeys, exact: bool) -> Sql:
     stage, planner = node.stage, node.planner
-    source = stage.source
-    # A block of its own over the same row variable: inside, the inner row is meant.
-    block = Block(compiler.block.statement, source)
-    inner = Compiler(block)
-    where = [inner.predicate(each) for each in stage.where]
-    orders = [*stage.orders, Order(Column(GUID, False, source, source.repository.id))]
+    block, inner, where = _inside(compiler, stage)
+    orders = [*stage.orders, _by_key(stage)]
     order = join(", ", [planner.planner.order_text(planner.planner.order_key(inner, each)) for each in orders])
-    selected = block.key(source)
-    text = join("", [Sql("SELECT "), selected, Sql(" FROM "), block.from_sql()])
-    if where:
-        text = text + Sql(" WHERE ") + join(" AND ", where)
+    text = join("", [Sql("SELECT "), block.key(stage.source), Sql(" FROM "), block.from_sql(), where])
     text = text + Sql(" ORDER BY ") + order + planner._limit(inner, *stage.limit)
     return compose("{0} IN (SELECT * FROM ({1}) k)", compiler.block.key(stage.source), text)
 
 
 Compiler.register_predicate(LimitedKeys, _limited_keys)
+Compiler.register_predicate(LeadingKeys, _leading_keys)
 
 
 __all__ = ["Aggregate", "ApplyPlanner", "Entities"]

@@ -202,6 +202,64 @@ def test_groups_are_paged_in_a_total_order(products: list[Row], ask: Ask) -> Non
     assert seen == everything
 
 
+def leading(rows: list[Row], name: str, amount: Decimal, value: Callable[[Row], Decimal | None]) -> list[Any]:
+    """Keys of the first rows whose sum reaches the amount, or percentage of the whole, in their order."""
+    known = [(each, row["Id"]) for row in rows if (each := value(row)) is not None]
+    ordered = sorted(known, key=lambda pair: (-pair[0] if name.startswith("top") else pair[0], pair[1]))
+    limit = sum(pair[0] for pair in known) * amount / 100 if name.endswith("percent") else amount
+    found: list[Any] = []
+    total = Decimal(0)
+    for each, id in ordered:
+        if total >= limit:
+            break
+        found.append(id)
+        total += each
+    return found
+
+
+@pytest.mark.parametrize("name", ["topsum", "bottomsum", "toppercent", "bottompercent"])
+@pytest.mark.parametrize("amount", ["0.5", "10", "55.5", "100"])
+@pytest.mark.parametrize("minus", [0, 2])
+def test_entities_that_make_up_a_share(products: list[Row], ask: Ask, name: str, amount: str, minus: int) -> None:
+    """Also where values are below zero."""
+
+    def value(row: Row) -> Decimal | None:
+        stored = row["MinimalSalesQuantityBase"]
+        return None if stored is None else stored - minus
+
+    expected = leading(products, name, Decimal(amount), value)
+    rank = f"{name}({amount},MinimalSalesQuantityBase sub {minus})"
+    assert len(expected) < len(products)
+    body = ask(SET, f"$apply={rank}&$select=Id&$count=true")
+    assert [row["Id"] for row in body["value"]] == expected
+    assert body["@odata.count"] == len(expected)
+    grouped_body = ask(SET, f"$apply={rank}/groupby((ABCClass),aggregate($count as N))")
+    classes = grouped([row for row in products if row["Id"] in expected], lambda row: row["ABCClass"])
+    assert {row["ABCClass"]: row["N"] for row in grouped_body["value"]} == {
+        key: len(rows) for key, rows in classes.items()
+    }
+
+
+def test_a_share_of_what_is_left_of_a_set(products: list[Row], ask: Ask) -> None:
+    """Behind a filter and a limit, before both, and with paging."""
+    quantity = "MinimalSalesQuantityBase"
+
+    def value(row: Row) -> Decimal | None:
+        known: Decimal | None = row[quantity]
+        return known
+
+    active = [row for row in products if row["Active"]]
+    expected = leading(active, "toppercent", Decimal(40), value)
+    body = ask(SET, f"$apply=filter(Active)/toppercent(40,{quantity})&$select=Id&$orderby=Id")
+    assert [row["Id"] for row in body["value"]] == sorted(expected)
+    everything = leading(products, "toppercent", Decimal(40), value)
+    body = ask(SET, f"$apply=toppercent(40,{quantity})/filter(Active)/aggregate($count as N)")
+    assert body["value"][0]["N"] == len({row["Id"] for row in active} & set(everything))
+    first = sorted(products, key=lambda row: row["Id"])[:10]
+    body = ask(SET, f"$apply=orderby(Id)/top(10)/topsum(20,{quantity})&$select=Id")
+    assert [row["Id"] for row in body["value"]] == leading(first, "topsum", Decimal(20), value)
+
+
 def test_counting_and_the_number_of_queries(products: list[Row], ask: Ask, context: CallContext) -> None:
     repository = repositories["General.Products.Products"]
     options = parse_query_options("$apply=groupby((ProductGroup/Code))")
