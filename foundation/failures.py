@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from django.utils import translation
+
 logger = logging.getLogger("platform.failures")
 
 #: Called with what failed and the error's text; see `report_failures_to`.
@@ -20,9 +22,12 @@ def report_failures_to(reporter: Reporter) -> None:
 
 def record_failure(what: str, error: BaseException) -> None:
     """Log a failure that no caller sees, and pass it to the reporters. Never raises."""
-    logger.error("%s failed: %s", what, error, exc_info=error)
+    # Stored once for all readers: not in the language of the caller whose request met it.
+    with translation.override("en"):
+        text = str(error)
+    logger.error("%s failed: %s", what, text, exc_info=error)
     for reporter in _reporters:
         try:
-            reporter(what, f"{type(error).__name__}: {error}")
+            reporter(what, f"{type(error).__name__}: {text}")
         except Exception:
             logger.exception("the failure of %s could not be reported", what)

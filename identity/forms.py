@@ -73,6 +73,8 @@ class NewPasswordForm(forms.Form):
         if new:
             try:
                 validate_password(new, self.user)
+                if self.user.check_password(new):
+                    raise ValidationError(_("This is the password that the account has already."), code="same")
             except ValidationError as exc:
                 self.add_error("new_password", exc)
         return data

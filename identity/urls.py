@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
+from django.views.generic import RedirectView
 
 from identity import cors, email_change, password_reset, profile, views
 from identity.oauth import authorize, discovery, logout, token
 
 app_name = "identity"
 
+#: Answers reads only.
+_PROFILE = RedirectView.as_view(pattern_name="identity:profile", http_method_names=["get", "head", "options"])
+
 urlpatterns: list[URLPattern | URLResolver] = [
+    # The address of the site that discovery names; the profile asks for a login where nobody is signed in.
+    path("id", _PROFILE),
+    path("id/", _PROFILE),
     path("id/.well-known/openid-configuration", discovery.configuration, name="configuration"),
     path("id/.well-known/openid-configuration/jwks", discovery.jwks, name="jwks"),
     path("id/connect/authorize", authorize.authorize, name="authorize"),

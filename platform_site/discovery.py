@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import Resolver404, resolve
-from django.views.decorators.http import require_safe
 
+from foundation.safe_views import reads_only
 from identity.cors import for_everybody
 from identity.instance import base_url
 from identity.oauth import keys
@@ -43,7 +43,7 @@ SITES = (
 )
 
 
-@require_safe
+@reads_only
 @for_everybody
 def auto_discovery(request: HttpRequest) -> HttpResponse:
     """{"WebSites": [{Type, Status, Url, AdditionalProperties}]}, for anybody."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
+
+from foundation.safe_views import reads_only
 
 
-@require_safe
+@reads_only
 def landing(request: HttpRequest) -> HttpResponse:
     """Where to go from here. Says nothing about the instance that a stranger may not know."""
     return render(request, "site/landing.html")

@@ -26,7 +26,6 @@ from django.conf import settings
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.views.decorators.http import require_safe
 from django_q.brokers import get_broker
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -35,6 +34,7 @@ from prometheus_client.registry import Collector
 
 from domain.dataset.tables.models import DomainTransaction
 from foundation import errors
+from foundation.safe_views import reads_only
 from identity.instance import client_address
 from identity.rate_limits import check_client, note_client_failure
 from identity.usage import usage_now
@@ -105,7 +105,7 @@ def _series(site: str, method: str | None, hundreds: int) -> tuple[Counter, Hist
     return _requests.labels(site, method, f"{hundreds}xx"), _latency.labels(site)
 
 
-@require_safe
+@reads_only
 def metrics(request: HttpRequest) -> HttpResponse:
     """The page."""
     address, shown = client_address(request), bool(settings.METRICS_TOKEN) and "HTTP_AUTHORIZATION" in request.META

@@ -259,16 +259,19 @@ def _errors(request: HttpRequest) -> Card:
     found = InformationMessage.objects.filter(information_message_type="Error")
     runs = ScriptRun.objects.exclude(outcome="Succeeded")
     tasks = Failure.objects.all()
-    count = (
-        found.filter(information_message_time__gte=since).count()
-        + runs.filter(started__gte=since).count()
-        + tasks.filter(started__gte=since).count()
-    )
+    counts = {
+        _listed("domain_informationmessage", "?information_message_type__exact=Error"): found.filter(
+            information_message_time__gte=since
+        ).count(),
+        _listed("scripts_scriptrun"): runs.filter(started__gte=since).count(),
+        _listed("django_q_failure"): tasks.filter(started__gte=since).count(),
+    }
+    count = sum(counts.values())
     newest = sorted(_error_lines(found, runs, tasks), key=lambda line: str(line.when), reverse=True)[:_SHOWN_LINES]
     return Card(
         "errors",
         gettext("Recent errors"),
-        _listed("domain_informationmessage", "?information_message_type__exact=Error"),
+        max(counts, key=lambda page: counts[page]),  # the list with most of them
         WARNING if count else GOOD,
         _number(count),
         gettext("in 24 hours"),

@@ -192,7 +192,7 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 _VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {
-        "NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator",
+        "NAME": "identity.password_rules.NotOfTheUserValidator",
         "OPTIONS": {"user_attributes": ("login", "email", "person_name")},
     },
     {"NAME": f"{_VALIDATION}.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},

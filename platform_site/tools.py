@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_safe
 
+from foundation.safe_views import reads_only
 from identity.applications import secret_hash
 from identity.cors import for_everybody
 from identity.instance import base_url
@@ -36,14 +36,14 @@ def sha256(request: HttpRequest) -> HttpResponse:
     return JsonResponse({"sha256": secret_hash(secret)}, headers=_NO_STORE)
 
 
-@require_safe
+@reads_only
 @for_everybody
 def ver(request: HttpRequest) -> HttpResponse:
     """The product's version."""
     return JsonResponse({"version": _version()}, headers=_NO_STORE)
 
 
-@require_safe
+@reads_only
 @for_everybody
 def server_info(request: HttpRequest) -> HttpResponse:
     """What a support engineer asks first; nothing that helps to attack."""
@@ -57,13 +57,13 @@ def server_info(request: HttpRequest) -> HttpResponse:
     return JsonResponse(content, headers=_NO_STORE)
 
 
-@require_safe
+@reads_only
 def healthz(request: HttpRequest) -> HttpResponse:
     """Alive: the process answers. Nothing else is asked, so that a slow database does not get it killed."""
     return HttpResponse("ok\n", content_type="text/plain", headers=_NO_STORE)
 
 
-@require_safe
+@reads_only
 def readyz(request: HttpRequest) -> HttpResponse:
     """Ready for requests: database, cache, queue and sandbox work; 503 otherwise. Says too how the workers do."""
     findings = health.examine_all()

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
+from django.utils import translation
 from prometheus_client import Counter, Histogram
 
 from domain.entities.systems_monitoring import InformationMessage
@@ -72,7 +73,7 @@ def note(
         source_digest=hashlib.sha256(source.encode("utf-8", "replace")).hexdigest(),
         source_head=_storable(source[:HEAD_CHARACTERS]),
         outcome="Succeeded" if failure is None else failure.code.type,
-        message="" if failure is None else _storable(failure.message[:HEAD_CHARACTERS]),
+        message="" if failure is None else _storable(_in_english(failure)[:HEAD_CHARACTERS]),
         console_head=_storable(console[:HEAD_CHARACTERS]),
     )
     _runs.labels(kind, run.outcome).inc()
@@ -92,6 +93,12 @@ def note(
     if connection.in_atomic_block:
         # Background processes end no requests. A failure's note waits for the next run or request.
         transaction.on_commit(flush_if_free, robust=True)
+
+
+def _in_english(failure: errors.PlatformError) -> str:
+    """What is stored once, for all readers, is not in the language of one caller."""
+    with translation.override("en"):
+        return failure.message
 
 
 def _storable(text: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib.admin.widgets import AdminDateWidget, AdminTextInputWidget
+from django.utils.formats import date_format
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
@@ -63,6 +65,22 @@ def custom_initial(form: Any) -> None:
         if isinstance(field, forms.ChoiceField) and value not in known.allowed:
             choices: Any = field.choices
             field.choices = [*choices, (value, value)]
+
+
+def show_custom(form: Any) -> None:
+    """Put values and labels where Django's read-only fields look for those of names that are no model fields."""
+    stored = form.instance.custom_property_values or {}
+    for name, known in definitions(form.repository.name).items():
+        if (field := form.fields.get(name)) is None:
+            continue
+        field.short_description = field.label
+        value = stored.get(known.code, {}).get("Value")
+        if known.property_type == "Date" and value:
+            value = date_format(datetime.date.fromisoformat(value))
+        elif isinstance(field, forms.ChoiceField):
+            choices: Any = field.choices
+            value = dict(choices).get(value, value) if value else None
+        setattr(form.instance, name, "-" if value in (None, "") else value)
 
 
 def set_custom(dataset: Dataset, record: Record, repository: Repository[Any], form: Any, names: Iterable[str]) -> None:

@@ -39,7 +39,7 @@ from domain.admin.rights import (
     text_paths,
     with_visible_references,
 )
-from domain.admin.widgets import MultilanguageFormField
+from domain.admin.widgets import MultilanguageFormField, ShownTexts
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.tables.write_transaction import check_stamps
@@ -454,9 +454,13 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         return response
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """With the reason why a stored entity may not be edited."""
+        """With the reason why a stored entity may not be edited, and values as read-only fields show them."""
         obj = kwargs.get("obj")
         context["edit_refusal"] = "" if obj is None else edit_refusal(request, obj)
+        show_values(context["adminform"].form)
+        for formset in context["inline_admin_formsets"]:
+            for form in formset.formset.forms:
+                show_values(form)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_ordering(self, request: HttpRequest) -> Any:
@@ -579,6 +583,16 @@ class EntityAdmin(_EntityPage, admin.ModelAdmin[Any]):
         except PlatformError as error:
             messages.error(request, error.message)
             return None
+
+
+def show_values(form: Any) -> None:
+    """Put on the form's instance what its read-only fields print; its inputs have read their values already."""
+    entity = form.instance
+    for field in entity._meta.fields:
+        if isinstance(field, MultilanguageField) and isinstance(texts := field.value_from_object(entity), dict):
+            setattr(entity, field.attname, ShownTexts(texts))
+    if any(name.startswith(PREFIX) for name in form.fields):
+        custom_properties.show_custom(form)
 
 
 def without_names(message: str) -> str:

@@ -8,6 +8,16 @@ from django import forms
 from django.conf import settings
 
 
+class ShownTexts(dict[str, str]):
+    """Texts by language as a read-only field prints them."""
+
+    def __str__(self) -> str:
+        """The text; several with the names of their languages."""
+        if len(self) == 1:
+            return next(iter(self.values()))
+        return " · ".join(f"{language}: {text}" for language, text in self.items()) or "-"
+
+
 class MultilanguageWidget(forms.MultiWidget):
     """One input for each language of the instance."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.http import require_safe
 
+from foundation.safe_views import reads_only
 from identity import cors, instance
 from identity.oauth import keys
 from identity.oauth.responses import RESPONSE_MODES
@@ -20,7 +20,7 @@ CLAIMS = [
 ]  # fmt: skip
 
 
-@require_safe
+@reads_only
 @cors.for_everybody
 def configuration(request: HttpRequest) -> HttpResponse:
     """/.well-known/openid-configuration."""
@@ -61,7 +61,7 @@ def configuration(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_safe
+@reads_only
 @cors.for_everybody
 def jwks(request: HttpRequest) -> HttpResponse:
     """/.well-known/openid-configuration/jwks."""

@@ -64,6 +64,8 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "id/account/reset": (),
     "id/account/reset/<str:uid>/set": (),  # as above
     "id/account/reset/<str:uid>/<str:token>": (LINK,),
+    "id": (),
+    "id/": (),
     "profile/": (),
     "profile/me": (REFERENCE_TOKEN,),
     "profile/tokens/<str:token_id>/revoke": (),  # the id of one of one's own tokens

@@ -133,6 +133,22 @@ class TestPassword:
         assert self.change(browser, **changes) == 200
         assert User.objects.get(login="demo").check_password("demo")
 
+    @pytest.mark.parametrize(
+        "new", ["demo-demo-demo", "Demo_demo_2024", "demo@example.com-1", "example-example", "2024!demo-demo"]
+    )
+    def test_a_password_made_of_the_login_or_the_address_is_refused(self, browser: Browser, new: str) -> None:
+        browser.log_in("demo")
+        assert self.change(browser, new_password=new, repeated=new) == 200
+        assert User.objects.get(login="demo").check_password("demo")
+
+    def test_the_password_that_one_has_is_no_new_one(self, browser: Browser) -> None:
+        browser.log_in("demo")
+        assert self.change(browser) == 302
+        assert self.change(browser, old_password="correct horse") == 200
+        assert self.change(browser, old_password="correct horse", new_password="x" * 8 + "demo" * 2) == 200
+        fine = "demo likes chairs"  # the login among other words
+        assert self.change(browser, old_password="correct horse", new_password=fine, repeated=fine) == 302
+
 
 class TestProfile:
     def make(self, browser: Browser, **changes: object) -> str:

@@ -155,6 +155,12 @@ def test_recent_errors_of_all_kinds_newest_first(boss: Client) -> None:
     assert leads_to(boss, shown) == [200] * 3
 
 
+def test_the_card_of_errors_leads_to_the_list_that_has_them(boss: Client) -> None:
+    for source in "xy":
+        ScriptRun.objects.create(duration_ms=1, kind="Rule", source_digest=source * 64, outcome="ScriptError")
+    assert re.findall(r'href="([^"]*)"', card(boss, "errors"))[0] == reverse("admin:scripts_scriptrun_changelist")
+
+
 def test_more_rows_ask_no_more_questions(boss: Client) -> None:
     def questions() -> int:
         health.forget()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from html import unescape
 
 import pytest
 from django.apps import apps
@@ -16,9 +17,10 @@ from django.utils import timezone
 from domain.dataset.dataset import Dataset
 from domain.entities.crm_sales import SalesOrder
 from domain.entities.general_currencies import Currency
+from domain.model.registry import repositories
 from foundation import stamps
 from identity.context import system_context
-from identity.models import User
+from identity.models import Role, RolePermission, RoleUser, User
 from tests.domain.conftest import fresh_process
 from tests.rules.cast import dataset, make_world, new_order
 from tests.webhooks.cast import new_currency
@@ -225,6 +227,74 @@ def test_custom_properties_are_fields_of_the_page(boss: Client, fresh_process: N
     assert not errors
     currency.refresh_from_db()
     assert sorted(currency.custom_property_values or {}) == ["RISK", "motto", "share-1"]
+
+
+def reader(client: Client, *repositories: str) -> Client:
+    """The browser of somebody whose role reads the repositories."""
+    user = User.objects.create_user("reader", "vast-Harbour-42")
+    role = Role.objects.create(name="Readers")
+    RoleUser.objects.create(role=role, user=user)
+    for name in repositories:
+        RolePermission.objects.create(role=role, repository=name, can_read=True)
+    client.force_login(user)
+    return client
+
+
+def read_only(page: str) -> dict[str, str]:
+    """Label → text of a page's read-only fields."""
+    found = re.findall(r"<label[^>]*>([^<]*):</label>\s*<div class=\"readonly\">(.*?)</div>", page, re.S)
+    return {label: unescape(re.sub(r"<[^>]*>", "", text)).strip() for label, text in found}
+
+
+def test_custom_properties_are_shown_to_those_who_may_only_read(client: Client, fresh_process: None) -> None:
+    new_property("RISK", LimitToAllowedValues=True)
+    new_property("since", PropertyType="Date")
+    new_property("motto")
+    new_property("unused")
+    currency = new_currency("QQQ", "Quetzal")
+    values = {"RISK": {"Value": "HIGH"}, "since": {"Value": "2026-02-03"}, "motto": {"Value": "Slow"}}
+    Currency.objects.filter(pk=currency.id).update(custom_property_values=values)
+    browser = reader(client, "General.Currencies.Currencies")
+    page = browser.get(reverse("admin:domain_currency_change", args=[currency.id])).content.decode()
+    shown = read_only(page)
+    assert shown["Its RISK"] == "HIGH"
+    assert shown["Its since"] == "Feb. 3, 2026"
+    assert shown["Its motto"] == "Slow"
+    assert shown["Its unused"] == "-"
+    assert "Customproperty" not in page
+
+
+def test_texts_in_languages_are_shown_as_texts(client: Client) -> None:
+    world = make_world()
+    browser = reader(client, "General.Products.Products", "General.Products.ProductTypes")
+    page = browser.get(reverse("admin:domain_product_change", args=[world.product])).content.decode()
+    assert read_only(page)["Name"] == "EN: Chair · BG: Стол"
+    assert "{&#x27;" not in page
+    kind = apps.get_model("domain", "ProductType").objects.get()
+    page = browser.get(reverse("admin:domain_producttype_change", args=[kind.pk])).content.decode()
+    assert read_only(page)["Name"] == "Goods"
+
+
+def test_every_entity_has_a_text_of_its_own_members() -> None:
+    """Without one, lists and choosers show the type and a guid."""
+    nameless = [
+        each.name
+        for each in repositories
+        if not (each.name_member or each.code_member)
+        and (members := re.findall(r"\{([\w.]+)", each.display_format)) != ["Id"]
+        and all("." in member for member in members)
+    ]
+    assert nameless == []
+
+
+def test_a_salesperson_is_called_by_the_persons_name(boss: Client) -> None:
+    ds = Dataset(system_context())
+    person = ds.create("General.Contacts.Persons", {"FirstName": {"EN": "Ada"}, "LastName": {"EN": "Byron"}})
+    ds.create("Crm.SalesForce.SalesPersons", {"Person": person.id})
+    ds.commit()
+    page = boss.get(reverse("admin:domain_salesperson_changelist") + "?q=Byron").content.decode()
+    assert "Ada Byron" in page
+    assert "SalesForce_SalesPerson" not in page
 
 
 def test_a_custom_property_of_no_repository_is_refused_at_its_field(boss: Client) -> None:

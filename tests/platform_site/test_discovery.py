@@ -101,3 +101,21 @@ def test_readiness_needs_every_part(client: Client, db: None, monkeypatch: pytes
         "problem": "The broker is away.",
         "ms": response.json()["checks"]["queue"]["ms"],
     }
+
+
+def test_every_address_that_is_named_answers_a_browser(client: Client, db: None) -> None:
+    for site in client.get("/sys/auto-discovery").json()["WebSites"]:
+        for address in (site["Url"], site["Url"].rstrip("/") + "/"):
+            answer = client.get(address, follow=True, headers={"Accept": "text/html"})
+            assert answer.status_code < 400, address
+    assert client.get("/id").headers["Location"] == "/profile/"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/sys/auto-discovery", "/sys/ver", "/healthz", "/readyz", "/id/.well-known/openid-configuration"]
+)
+@pytest.mark.parametrize("method", ["post", "put", "delete"])
+def test_what_is_only_read_names_the_methods_it_has(db: None, path: str, method: str) -> None:
+    answer = getattr(Client(enforce_csrf_checks=True), method)(path)
+    assert answer.status_code == 405
+    assert answer.headers["Allow"] == "GET, HEAD"

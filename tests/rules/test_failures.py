@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils import translation
 
 from domain.entities.systems_monitoring import InformationMessage
+from foundation import errors
 from foundation.failures import record_failure
+from foundation.phrases import Phrase
 from tests.rules.cast import PRODUCTS, World, dataset, fail, make_world, new_product, set_value, write_rule
 
 Capture = Callable[..., Any]
@@ -53,6 +56,12 @@ def test_a_rule_that_fails_on_messages_leads_to_one_message_not_to_an_endless_ro
     write_rule(make_world(), MESSAGES, ["COMMITTED"], actions=[fail("No.")])
     record_failure("something", RuntimeError("broke"))
     assert InformationMessage.objects.get().message == "RuntimeError: broke"
+
+
+def test_a_failure_is_recorded_in_english_whoever_met_it(django_capture_on_commit_callbacks: Capture, db: None) -> None:
+    with translation.override("de"), django_capture_on_commit_callbacks(execute=True):
+        record_failure("something", errors.Refused(errors.VALIDATION_FAILED, Phrase("nothing has been entered.")))
+    assert InformationMessage.objects.get().message.startswith("Refused: The changes cannot be saved: ")
 
 
 def test_recording_never_fails_the_caller(

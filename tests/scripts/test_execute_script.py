@@ -319,3 +319,11 @@ def test_runs_are_noted_also_when_they_fail(api: Api, world: World) -> None:
     assert runs[0].console_head == "hello"
     assert runs[0].session_id
     assert runs[1].transaction_id
+
+
+def test_the_history_is_in_english_whoever_called(api: Api) -> None:
+    told = execute(api, "let let", Accept_Language="de").content.decode()
+    history.flush()
+    (run,) = ScriptRun.objects.all()
+    assert "Skript" in told
+    assert run.message.startswith("The script cannot be read: ")

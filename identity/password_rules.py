@@ -1,0 +1,40 @@
+"""What a new password must not be made of (AUTH_PASSWORD_VALIDATORS)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.contrib.auth.password_validation import UserAttributeSimilarityValidator
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+#: Letters and digits that a password must have beside what is known of its user.
+_OWN_CHARACTERS = 8
+#: Shorter parts of a name or an address are in many words.
+_SHORTEST_PART = 3
+
+
+class NotOfTheUserValidator(UserAttributeSimilarityValidator):
+    """As Django's; also refuses the login, a name or an address repeated, or with a few characters beside it.
+
+    Django compares a password as a whole with each part: "demo-demo-demo" is not like "demo" by its measure.
+    """
+
+    def validate(self, password: str, user: Any = None) -> None:
+        """Raises ValidationError."""
+        super().validate(password, user)
+        for name in self.user_attributes:
+            value = getattr(user, name, None)
+            if not isinstance(value, str):
+                continue
+            for part in {value.casefold(), *re.split(r"\W+", value.casefold())}:
+                if len(part) >= _SHORTEST_PART and _is_made_of(password.casefold(), part):
+                    label = next((each.verbose_name for each in user._meta.fields if each.name == name), _("name"))
+                    raise ValidationError(
+                        self.get_error_message(), code="password_too_similar", params={"verbose_name": label}
+                    )
+
+
+def _is_made_of(password: str, part: str) -> bool:
+    return part in password and len(re.sub(r"[\W_]", "", password.replace(part, ""))) < _OWN_CHARACTERS
