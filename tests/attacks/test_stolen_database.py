@@ -1,6 +1,6 @@
 """Somebody has a copy of the database: a backup, a replica, an SQL injection elsewhere, without DATA_DIR.
 
-Who: whoever reads that copy. What: to sign in, call, sign or send as somebody by what is in it. What prevents it:
+Who: whoever reads that copy. What: to sign in, call or sign as somebody by what is in it. What prevents it:
 passwords, application secrets, tokens and codes are there as digests only, webhook headers, signing secrets and browser
 sessions encrypted with a key outside of the database (foundation.vault). Nothing in it opens anything.
 """
