@@ -70,7 +70,7 @@ class Turn:
             self._give_back()
         self._held.lent = True
 
-    def take_again(self, patience_seconds: float | None) -> None:
+    def lock_again(self, patience_seconds: float | None) -> None:
         """After `lend`. With the patience over this thread works on beside whoever has the turn."""
         self._held.lent = not self._take(patience_seconds)
 
@@ -110,7 +110,7 @@ def waiting(patience_seconds: float | None = None) -> Iterator[None]:
     try:
         yield
     finally:
-        turn.take_again(patience_seconds)
+        turn.lock_again(patience_seconds)
 
 
 def share(patience_seconds: float | None = None) -> None:

@@ -50,7 +50,7 @@ class CompiledRule:
     """One rule on one of its events.
 
     steps           repository → what the chain of rules acting on it says of this one (spec 05, 5.3), with the rule's
-                    author. A rule on a base repository (documents, parties) watches its heirs too: these are all
+                    author. A rule on a base repository (documents, parties) watches its subtypes too: these are all
     broken          why it can no longer be evaluated; "" when it can
     """
 
@@ -90,7 +90,7 @@ def _compile_event(rule: RuleSpec, event_spec: EventSpec, scope: RuleScope) -> C
         record_failure(f"compiling the rule {rule.code}", exc)
         broken = f"{type(exc).__name__}: {exc}"
     where = f"{scope.event.name} {scope.parameter}".strip()
-    watched = (scope.repository, *scope.repository.heirs)
+    watched = (scope.repository, *scope.repository.subtypes)
     return CompiledRule(
         rule,
         scope.event.name,

@@ -1,6 +1,6 @@
 """What the forms of the admin say beside fields whose names do not tell what to write there.
 
-Keyed by the repository that declares an attribute and the attribute's API name; heirs have the hints of their bases.
+Keyed by the repository that declares an attribute and the attribute's API name; subtypes have the hints of their bases.
 """
 
 from __future__ import annotations

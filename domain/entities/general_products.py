@@ -530,7 +530,7 @@ def code_once_in_unique_system(code: Record) -> None:
     system = code.coding_system
     if system is None or not system.is_unique:
         return
-    code.dataset.claim_value(code.repository, f"{system.id} {code.product_code_field}")
+    code.dataset.lock_value(code.repository, f"{system.id} {code.product_code_field}")
     others = find_all(
         code.dataset,
         "General.Products.ProductCodes",

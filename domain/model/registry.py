@@ -75,10 +75,10 @@ class Registry:
         self._forget_derived()
 
     def _forget_derived(self) -> None:
-        """A new repository may be the heir, child or target of another: what was derived is derived again."""
+        """A new repository may be the subtype, child or target of another: what was derived is derived again."""
         self.generation += 1
         for repository in self._by_name.values():
-            for attribute in ("heirs", "collections"):
+            for attribute in ("subtypes", "collections"):
                 repository.__dict__.pop(attribute, None)
 
     def __iter__(self) -> Iterator[Repository[Any]]:

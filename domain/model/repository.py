@@ -182,7 +182,7 @@ class Repository(Generic[M]):
         return self.name if self.base is None else self.base.identity_name
 
     @cached_property
-    def heirs(self) -> tuple[Repository[Any], ...]:
+    def subtypes(self) -> tuple[Repository[Any], ...]:
         """Repositories that inherit from this one, at any depth, itself excluded; by name."""
         return tuple(other for other in self.registry if other is not self and issubclass(other.model, self.model))
 

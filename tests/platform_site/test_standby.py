@@ -109,7 +109,7 @@ def test_who_waits_outside_is_stood_in_for(standby: Standby, turn: Turn) -> None
             turn.lend()
             outside.set()
             enough.wait(5)
-            turn.take_again(None)
+            turn.lock_again(None)
         return "waited"
 
     def work() -> None:
@@ -135,7 +135,7 @@ def test_a_failing_request_is_answered_at_once_and_leaves_the_others_served(stan
         with turn:
             turn.lend()
             enough.wait(5)
-            turn.take_again(None)
+            turn.lock_again(None)
             raise ValueError("broken")
 
     server.warm()
@@ -173,7 +173,7 @@ def test_nobody_is_left_waiting(standby: Standby, turn: Turn, seed: int) -> None
                 if kind == 2:
                     turn.lend()
                     time.sleep(seconds)
-                    turn.take_again(seconds)
+                    turn.lock_again(seconds)
                 if kind == 3:
                     standby.step_aside()
             return kind
@@ -201,7 +201,7 @@ def test_requests_that_wait_by_turns_do_not_seem_to_be_there(standby: Standby, t
                 time.sleep(0.002)
                 turn.lend()
                 time.sleep(0.0005)
-                turn.take_again(None)
+                turn.lock_again(None)
 
     def short_one() -> None:
         with turn:

@@ -56,7 +56,7 @@ def weakest(authorities: set[Authority]) -> Authority:
     return next((each for each in ordered if not is_administrator(each)), ordered[0] if ordered else NOBODY)
 
 
-def answer_for(record: Record, operation: Literal["create", "update", "delete"], attribute: str = "") -> None:
+def check_authority(record: Record, operation: Literal["create", "update", "delete"], attribute: str = "") -> None:
     """Check and note the authority behind a change that is about to be made, where the repository requires it.
 
     attribute: API name of the changed attribute, or `@code` of a custom property; "" for the entity itself.

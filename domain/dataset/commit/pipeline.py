@@ -21,9 +21,9 @@ from domain.dataset.checks.authority import check_authorities
 from domain.dataset.checks.edit_guards import follow_edits
 from domain.dataset.checks.unique_violations import duplicate_error, operational_error
 from domain.dataset.commit.deferred_writes import write_deferred
-from domain.dataset.commit.retries import Overtaken
+from domain.dataset.commit.retries import ConcurrentUpdate
 from domain.dataset.commit.validation import validate
-from domain.dataset.lookups.advisory_locks import Claims
+from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records import dispatch
 from domain.dataset.records.record import CommitResult, Record
 from domain.dataset.records.row_writer import grouped, insert_records
@@ -75,31 +75,31 @@ def commit(dataset: ChangeTracker, *, savepoint: bool = True) -> CommitResult:
 # --- stages -------------------------------------------------------------------------------------------------------
 
 
-def check_sought(dataset: ChangeTracker, result: CommitResult) -> None:
-    """What a Domain transaction made because it was not there has still not been made by anybody else.
+def repeat_lookups(dataset: ChangeTracker, result: CommitResult) -> None:
+    """Repeat the lookups whose empty results made the Domain transaction create entities; they must be empty still.
 
-    First of all, as those who make it in one database transaction claim it before they lock any row.
+    The first stage: a plain request takes its advisory locks before any row lock, and lock order must be the same.
     """
     made = [
-        (dataset.records[key], sought)
-        for key, sought in dataset.sought.items()
-        if key in dataset.records and sought.fits(dataset.records[key])
+        (dataset.records[key], lookup)
+        for key, lookup in dataset.pending_lookups.items()
+        if key in dataset.records and lookup.fits(dataset.records[key])
     ]
     if not made:
         return
-    claimed: dict[Repository[Any], list[str]] = {}
-    for _, sought in made:
-        claimed.setdefault(sought.repository, []).extend(sought.claims())
-    claims = Claims()
-    for repository in sorted(claimed, key=lambda repository: repository.identity_name):
-        claims.take(repository, claimed[repository])
+    values: dict[Repository[Any], list[str]] = {}
+    for _, lookup in made:
+        values.setdefault(lookup.repository, []).extend(lookup.locks())
+    locks = AdvisoryLocks()
+    for repository in sorted(values, key=lambda repository: repository.identity_name):
+        locks.take(repository, values[repository])
     known = sum(record.state in ("Modified", "Deleted") for record in dataset.changed())
-    for record, sought in made:
-        for id in sought.stored(dataset.context, limit=1 + known):
+    for record, lookup in made:
+        for id in lookup.stored(dataset.context, limit=1 + known):
             other = dataset.records.get((record.repository.identity_name, id))
             # What this commit deletes, or gives other values, is not there any more; what it gives these was known.
             if other is None or other.state == "Unchanged":
-                raise errors.VersionConflict(errors.MADE_MEANWHILE, record.repository.entity_type, sought.told())
+                raise errors.VersionConflict(errors.MADE_MEANWHILE, record.repository.entity_type, lookup.told())
 
 
 def check_versions(dataset: ChangeTracker, result: CommitResult) -> None:
@@ -136,12 +136,12 @@ def _roots_to_lock(changed: Sequence[Record]) -> dict[tuple[str, str], Record]:
     return {} if alone else roots
 
 
-def settle(dataset: ChangeTracker, result: CommitResult) -> None:
+def run_until_stable(dataset: ChangeTracker, result: CommitResult) -> None:
     """Effects of edits, late defaults, dependents, validations, then commit rules; again while rules move something."""
     told: dict[tuple[str, str], int] = {}
     for _ in range(MAX_ROUNDS):
         follow_edits(dataset)
-        apply_late_defaults(dataset)
+        run_late_defaults(dataset)
         dataset.calculate(dataset.changed())
         validate(dataset)
         # Roots whose parts changed are told too, though nothing of their own did.
@@ -306,9 +306,9 @@ def announce(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 STAGES: tuple[Stage, ...] = (
-    check_sought,
+    repeat_lookups,
     check_versions,
-    settle,
+    run_until_stable,
     plan_writes,
     check_references,
     write_deletes,
@@ -327,7 +327,7 @@ STAGES: tuple[Stage, ...] = (
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-def apply_late_defaults(dataset: ChangeTracker) -> None:
+def run_late_defaults(dataset: ChangeTracker) -> None:
     """Fill what callers left out, parents before children. A late default may create further entities."""
     done: set[tuple[str, str]] = set()
     while True:
@@ -363,7 +363,7 @@ def conflict(record: Record, stored: int | None) -> errors.VersionConflict:
     pending = record.dataset.pending_source
     if pending is not None and pending.has(record):
         return errors.VersionConflict(code, *values)
-    return Overtaken(code, *values, record=record)
+    return ConcurrentUpdate(code, *values, record=record)
 
 
 def _audience(dataset: ChangeTracker) -> list[Record]:

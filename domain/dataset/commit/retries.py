@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from domain.dataset.lookups.advisory_locks import Claims
+from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import Record
 from domain.dataset.tables.storage import storage_of
 from domain.dataset.tables.write_transaction import write_transaction
@@ -32,7 +32,7 @@ _BROKEN_OFF = frozenset({"40P01", "40001"})
 _VIOLATED = frozenset({"23505", "23503"})
 
 
-class Overtaken(errors.VersionConflict):
+class ConcurrentUpdate(errors.VersionConflict):
     """Somebody else's commit came between this request's look at the record and its own commit."""
 
     def __init__(self, code: errors.ErrorCode, *parameters: object, record: Record) -> None:
@@ -47,11 +47,11 @@ class Overtaken(errors.VersionConflict):
 class Attempt:
     """What one request has learnt in its attempts so far.
 
-    claims   for the datasets of the request
+    locks   for the datasets of the request
     """
 
-    def __init__(self, claims: Claims | None = None) -> None:
-        self.claims = Claims() if claims is None else claims
+    def __init__(self, locks: AdvisoryLocks | None = None) -> None:
+        self.locks = AdvisoryLocks() if locks is None else locks
         #: (name of the base-most repository, guid) of the roots that the request was about to write when others were
         self._rows: set[tuple[str, str]] = set()
         self._number = 0
@@ -77,16 +77,16 @@ class Attempt:
         """At the start of the attempt's database transaction: nobody shall be quicker at the same again."""
         if self._number == 0:
             return
-        self.claims.take_again()
+        self.locks.lock_again()
         for identity in sorted({identity for identity, _ in self._rows}):
             storage_of(repositories[identity]).lock_versions([id for name, id in self._rows if name == identity])
 
-    def is_to_be_repeated(self, error: Exception) -> bool:
+    def should_repeat(self, error: Exception) -> bool:
         """Whether the attempt failed for others who were quicker. Learns from the failure."""
         self._number += 1
         if self._number == ATTEMPTS:
             return False
-        if isinstance(error, Overtaken):
+        if isinstance(error, ConcurrentUpdate):
             self._rows |= error.rows
             return True
         state = _sqlstate(error)
@@ -96,17 +96,17 @@ class Attempt:
         return state in _BROKEN_OFF
 
 
-def repeated(work: Callable[[Attempt], T], *, claims: Claims | None = None) -> T:
+def repeated(work: Callable[[Attempt], T], *, locks: AdvisoryLocks | None = None) -> T:
     """What `work` gives, once it is not overtaken any more. Raises what it raises.
 
     It begins a database transaction of its own and a dataset of its own each time, and leaves nothing when it fails.
     """
-    attempt = Attempt(claims)
+    attempt = Attempt(locks)
     while True:
         try:
             return work(attempt)
         except Exception as error:
-            if not attempt.is_to_be_repeated(error):
+            if not attempt.should_repeat(error):
                 raise
 
 

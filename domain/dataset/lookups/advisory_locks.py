@@ -1,10 +1,10 @@
-"""What a transaction looks for in order to make it where it is missing: until its commit nobody else may do the same.
+"""Locks on values that a transaction looks up in order to create an entity where none has them.
 
-A merge that finds nothing creates. Two that look at once would both find nothing, and behind most attributes that
-entities are found by stands no unique index. So on PostgreSQL an advisory lock on the value is taken before the look
-and held until the transaction ends. On SQLite the transaction has been the only writer since before the look.
+A merge that finds nothing creates. Two concurrent merges would both find nothing, and most of the attributes by which
+entities are looked up have no unique index. On PostgreSQL a transaction therefore takes an advisory lock on the value
+before the lookup and holds it until it ends. On SQLite a writing transaction is the only one, so no lock is needed.
 
-PostgreSQL keeps some thousands of locks for everybody. Whoever looks for many values therefore claims the repository.
+PostgreSQL has room for some thousands of locks in all. A request that looks up many values locks the repository.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from django.db import connection
 
 from domain.model.repository import Repository
 
-#: Values of one repository that a transaction claims one by one.
+#: Values of one repository that a transaction locks one by one.
 MANY = 100
 #: Of the hash, so that these locks are not those of deliveries (webhooks.claim) by chance.
 _SEED = 2
 
 
-class Claims:
-    """The claims of one request, which may need several attempts, each in a database transaction of its own.
+class AdvisoryLocks:
+    """The locks of one request, which may need several attempts, each in a database transaction of its own.
 
-    whole   claim repositories and not values, for imports of many objects in one transaction
+    whole   lock repositories and not values, for imports of many objects in one transaction
     """
 
     def __init__(self, *, whole: bool = False) -> None:
@@ -34,9 +34,9 @@ class Claims:
         self._held: dict[str, set[str] | None] = {}
 
     def take(self, repository: Repository[Any], values: Iterable[str]) -> None:
-        """Wait until nobody else claims any of the values of the repository's entities, and claim them.
+        """Lock the values of the repository's entities; waits while another transaction has one of them locked.
 
-        Raises OperationalError where two wait for each other, or for too long.
+        Raises OperationalError on a deadlock, or when the wait is too long.
         """
         identity = repository.identity_name
         held = self._held.setdefault(identity, set())
@@ -52,14 +52,14 @@ class Claims:
             held |= fresh
             _lock(identity, fresh)
 
-    def take_again(self) -> None:
-        """Claim, in a new transaction, all that was claimed in the last one; in an order that is the same for all."""
+    def lock_again(self) -> None:
+        """In a new transaction, lock what the last one had locked; all requests lock in the same order."""
         for identity, values in sorted(self._held.items()):
             _lock(identity, values)
 
 
 def _lock(identity: str, values: Iterable[str] | None) -> None:
-    """Who claims values shares the repository with others who do, and with nobody who claims it whole."""
+    """Lock values exclusively and the repository shared; without values, the repository exclusively."""
     if connection.vendor != "postgresql":
         return
     if values is None:

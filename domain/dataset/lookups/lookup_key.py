@@ -19,7 +19,7 @@ from identity.context import CallContext
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class LookupKey:
     """The entities of a repository with certain values.
 
     values   API name → value as in JSON, none of them null
@@ -46,7 +46,7 @@ class Sought:
             conditions.append(f"{self.parent[0]}/Id eq {self.parent[1]}")
         return select_ids(self.repository, ctx=context, filter=" and ".join(conditions), limit=limit)
 
-    def claims(self) -> list[str]:
+    def locks(self) -> list[str]:
         """What to lock of the repository (lookups.advisory_locks): one value, the same for equal lookups."""
         name, value = next(iter(self.values.items()))
         texts = value.values() if isinstance(value, dict) else [value]
@@ -63,11 +63,11 @@ class Sought:
         return {"in": self.repository.name, "values": others, "exact": exact, "parent": self.parent}
 
     @staticmethod
-    def thaw(frozen: Mapping[str, Any]) -> Sought:
+    def thaw(frozen: Mapping[str, Any]) -> LookupKey:
         """The inverse of `freeze`."""
         exact = {name: Decimal(text) for name, text in frozen["exact"].items()}
         parent = tuple(frozen["parent"]) if frozen["parent"] else None
-        return Sought(repositories[frozen["in"]], {**frozen["values"], **exact}, parent)
+        return LookupKey(repositories[frozen["in"]], {**frozen["values"], **exact}, parent)
 
 
 def _current(record: Record, name: str) -> Any:

@@ -21,7 +21,7 @@ from django.db.models import Q, QuerySet
 from domain.dataset.checks import access
 from domain.dataset.checks.limits import check_limits
 from domain.dataset.dataset import Dataset
-from domain.dataset.lookups.lookup_key import Sought
+from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.records.record import ModelName, PendingSource, Record, State, UnitOfWork
 from domain.dataset.tables.models import DomainTransaction, PendingChange
 from domain.dataset.tables.storage import chunks, storage_of
@@ -42,7 +42,7 @@ _STATED = "@stated"
 #: And the Python names of what behaviours gave it: in the frontend model that follows what it was taken from.
 _GIVEN = "@given"
 #: And what it was looked for by, if it was made because it was not found.
-_SOUGHT = "@sought"
+_LOOKUP = "@lookup"
 #: And the authorities behind its changes (Dataset.authorities).
 _AUTHORITIES = "@authorities"
 #: State of the row of a new entity that was deleted again, kept until GetChanges has told of it.
@@ -230,7 +230,7 @@ class _PendingRows(PendingSource):
         # As above: what came and went in earlier requests still has to trigger what is calculated from parts.
         for record in found:
             if record.is_deleted or record.former_parent is not None:
-                dataset.parts.mark_parents(record)
+                dataset.child_collections.mark_parents(record)
 
     def adopt(self, dataset: UnitOfWork, rows: Sequence[PendingChange]) -> list[Record]:
         """Bring pending rows into the dataset; their records."""
@@ -282,8 +282,8 @@ class _PendingRows(PendingSource):
         attributes = record.repository.attributes
         if (stated := row.current.get(_STATED)) is not None:
             record.dataset.stated_measures[record.key] = stated
-        if (sought := row.current.get(_SOUGHT)) is not None:
-            record.dataset.sought[record.key] = Sought.thaw(sought)
+        if (lookup := row.current.get(_LOOKUP)) is not None:
+            record.dataset.pending_lookups[record.key] = LookupKey.thaw(lookup)
         if (known := row.current.get(_AUTHORITIES)) is not None:
             record.dataset.authorities.setdefault(record.key, set()).update(known)
         record.version = row.version
@@ -371,7 +371,7 @@ class _PendingRows(PendingSource):
             "owner_id": record.values.get(owner.name) if owner is not None else None,
             "current": {name: freeze(attributes[name], record.values[name]) for name in names if name in attributes}
             | ({_STATED: stated} if (stated := record.dataset.stated_measures.get(record.key)) else {})
-            | ({_SOUGHT: sought.freeze()} if (sought := record.dataset.sought.get(record.key)) else {})
+            | ({_LOOKUP: lookup.freeze()} if (lookup := record.dataset.pending_lookups.get(record.key)) else {})
             | ({_GIVEN: given} if (given := _still_given(record)) else {})
             | ({_AUTHORITIES: sorted(known)} if (known := record.dataset.authorities.get(record.key)) else {}),
             "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},

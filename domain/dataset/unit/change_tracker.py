@@ -13,10 +13,10 @@ from typing import Any
 from django.utils.translation import gettext
 
 from domain.dataset.checks import access, unique_violations
-from domain.dataset.checks.authority import Acting, Authority, answer_for
+from domain.dataset.checks.authority import Acting, Authority, check_authority
 from domain.dataset.checks.edit_guards import check_edit
-from domain.dataset.lookups.advisory_locks import Claims
-from domain.dataset.lookups.lookup_key import Sought
+from domain.dataset.lookups.advisory_locks import AdvisoryLocks
+from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.lookups.names import custom_event_values
 from domain.dataset.records import dispatch
 from domain.dataset.records.record import CommitResult, ModelName, PendingSource, Record, State
@@ -25,7 +25,7 @@ from domain.dataset.tables.storage import storage_of
 from domain.dataset.templates.display_text import display_text
 from domain.dataset.unit import autoflush, find
 from domain.dataset.unit.calculations import calculate
-from domain.dataset.unit.child_collections import Parts
+from domain.dataset.unit.child_collections import ChildCollections
 from domain.dataset.unit.deferred_work import DeferredWork
 from domain.model.attributes import Attribute
 from domain.model.registry import derived, repositories
@@ -50,7 +50,7 @@ class ChangeTracker(ABC):
                      commit. A caller's change raises attribute events in both
     warnings         messages collected by WARNING actions
     lineage          of the dataset of a COMMITTED event: what acted in the datasets whose commits led to it
-    claims           of a dataset that is made and committed in one database transaction
+    locks           of a dataset that is made and committed in one database transaction
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ChangeTracker(ABC):
         *,
         model: ModelName = "common",
         lineage: tuple[str, ...] = (),
-        claims: Claims | None = None,
+        locks: AdvisoryLocks | None = None,
     ) -> None:
         self.context = context
         self.model: ModelName = model
@@ -75,12 +75,12 @@ class ChangeTracker(ABC):
         #: Whose display text is being written, outermost first: formats may refer to each other in a circle.
         self.describing: list[tuple[str, str]] = []
         self.lineage = lineage
-        self.claims = claims
+        self.locks = locks
         #: identity of what was made because it was not found → what it was looked for by, to be asked again at commit
-        self.sought: dict[tuple[str, str], Sought] = {}
+        self.pending_lookups: dict[tuple[str, str], LookupKey] = {}
         #: identity → record, in order of entry
         self.records: dict[tuple[str, str], Record] = {}
-        self.parts = Parts(self)
+        self.child_collections = ChildCollections(self)
         self._missing: set[tuple[str, str]] = set()
         self.deferred = DeferredWork()
         self._calculating = False
@@ -162,7 +162,7 @@ class ChangeTracker(ABC):
         self, repository: Repository[Any], identity: str, ids: Sequence[str], found: dict[str, Record]
     ) -> None:
         by_concrete: dict[str, list[str]] = {}
-        if repository.is_polymorphic and repository.heirs:
+        if repository.is_polymorphic and repository.subtypes:
             for id, name in storage_of(repository).concrete_names(ids).items():
                 by_concrete.setdefault(name, []).append(id)
         else:
@@ -226,31 +226,31 @@ class ChangeTracker(ABC):
 
     def children(self, parent: Record, collection: str) -> list[Record]:
         """The entities of an owned collection, in order of creation; deleted ones left out."""
-        return self.parts.of(parent, collection)
+        return self.child_collections.of(parent, collection)
 
     def load_children(self, parents: Sequence[Record], collection: str) -> None:
         """Load an owned collection of many parents, so that `children` asks the database for none of them."""
-        self.parts.load(parents, collection)
+        self.child_collections.load(parents, collection)
 
-    def claim(self, sought: Sought) -> None:
+    def lock_lookup(self, lookup: LookupKey) -> None:
         """Before a caller looks for something in order to make it where it is missing: nobody else makes it meanwhile.
 
-        Where the database transaction ends before the commit, `note_sought` remembers to look again.
+        Where the database transaction ends before the commit, `remember_lookup` remembers to look again.
         """
-        owner = sought.repository.owner
+        owner = lookup.repository.owner
         # Who adds parts to an entity moves its version, which two at once cannot.
-        owned = sought.parent is not None and owner is not None and owner.name == sought.parent[0]
-        if self.claims is not None and not owned:
-            self.claims.take(sought.repository, sought.claims())
+        owned = lookup.parent is not None and owner is not None and owner.name == lookup.parent[0]
+        if self.locks is not None and not owned:
+            self.locks.take(lookup.repository, lookup.locks())
 
-    def claim_value(self, repository: Repository[Any], value: str) -> None:
+    def lock_value(self, repository: Repository[Any], value: str) -> None:
         """Before a validation, at commit, looks whether a value is taken that no index keeps unique."""
-        (self.claims or Claims()).take(repository, [value])
+        (self.locks or AdvisoryLocks()).take(repository, [value])
 
-    def note_sought(self, record: Record, sought: Sought) -> None:
+    def remember_lookup(self, record: Record, lookup: LookupKey) -> None:
         """The record was made because nothing was found. What a key is taken by, the database refuses itself."""
-        if self.claims is None and "Id" not in sought.values:
-            self.sought[record.key] = sought
+        if self.locks is None and "Id" not in lookup.values:
+            self.pending_lookups[record.key] = lookup
 
     # --- changing -------------------------------------------------------------------------------------------------
 
@@ -285,14 +285,14 @@ class ChangeTracker(ABC):
         record = Record(self, wanted, new_id, "Added", defaults)
         record.dirty.update([name for name, value in defaults.items() if value is not None])
         record.by_client = by_client and self._by_caller
-        answer_for(record, "create")
+        check_authority(record, "create")
         if parent is not None:
             record.values[_back_reference(parent, wanted, collection)] = parent.id
             if by_client and self.context.client_initiated:
                 check_edit(record)
         self.records[record.key] = record
         self._missing.discard(record.key)
-        self.parts.attach(record)
+        self.child_collections.attach(record)
         self._note_change(record)
         try:
             self._raise(record, "CREATENEW")
@@ -308,7 +308,7 @@ class ChangeTracker(ABC):
             # A script may catch the error and continue: remove the refused entity.
             self._delete(record)
             raise
-        self.parts.mark_parents(record)
+        self.child_collections.mark_parents(record)
         self._fill_at_once(record)
         return record
 
@@ -385,7 +385,7 @@ class ChangeTracker(ABC):
     def _check_change(self, record: Record, parameter: str) -> None:
         if record.is_deleted:
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, record.repository.entity_type, record.id)
-        answer_for(record, "update", parameter)
+        check_authority(record, "update", parameter)
 
     def _apply_with_events(
         self,
@@ -422,10 +422,10 @@ class ChangeTracker(ABC):
         record.dirty.add(member.name)
         self._note_change(record)
         if member.is_reference:
-            self.parts.attach_by(record, member)
+            self.child_collections.attach_by(record, member)
             if member.owner:
-                self.parts.mark_parent(record, old)
-                self.parts.mark_parent(record, value)
+                self.child_collections.mark_parent(record, old)
+                self.child_collections.mark_parent(record, value)
         self._follow(record)
 
     def set_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
@@ -474,7 +474,7 @@ class ChangeTracker(ABC):
             if record.state != "Added":
                 access.require_row(self.context, record, "delete")
             self._edit(record, "")
-        answer_for(record, "delete")
+        check_authority(record, "delete")
         for child in record.repository.collections.values():
             owner = repositories[child.repository].owner
             # Entities of their own (a product's lots) do not go with it; where there are any it is in use.
@@ -485,10 +485,10 @@ class ChangeTracker(ABC):
         was_new = record.state == "Added"
         record.state = "Deleted"
         self._note_change(record)
-        self.parts.mark_parents(record)
+        self.child_collections.mark_parents(record)
         if was_new:
             del self.records[record.key]
-            self.parts.forget(record.key)
+            self.child_collections.forget(record.key)
 
     def _member(self, record: Record, attribute: str | Attribute) -> Attribute:
         if isinstance(attribute, Attribute):
@@ -599,7 +599,7 @@ class ChangeTracker(ABC):
                 continue
             if record.state == "Added":
                 del self.records[key]
-                self.parts.forget(key)
+                self.child_collections.forget(key)
             elif record.state != "Unchanged":
                 record.values.update(record.original_values)
                 record.original_values = {}
@@ -619,7 +619,7 @@ class ChangeTracker(ABC):
         for record in result.deleted:
             self.records.pop(record.key, None)
             self._missing.add(record.key)
-        self.sought.clear()
+        self.pending_lookups.clear()
         self.authorities.clear()
         for record in self.records.values():
             record.state = "Unchanged"
@@ -632,11 +632,11 @@ class ChangeTracker(ABC):
     def discard(self) -> None:
         """Forget everything."""
         self.records.clear()
-        self.parts.clear()
+        self.child_collections.clear()
         self._missing.clear()
         self.deferred.clear()
         self.stated_measures.clear()
-        self.sought.clear()
+        self.pending_lookups.clear()
         self.given.clear()
         self.authorities.clear()
         self.trail.clear()

@@ -14,7 +14,7 @@ from domain.model.repository import Repository
 from foundation import errors
 
 
-class Parts:
+class ChildCollections:
     """Who belongs to whom, as far as it has been asked for."""
 
     def __init__(self, dataset: UnitOfWork) -> None:

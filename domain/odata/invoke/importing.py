@@ -20,7 +20,7 @@ from django.utils.translation import gettext
 
 from domain.dataset.commit.retries import Attempt, repeated
 from domain.dataset.dataset import Dataset
-from domain.dataset.lookups.advisory_locks import Claims
+from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import ModelName, Record
 from domain.model.registry import repositories
 from domain.odata.message.failures import known_error
@@ -125,7 +125,7 @@ def _one(context: CallContext, body: Any, options: ImportOptions) -> dict[str, A
     def attempted(attempt: Attempt) -> dict[str, Any]:
         nonlocal dataset
         with attempt.transaction():
-            dataset = Dataset(context, model=options.model, claims=attempt.claims)
+            dataset = Dataset(context, model=options.model, locks=attempt.locks)
             answer = _answer(_apply(dataset, body))
             dataset.commit(savepoint=False)
             return answer
@@ -142,7 +142,7 @@ def _one(context: CallContext, body: Any, options: ImportOptions) -> dict[str, A
 
 
 def _together(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
-    claims = Claims(whole=True)
+    locks = AdvisoryLocks(whole=True)
     # Answers wait in a file until all is written: a hundred thousand of them are many times what one chunk needs.
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
         done, chunk = 0, _Chunk(context, options)
@@ -151,7 +151,7 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
                 iterator = iter(objects)
                 while bodies := list(islice(iterator, CHUNK)):
                     chunk = _Chunk(context, options, bodies)
-                    found = repeated(chunk.write, claims=claims)
+                    found = repeated(chunk.write, locks=locks)
                     answers.writelines(orjson.dumps(answer) + b"\n" for answer in found)
                     done += len(found)
                     chunk = _Chunk(context, options)
@@ -192,7 +192,7 @@ class _Chunk:
         """Apply and commit them; their answers."""
         self.answers, self.is_committing = [], False
         with attempt.transaction():
-            dataset = Dataset(self._context, model=self._options.model, claims=attempt.claims)
+            dataset = Dataset(self._context, model=self._options.model, locks=attempt.locks)
             for body in self._bodies:
                 self.answers.append(_answer(_apply(dataset, body)))
                 # Whoever has the turn then may wait for the very rows, or the file, that are locked here.

@@ -208,7 +208,7 @@ def _property(attribute: Attribute) -> Node:
 
 
 def _overloads(operation: Operation) -> list[Node]:
-    """One overload, or one for each type that it is bound to; its heirs have it from there."""
+    """One overload, or one for each type that it is bound to; its subtypes have it from there."""
     if not operation.bound_to:
         return [_operation(operation, None)]
     roots = [

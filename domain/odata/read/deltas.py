@@ -218,7 +218,7 @@ def _onwards(since: Watermark, changes: _Changes, repository: Repository[Any], c
 
 
 def _changes(repository: Repository[Any], since: Watermark, page: int) -> _Changes:
-    names = [repository.name, *(heir.name for heir in repository.heirs)]
+    names = [repository.name, *(subtype.name for subtype in repository.subtypes)]
     now = watermark_now()
     if since.last > now.last:
         # Another history of this database: it was restored from a copy.

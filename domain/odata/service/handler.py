@@ -204,7 +204,7 @@ def _dispatch(request: ODataRequest, target: targets.Target, options: QueryOptio
 def _write(request: ODataRequest, target: targets.Target, options: QueryOptions, version: str) -> ODataResponse:
     def attempted(attempt: Attempt) -> ODataResponse:
         with attempt.transaction():
-            dataset = request.dataset = Dataset(request.context, claims=attempt.claims)
+            dataset = request.dataset = Dataset(request.context, locks=attempt.locks)
             respond = writer.apply(request, target, options, dataset, version)
             dataset.commit(savepoint=False)
             # Inside: an answer that cannot be made must not tell the caller that a committed write has failed.
@@ -241,7 +241,7 @@ def _call(request: ODataRequest, target: targets.Call, options: QueryOptions, ve
 
     def attempted(attempt: Attempt) -> ODataResponse:
         with attempt.transaction():
-            dataset = request.dataset = Dataset(request.context, claims=attempt.claims)
+            dataset = request.dataset = Dataset(request.context, locks=attempt.locks)
             respond = invocation.invoke(request, target, options, dataset, version, transaction_id=None)
             dataset.commit(savepoint=False)
             return respond()

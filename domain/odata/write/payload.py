@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from domain.dataset.checks.measures import check_measure, effective_measure, find_measure
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
-from domain.dataset.lookups.lookup_key import Sought
+from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.records.record import Record
 from domain.model import custom_properties
 from domain.model.attributes import Attribute, Child
@@ -104,11 +104,11 @@ class PayloadReader:
         action = self.action_of(body) or default or self._nested_default(repository, body)
         if action == "create":
             return self.create(repository, body, within=within)
-        sought = self._sought(repository, body, within)
+        lookup = self._lookup_of(repository, body, within)
         may_create = action in ("findOrCreate", "merge")
-        if may_create and sought is not None:
-            self.dataset.claim(sought)
-        found = self._find(repository, body, sought, within)
+        if may_create and lookup is not None:
+            self.dataset.lock_lookup(lookup)
+        found = self._find(repository, body, lookup, within)
         if action in ("findSingle", "findSingleOrNull", "find", "findOrNull") and len(found) > 1 and "Single" in action:
             raise self._find_failed(repository, len(found), Phrase("exactly one"))
         record = found[0] if found else None
@@ -117,8 +117,8 @@ class PayloadReader:
                 return None
             if may_create:
                 created = self.create(repository, body, within=within)
-                if sought is not None:
-                    self.dataset.note_sought(created, sought)
+                if lookup is not None:
+                    self.dataset.remember_lookup(created, lookup)
                 return created
             raise self._find_failed(repository, 0, "one")
         self._check_type(record, body)
@@ -150,23 +150,25 @@ class PayloadReader:
         self, repository: Repository[Any], body: Mapping[str, Any], *, within: Within | None = None
     ) -> list[Record]:
         """Entities that the body's search properties describe, those `within` a collection where one is given."""
-        return self._find(repository, body, self._sought(repository, body, within), within)
+        return self._find(repository, body, self._lookup_of(repository, body, within), within)
 
     def _find(
-        self, repository: Repository[Any], body: Mapping[str, Any], sought: Sought | None, within: Within | None
+        self, repository: Repository[Any], body: Mapping[str, Any], lookup: LookupKey | None, within: Within | None
     ) -> list[Record]:
         reference = _reference_of(body)
         if reference is not None:
             target, id = parse_reference(reference, "@odata.id", self.references)
             check_target(target, repository, "@odata.id", id)
             return self._visible(repository, [id], within)
-        if sought is None:
+        if lookup is None:
             return []
-        if "Id" in sought.values:
-            return self._visible(repository, [sought.values["Id"]], within)
-        return self._search(sought, within)
+        if "Id" in lookup.values:
+            return self._visible(repository, [lookup.values["Id"]], within)
+        return self._search(lookup, within)
 
-    def _sought(self, repository: Repository[Any], body: Mapping[str, Any], within: Within | None) -> Sought | None:
+    def _lookup_of(
+        self, repository: Repository[Any], body: Mapping[str, Any], within: Within | None
+    ) -> LookupKey | None:
         """What the body's search properties describe; None where it has none, or names the entity itself."""
         if _reference_of(body) is not None:
             return None
@@ -174,7 +176,7 @@ class PayloadReader:
         for criterion in self._criteria(repository, body):
             values = self._criterion_values(repository, body, criterion)
             if values is not None:
-                return Sought(repository, {n: value for n, value in values.items() if value is not None}, parent)
+                return LookupKey(repository, {n: value for n, value in values.items() if value is not None}, parent)
         return None
 
     def _criteria(self, repository: Repository[Any], body: Mapping[str, Any]) -> tuple[str, ...]:
@@ -217,23 +219,23 @@ class PayloadReader:
         value = body[attribute.name]
         return {attribute.name: self._guid(repository, value) if criterion == "Id" else value}
 
-    def _search(self, sought: Sought, within: Within | None) -> list[Record]:
+    def _search(self, lookup: LookupKey, within: Within | None) -> list[Record]:
         """At most two matches are of interest: one is found, more than one is ambiguous.
 
         Changed entities are compared here and only the others by the database, so that nothing need be flushed: an
         import looks for thousands of entities while thousands are pending.
         """
-        self.dataset.load_pending(sought.repository)
+        self.dataset.load_pending(lookup.repository)
         changed = {
             record.id: record
             for record in self.dataset.changed()
-            if issubclass(record.repository.model, sought.repository.model)
+            if issubclass(record.repository.model, lookup.repository.model)
         }
-        matching = [record.id for record in changed.values() if sought.fits(record)]
+        matching = [record.id for record in changed.values() if lookup.fits(record)]
         if within is None or within.parent.state != "Added":
-            stored = sought.stored(self.dataset.context, limit=2 + len(changed))
+            stored = lookup.stored(self.dataset.context, limit=2 + len(changed))
             matching.extend(id for id in stored if id not in changed)
-        return self._visible(sought.repository, matching, within)
+        return self._visible(lookup.repository, matching, within)
 
     def _visible(self, repository: Repository[Any], ids: list[str], within: Within | None) -> list[Record]:
         found: list[Record] = []

@@ -13,7 +13,7 @@ A row is visible when one of the caller's policies holds. A policy itself reads 
 administrator who wrote it, and policies may refer to each other's repositories.
 
 A policy on a repository narrows those derived from it, too, and what its entities own: who may not see an order sees
-none of its lines, and who may not change it changes none of them (`Kinship`).
+none of its lines, and who may not change it changes none of them (`PolicyScope`).
 """
 
 from __future__ import annotations
@@ -85,28 +85,28 @@ def _as_alias(found: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kinship:
+class PolicyScope:
     """A repository whose policies also concern a row of another: its own, a base, or of what it is a part.
 
     path       owner references that lead from the row to the one of this repository; () for the row itself
-    is_heir    it concerns only owners that are of this type
+    is_subtype    it concerns only owners that are of this type
     operation  what the caller must be allowed there: changing a part is changing what it is a part of
     """
 
     repository: Repository[Any]
     path: tuple[str, ...]
-    is_heir: bool
+    is_subtype: bool
     operation: Operation
 
 
-def kin_of(repository: Repository[Any], operation: Operation) -> tuple[Kinship, ...]:
+def policy_scopes(repository: Repository[Any], operation: Operation) -> tuple[PolicyScope, ...]:
     """Whose policies concern a row of the repository, its own first."""
     return _kin(repositories.generation, repository.name, operation)
 
 
 @lru_cache(maxsize=4096)
-def _kin(generation: int, name: str, operation: Operation) -> tuple[Kinship, ...]:
-    found: dict[tuple[str, tuple[str, ...]], Kinship] = {}
+def _kin(generation: int, name: str, operation: Operation) -> tuple[PolicyScope, ...]:
+    found: dict[tuple[str, tuple[str, ...]], PolicyScope] = {}
     for kin in _walk(repositories[name], (), operation, ()):
         found.setdefault((kin.repository.name, kin.path), kin)
     return tuple(found.values())
@@ -114,10 +114,10 @@ def _kin(generation: int, name: str, operation: Operation) -> tuple[Kinship, ...
 
 def _walk(
     repository: Repository[Any], path: tuple[str, ...], operation: Operation, seen: tuple[str, ...]
-) -> Iterator[Kinship]:
+) -> Iterator[PolicyScope]:
     current: Repository[Any] | None = repository
     while current is not None:
-        yield Kinship(current, path, False, operation)
+        yield PolicyScope(current, path, False, operation)
         current = current.base
     owner = repository.owner
     if owner is None or repository.name in seen:
@@ -125,8 +125,8 @@ def _walk(
     target, behind = repositories[owner.target], (*path, owner.name)
     of_owner: Operation = "read" if operation == "read" else "update"
     yield from _walk(target, behind, of_owner, (*seen, repository.name))
-    for heir in Access.heirs(target):
-        yield Kinship(heir, behind, True, of_owner)
+    for subtype in Access.subtypes(target):
+        yield PolicyScope(subtype, behind, True, of_owner)
 
 
 class Access:
@@ -144,9 +144,9 @@ class Access:
             return False
         return self._permissions.allows(repository.name, "read")
 
-    def kin(self, repository: Repository[Any], operation: Operation = "read") -> tuple[Kinship, ...]:
+    def kin(self, repository: Repository[Any], operation: Operation = "read") -> tuple[PolicyScope, ...]:
         """Whose policies concern a row of the repository, in the order of each of the `alternatives`."""
-        return kin_of(repository, operation)
+        return policy_scopes(repository, operation)
 
     def alternatives(
         self, repository: Repository[Any], operation: Operation = "read"
@@ -163,13 +163,13 @@ class Access:
             return False
         return any(
             not self.readable(other) or bool(self.alternatives(other))
-            for other in (repository, *self.heirs(repository))
+            for other in (repository, *self.subtypes(repository))
         )
 
     @staticmethod
-    def heirs(repository: Repository[Any]) -> tuple[Repository[Any], ...]:
+    def subtypes(repository: Repository[Any]) -> tuple[Repository[Any], ...]:
         """The repositories whose rows show in this one and keep their own restrictions there."""
-        return repository.heirs if repository.is_polymorphic else ()
+        return repository.subtypes if repository.is_polymorphic else ()
 
     def check_readable(self, repository: Repository[Any]) -> None:
         """Raise NotFound unless the caller may read: what one may not read answers as if it did not exist."""

@@ -311,7 +311,7 @@ def bind_isof(binder: ExpressionBinder, node: ast.IsOf, scope: Scope) -> Bound:
         )
     if not source.repository.is_polymorphic:
         return FALSE
-    names = (repository.name, *(heir.name for heir in repository.heirs))
+    names = (repository.name, *(subtype.name for subtype in repository.subtypes))
     return Member(
         BOOL, False, ConcreteType(STRING, source.nullable, source), tuple(fixed(name, STRING) for name in names)
     )

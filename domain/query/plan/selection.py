@@ -234,11 +234,11 @@ class EntityCode:
             pairs.append(f'"@odata.etag": f\'W/"{{r[{position}]}}"\'')
         full = self.metadata == "full"
         own = {"@odata.type": f"#Erp.{repository.entity_type}"}
-        if repository.is_polymorphic and repository.heirs:
+        if repository.is_polymorphic and repository.subtypes:
             concrete = ConcreteType(STRING, False, source)
             position = code.column(self.compiler.value(concrete), STRING)
             types: dict[str, Any] = {
-                heir.name: {"@odata.type": f"#Erp.{heir.entity_type}"} for heir in repository.heirs
+                subtype.name: {"@odata.type": f"#Erp.{subtype.entity_type}"} for subtype in repository.subtypes
             }
             pairs.append(f"**{code.constant(types)}.get(r[{position}], {code.constant(own) if full else 'E'})")
         elif full:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from domain.query.base.access import Access, Kinship, parse_policy
+from domain.query.base.access import Access, PolicyScope, parse_policy
 from domain.query.base.bound import (
     BOOL,
     FALSE,
@@ -51,10 +51,10 @@ def visible(access: Access, source: Source) -> Bound | None:
     if own is FALSE:
         return own
     conditions: list[Bound | None] = [own]
-    for heir in access.heirs(source.repository):
-        restriction = _own(access, cast_source(source, heir))
+    for subtype in access.subtypes(source.repository):
+        restriction = _own(access, cast_source(source, subtype))
         if restriction is not None:
-            conditions.append(_unless_of(source, heir.name, restriction))
+            conditions.append(_unless_of(source, subtype.name, restriction))
     return all_of(*conditions)
 
 
@@ -73,18 +73,18 @@ def restriction(access: Access, source: Source, operation: Operation) -> Bound |
     return any_of(*(_alternative(source, kin, filters) or TRUE for filters in alternatives))
 
 
-def _alternative(source: Source, kin: Sequence[Kinship], filters: Sequence[tuple[str, ...]]) -> Bound | None:
+def _alternative(source: Source, kin: Sequence[PolicyScope], filters: Sequence[tuple[str, ...]]) -> Bound | None:
     """What the policies of one role ask of the row, of what it is and of what it belongs to."""
     asked = [_of_kin(source, each, texts) for each, texts in zip(kin, filters, strict=True) if texts]
     return all_of(*asked)
 
 
-def _of_kin(source: Source, kin: Kinship, filters: Sequence[str]) -> Bound:
+def _of_kin(source: Source, kin: PolicyScope, filters: Sequence[str]) -> Bound:
     at, binder = source, _PolicyBinder()
     for name in kin.path:
         at = follow(binder, at, at.repository.references[name])
     covered = any_of(*(bind_policy(cast_source(at, kin.repository), text) for text in filters))
-    if kin.is_heir:
+    if kin.is_subtype:
         covered = _unless_of(at, kin.repository.name, covered)
     if at.nullable and kin.path:
         # What belongs to nothing is not narrowed by what it could belong to.

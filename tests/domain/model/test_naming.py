@@ -51,7 +51,7 @@ def test_heirs_show_the_keys_of_their_bases() -> None:
 def test_references_to_a_base_reach_every_heir() -> None:
     parties = repositories["General.Contacts.Parties"]
     assert parties.abstract
-    assert {heir.name for heir in parties.heirs} == {
+    assert {subtype.name for subtype in parties.subtypes} == {
         "General.Contacts.Companies",
         "General.Contacts.CompanyLocations",
         "General.Contacts.Persons",

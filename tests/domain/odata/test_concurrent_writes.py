@@ -16,7 +16,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from domain.database import time_limit
-from domain.dataset.lookups.advisory_locks import Claims
+from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.tables.storage import storage_of
 from domain.model.registry import repositories
 from foundation.guids import new_guid
@@ -517,7 +517,7 @@ def test_who_waits_too_long_for_another_is_told_that_the_database_is_busy(
         if held == "row":
             storage_of(repositories["General.Products.CodingSystems"]).lock_versions([key])
         else:
-            Claims(whole=True).take(repositories["General.Products.CodingSystems"], ["ExternalId=Y"])
+            AdvisoryLocks(whole=True).take(repositories["General.Products.CodingSystems"], ["ExternalId=Y"])
         (answer,) = at_once(committed, post, callers=1)
     assert (answer.status_code, error_of(answer)["type"]) == (503, "DatabaseBusy")
     assert answer["Retry-After"] == "1"

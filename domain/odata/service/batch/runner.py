@@ -162,7 +162,7 @@ class Runner:
         (id,) = ids
         if id is None:
             with attempt.transaction():
-                yield Dataset(self.request.context, claims=attempt.claims), None
+                yield Dataset(self.request.context, locks=attempt.locks), None
         else:
             with domain_transactions.opened(self.request.context, id) as dataset:
                 attempt.begin()
