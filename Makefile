@@ -39,7 +39,7 @@ setup: $(INSTALLED) ## Create .venv, install what the product needs, generate ke
 	@$(MANAGE) serve --keys-only
 
 run: $(INSTALLED) ## The whole instance with demo data: web server and worker; Ctrl-C stops it
-	@DEMO=$${DEMO:-1} exec $(MANAGE) serve
+	@DEMO=$${DEMO:-1} exec $(MANAGE) serve $(ARGS)
 
 test: setup $(INSTALLED_DEV) clients ## The whole test suite
 	@$(PYTHON) -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS)

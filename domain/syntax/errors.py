@@ -36,14 +36,11 @@ class ODataUrlError(Exception):
 
     @property
     def located(self) -> Phrase:
-        """The message with its place in the text."""
-        found = excerpt(self.text, self.position)
-        if self.option:
-            return Phrase("{0}: {1} (position {2} in {3})", self.option, self.message, self.position, found)
-        return Phrase("{0} (position {1} in {2})", self.message, self.position, found)
+        """The message with its place in the text. Whoever says it names the option."""
+        return Phrase("{0} (position {1} in {2})", self.message, self.position, excerpt(self.text, self.position))
 
     def __str__(self) -> str:
-        return str(self.located)
+        return f"{self.option}: {self.located}" if self.option else str(self.located)
 
 
 class ODataSyntaxError(ODataUrlError):

@@ -22,7 +22,7 @@ from domain.dataset.checks.edit_guards import follow_edits
 from domain.dataset.checks.unique_violations import duplicate_error, operational_error
 from domain.dataset.commit.deferred_writes import write_deferred
 from domain.dataset.commit.retries import ConcurrentUpdate
-from domain.dataset.commit.validation import validate
+from domain.dataset.commit.validation import check_targets, validate
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records import dispatch
 from domain.dataset.records.record import CommitResult, Record
@@ -174,28 +174,8 @@ def plan_writes(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def check_references(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Every reference that changed leads to something that exists, and that the caller may see when they set it."""
-    wanted: dict[str, dict[str, tuple[Record, str]]] = {}
-    for record in (*result.inserted, *result.updated):
-        for attribute in record.repository.references.values():
-            target = record.values.get(attribute.name)
-            if target is None or (record.state != "Added" and attribute.name not in record.original_values):
-                continue
-            known = dataset.records.get((repositories[attribute.target].identity_name, target))
-            if known is not None and not known.is_deleted:
-                continue
-            wanted.setdefault(attribute.target, {})[target] = (record, attribute.name)
-    for name, targets in wanted.items():
-        existing = storage_of(repositories[name]).existing(list(targets))
-        for id, (record, attribute_name) in targets.items():
-            if id not in existing:
-                raise errors.Refused(
-                    errors.REFERENCE_NOT_FOUND,
-                    f"{record.repository.entity_type}.{attribute_name}",
-                    repositories[name].set_name,
-                    id,
-                    target=attribute_name,
-                )
+    """Every reference of what will be written leads to something that exists."""
+    check_targets(dataset, (*result.inserted, *result.updated))
 
 
 def write_deletes(dataset: ChangeTracker, result: CommitResult) -> None:

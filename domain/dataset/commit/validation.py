@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.utils.translation import gettext
 
 from domain.dataset.checks.limits import check_limits
 from domain.dataset.checks.measures import check_stated_measures
 from domain.dataset.records.record import Record
 from domain.dataset.records.row_writer import required_of
+from domain.dataset.tables.storage import storage_of
 from domain.dataset.unit.change_tracker import ChangeTracker
+from domain.model.registry import repositories
 from foundation import errors
 
 
@@ -17,6 +21,8 @@ def validate(dataset: ChangeTracker) -> None:
     records = [record for record in dataset.changed() if not record.is_deleted]
     missing = [(record, names) for record in records if (names := missing_values(record))]
     if missing:
+        # What was to be filled in from an entity that does not exist is missing for want of that entity.
+        check_targets(dataset, records)
         raise _missing_error(missing)
     for record in records:
         check_limits(record)
@@ -24,6 +30,31 @@ def validate(dataset: ChangeTracker) -> None:
     for record in dataset.changed():
         for validation in record.repository.behaviours("validations"):
             validation(record)
+
+
+def check_targets(dataset: ChangeTracker, records: Iterable[Record]) -> None:
+    """Every reference that changed leads to something that exists. Raises Refused(REFERENCE_NOT_FOUND)."""
+    wanted: dict[str, dict[str, tuple[Record, str]]] = {}
+    for record in records:
+        for attribute in record.repository.references.values():
+            target = record.values.get(attribute.name)
+            if target is None or (record.state != "Added" and attribute.name not in record.original_values):
+                continue
+            known = dataset.records.get((repositories[attribute.target].identity_name, target))
+            if known is not None and not known.is_deleted:
+                continue
+            wanted.setdefault(attribute.target, {})[target] = (record, attribute.name)
+    for name, targets in wanted.items():
+        existing = storage_of(repositories[name]).existing(list(targets))
+        for id, (record, attribute_name) in targets.items():
+            if id not in existing:
+                raise errors.Refused(
+                    errors.REFERENCE_NOT_FOUND,
+                    f"{record.repository.entity_type}.{attribute_name}",
+                    repositories[name].set_name,
+                    id,
+                    target=attribute_name,
+                )
 
 
 def missing_values(record: Record) -> list[str]:

@@ -96,7 +96,7 @@ class BeginTransaction(Operation):
 
 @operations.register
 class EndTransaction(Operation):
-    """Commit or discard a Domain transaction."""
+    """End a Domain transaction: commit it, or discard it where commit is false. Without commit it is committed."""
 
     name = "EndTransaction"
     parameters = (Parameter("commit", "Edm.Boolean", optional=True, default=True),)

@@ -86,7 +86,9 @@ class Command(BaseCommand):
         reached = [f"{setting}={name}" for setting, name in named.items() if not addresses.is_loopback(name)]
         if reached and not knows:
             where = f"{reached[0]}, which other machines reach"
-            cure = "HOST=127.0.0.1 and no BASE_URL, or add --i-know if that is what you want."
+            cure = (
+                "HOST=127.0.0.1 and no BASE_URL, or add --i-know (`make run ARGS=--i-know`) if that is what you want."
+            )
             if settings.DEBUG:
                 raise CommandError(
                     f"DEBUG shows stack traces and settings in error answers, so it is not served at {where}. "
@@ -99,7 +101,8 @@ class Command(BaseCommand):
             if preparation.holds_demo_logins():
                 raise CommandError(
                     f"The data in {settings.DATA_DIR} comes from demo mode and holds logins that everybody knows, so "
-                    f"it is not served at {where}. Use another DATA_DIR, or add --i-know after changing them."
+                    f"it is not served at {where}. Use another DATA_DIR, or add --i-know (`make run ARGS=--i-know`) "
+                    "after changing them."
                 )
         if problem := addresses.port_problem(host, port):
             raise CommandError(problem)

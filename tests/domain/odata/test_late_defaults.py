@@ -125,6 +125,16 @@ def test_the_group_marked_as_default_goes_before_the_first_by_code(api: Api, wor
     assert made["ProductGroup"]["@odata.id"] == marked["@odata.id"]
 
 
+def test_a_unit_that_does_not_exist_is_told_before_what_follows_from_it(api: Api, world: World) -> None:
+    nobody = "00000000-0000-0000-0000-00000000dead"
+    response = api.post(PRODUCTS, {**body_of(world), "MeasurementUnit@odata.bind": f"{UNITS}({nobody})"})
+    error = error_of(response)
+    assert (error["code"], error["target"]) == (2040, "MeasurementUnit")
+    error = error_of(api.post(PRODUCTS, {"PartNumber": "NEW-1", "Name": {"EN": "New"}}))
+    assert error["code"] == 2030
+    assert "MeasurementUnit" in error["message"]
+
+
 @pytest.mark.parametrize("model", ["", "common", "frontend"])
 def test_without_a_group_the_error_names_the_member_and_the_cure(api: Api, world: World, model: str) -> None:
     ProductGroup.objects.update(active=False)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.odata.message.failures import known_error
 from domain.syntax import (
     NotSupportedConstruct,
     ODataSyntaxError,
@@ -110,3 +111,11 @@ def test_both_errors_have_one_base() -> None:
     assert issubclass(ODataSyntaxError, ODataUrlError)
     assert issubclass(NotSupportedConstruct, ODataUrlError)
     assert not issubclass(NotSupportedConstruct, ODataSyntaxError)
+
+
+def test_an_answer_names_the_option_once() -> None:
+    with pytest.raises(ODataSyntaxError) as caught:
+        parse_boolean_expression("Name eq )")
+    told = str(known_error(caught.value))
+    assert told.startswith("The query option $filter cannot be read: Expected a property")
+    assert told.count("$filter") == 1
