@@ -14,7 +14,7 @@ PlatformError                code (catalogue entry), parameters, target, details
 ├── NotSupported 501         understood, and not offered by this service
 └── Unavailable 503          retry_after_seconds
 
-OAuth endpoints answer in OAuth's own shape (identity.oauth_errors); everything else that fails is rendered here.
+OAuth endpoints answer in OAuth's own shape (identity.oauth.responses); all other failures are rendered here.
 """
 
 from __future__ import annotations
