@@ -105,7 +105,7 @@ def _usage(last: datetime.datetime, step: datetime.timedelta, count: int, now: d
 def usage_chart(usages: Sequence[Usage], slots: int, time_format: str) -> SafeString:
     """Columns up to the number of slots, each with its figure; the same figures as a table for who cannot see them.
 
-    A drawing of the page's own, in its colours (identity/static/identity/admin.css): it needs no script and no style of its own.
+    A drawing in the colours of identity/static/identity/admin.css: it needs no script and no style of its own.
     """
     top = max(slots, 1, *(usage.most for usage in usages))
     width = _COLUMN * len(usages)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 
-from tests.docs.pages import BASE_DIR
+from platform_site.environment import BASE_DIR
 
 APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "platform_site")
 #: `domain.dataset.dataset.Dataset`; neither a file (`rules.css`) nor a namespace of entities (`Domain.Crm`).
