@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.dataset.records.record import Record
 from domain.dataset.tables.storage import storage_of
-from domain.model.registry import derived
+from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 
 
@@ -61,6 +61,23 @@ def targets_of(record: Record) -> list[str]:
     """Guids that the record's references hold."""
     values = record.values
     return [target for name in record.repository.references if (target := values.get(name)) is not None]
+
+
+def owners_of(record: Record) -> list[str]:
+    """Guids of the entities in whose collections the record is."""
+    values = record.values
+    return [owner for name in _back_references(record.repository) if (owner := values.get(name)) is not None]
+
+
+@derived
+def _back_references(repository: Repository[Any]) -> tuple[str, ...]:
+    """API names of the references by which an entity is in a collection."""
+    return tuple(
+        name
+        for name, reference in repository.references.items()
+        for child in repositories[reference.target].collections.values()
+        if child.back_reference == name and issubclass(repository.model, repositories[child.repository].model)
+    )
 
 
 @derived

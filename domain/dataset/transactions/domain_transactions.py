@@ -429,7 +429,7 @@ def _may_be_told(record: Record) -> bool:
         return False
     if record.state != "Added":
         return access.record_visible(record)
-    with record.dataset.flushed(incomplete=True):
+    with record.dataset.flushed(around=record.id):
         return access.row_visible(context, record.repository, record.id)
 
 

@@ -22,7 +22,7 @@ from django.db import IntegrityError, connection, transaction
 from domain.dataset.checks.limits import check_limits
 from domain.dataset.checks.unique_violations import duplicate_error
 from domain.dataset.records.record import CommitResult, Record, UnitOfWork
-from domain.dataset.records.row_writer import insert_records, required_of, targets_of
+from domain.dataset.records.row_writer import insert_records, owners_of, required_of, targets_of
 from domain.dataset.tables.storage import storage_of
 from domain.dataset.unit.absent import Absent
 from domain.model.registry import repositories
@@ -36,13 +36,14 @@ class _Rollback(Exception):
 
 
 @contextmanager
-def flushed(dataset: UnitOfWork, *, incomplete: bool = False) -> Iterator[None]:
+def flushed(dataset: UnitOfWork, *, around: str | None = None) -> Iterator[None]:
     """Within, statements on this connection see the dataset's pending changes; afterwards these are gone again.
 
-    incomplete: new entities that lack required values are seen, too; else they stay out, and so does what refers to
-    them.
+    New entities that lack required values stay out, and so does what refers to them.
+
+    around: guid of an entity; it, what belongs to it and what these refer to are seen whatever they lack.
     """
-    shown = _Shown(dataset, incomplete=incomplete)
+    shown = _Shown(dataset, around)
     try:
         with connection.execute_wrapper(shown):
             yield
@@ -53,9 +54,10 @@ def flushed(dataset: UnitOfWork, *, incomplete: bool = False) -> Iterator[None]:
 class _Shown:
     """What has been written so far for the statements of one `flushed` block."""
 
-    def __init__(self, dataset: UnitOfWork, *, incomplete: bool) -> None:
+    def __init__(self, dataset: UnitOfWork, around: str | None) -> None:
         self._dataset = dataset
-        self._incomplete = incomplete
+        #: Guids of what is seen whatever it lacks; each table shows more of it.
+        self._around = set() if around is None else {around}
         self._absent = Absent()
         self._tables: set[str] = set()
         self._records: set[tuple[str, str]] = set()
@@ -90,7 +92,7 @@ class _Shown:
         if self._savepoint is None:
             self._savepoint = transaction.atomic()
             self._savepoint.__enter__()
-        _write(dataset, pending, self._absent, incomplete=self._incomplete)
+        _write(dataset, pending, self._absent, self._around)
 
     def undo(self) -> None:
         """Take everything back."""
@@ -98,14 +100,14 @@ class _Shown:
             self._savepoint.__exit__(_Rollback, _Rollback(), None)
 
 
-def _write(dataset: UnitOfWork, pending: Sequence[Record], absent: Absent, *, incomplete: bool) -> None:
-    """Write the records as they are; `absent` notes the required values that they lack.
+def _write(dataset: UnitOfWork, pending: Sequence[Record], absent: Absent, around: set[str]) -> None:
+    """Write the records as they are; `absent` notes the required values that they lack, `around` what it leads to.
 
     Raises Refused: DUPLICATE_VALUE where two entities cannot both be there, VALUE_TOO_LONG and VALUE_OUT_OF_RANGE where
     a column does not hold the value.
     """
 
-    out = set() if incomplete else _left_out(dataset, pending)
+    out = _left_out(dataset, pending, around)
     plan = CommitResult()
     for record in pending:
         if record.state == "Deleted":
@@ -130,8 +132,11 @@ def _write(dataset: UnitOfWork, pending: Sequence[Record], absent: Absent, *, in
         raise told from exc
 
 
-def _left_out(dataset: UnitOfWork, pending: Sequence[Record]) -> set[str]:
-    """Guids of new entities that lack required values, and of all that refers to them, near or far."""
+def _left_out(dataset: UnitOfWork, pending: Sequence[Record], around: set[str]) -> set[str]:
+    """Guids of new entities that lack required values, and of all that refers to them, near or far.
+
+    Those in `around` are not left out, nor is what belongs to them or what they refer to; these are added to it.
+    """
     involved = {record.id: record for record in pending if record.state != "Deleted"}
     waiting = list(involved.values())
     while waiting:
@@ -140,6 +145,8 @@ def _left_out(dataset: UnitOfWork, pending: Sequence[Record]) -> set[str]:
             dataset.pending_source.load_new(dataset, targets)
         waiting = [record for record in dataset.new_records(targets) if record.id not in involved]
         involved.update((record.id, record) for record in waiting)
+    if around:
+        _spread(around, involved.values())
     referrers: dict[str, list[str]] = {}
     for record in involved.values():
         for target in targets_of(record):
@@ -149,10 +156,24 @@ def _left_out(dataset: UnitOfWork, pending: Sequence[Record]) -> set[str]:
     spreading = [record.id for record in involved.values() if record.state == "Added" and _lacking(record)]
     while spreading:
         id = spreading.pop()
-        if id not in out:
+        if id not in out and id not in around:
             out.add(id)
             spreading.extend(referrers.get(id, ()))
     return out
+
+
+def _spread(around: set[str], records: Iterable[Record]) -> None:
+    """Add the guids of what the entities refer to and of the members of their collections, near or far."""
+    leads_to: dict[str, set[str]] = {}
+    for record in records:
+        leads_to.setdefault(record.id, set()).update(targets_of(record))
+        for owner in owners_of(record):
+            leads_to.setdefault(owner, set()).add(record.id)
+    spreading = list(around)
+    while spreading:
+        fresh = leads_to.get(spreading.pop(), set()) - around
+        around |= fresh
+        spreading += fresh
 
 
 def _lacking(record: Record) -> list[str]:

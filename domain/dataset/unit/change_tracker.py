@@ -643,17 +643,18 @@ class ChangeTracker(ABC):
         self._watched.clear()
 
     @contextmanager
-    def flushed(self, *, incomplete: bool = False) -> Iterator[None]:
+    def flushed(self, *, around: str | None = None) -> Iterator[None]:
         """Within, queries on this connection see the pending changes; afterwards they are gone again (autoflush).
 
-        incomplete: also new entities that lack required values, as reads that start from a key do (spec 03, 3.2).
+        around: guid of the entity that a read starts from; it, its parts and what these refer to are seen although
+        they lack required values (spec 03, 3.2).
         """
         if self._shown or (self.pending_source is None and not self.changed()):
             yield
             return
         self._shown = True
         try:
-            with autoflush.flushed(self, incomplete=incomplete):
+            with autoflush.flushed(self, around=around):
                 yield
         finally:
             self._shown = False

@@ -157,7 +157,7 @@ def _answer(
     if result.record is not None:
         target = targets.Entity(result.record.repository, result.record.id)
         try:
-            with dataset.flushed(incomplete=True):
+            with dataset.flushed(around=result.record.id):
                 response = reader.entity_response(request, target, options, version)
         except errors.NotFound:
             if result.record.state != "Added":

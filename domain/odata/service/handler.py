@@ -140,7 +140,7 @@ def _within(
     target, renamed = _resolve(request, path, options, dataset)
     if request.method in ("GET", "HEAD") and not isinstance(target, targets.Call):
         try:
-            with dataset.flushed(incomplete=_starts_from_key(target)):
+            with dataset.flushed(around=_starting_key(target)):
                 return former_names.warn(_dispatch(request, target, options, version), renamed)
         except errors.NotFound:
             made = _pending_new(target, dataset)
@@ -150,7 +150,7 @@ def _within(
     if isinstance(target, targets.Batch | targets.Metadata | targets.ServiceDocument):
         return _dispatch(request, target, options, version)
     if isinstance(target, targets.Query):
-        with dataset.flushed(incomplete=_starts_from_key(target.target)):
+        with dataset.flushed(around=_starting_key(target.target)):
             return _query(request, target, version)
     if isinstance(target, targets.Call):
         _check_call(request, target)
@@ -163,11 +163,18 @@ def _within(
     return former_names.warn(respond(), renamed)
 
 
-def _starts_from_key(target: targets.Target) -> bool:
-    """Whether the path names an entity by its key, or what belongs to one; else it is a set query (spec 03, 3.2)."""
-    if isinstance(target, targets.Count | targets.CollectionLinks):
-        target = target.collection
-    return not isinstance(target, targets.Collection) or target.parent is not None
+def _starting_key(target: targets.Target) -> str | None:
+    """Key of the entity that the path names, or whose parts it names; None for set queries (spec 03, 3.2)."""
+    match target:
+        case targets.Count() | targets.CollectionLinks():
+            return _starting_key(target.collection)
+        case targets.Collection():
+            return None if target.parent is None else target.parent.key
+        case targets.Property() | targets.ReferenceLink():
+            return target.entity.key
+        case targets.Entity():
+            return target.key
+    return None
 
 
 def _pending_new(target: targets.Target, dataset: Dataset) -> Record | None:
@@ -285,7 +292,7 @@ def _resolve(
         # for a token that may not do what follows.
         if request.method in ("GET", "HEAD", "OPTIONS") or not request.context.scopes & {"update", "exec"}:
             _check_scope(request, "read")
-        with dataset.flushed(incomplete=True) if dataset is not None else nullcontext():
+        with dataset.flushed(around=key) if dataset is not None else nullcontext():
             return follow_stored(repository, key, names)
 
     def follow_stored(repository: Repository[Any], key: str, names: tuple[str, ...]) -> tuple[str, str] | None:

@@ -277,7 +277,7 @@ class _Writer:
         if "read" not in self.request.context.scopes:
             return None
         target = targets.Entity(record.repository, record.id)
-        with self.dataset.flushed(incomplete=True):
+        with self.dataset.flushed(around=record.id):
             try:
                 return reader.entity_response(self.request, target, self.options, self.version, status=status)
             except errors.Forbidden:

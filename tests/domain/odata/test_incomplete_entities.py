@@ -115,6 +115,21 @@ def test_what_refers_to_it_by_key_shows_it(inside: Api) -> None:
     assert inside.read(f"{child['@odata.id']}/ParentGroup")["Code"] == "P"
 
 
+def test_it_is_followed_far(inside: Api, order: str) -> None:
+    """Order → line → product → group → parent group, each of which lacks something, and back from the line."""
+    parent = inside.create("General_Products_ProductGroups", {"Code": "P"})["@odata.id"]
+    group = inside.create("General_Products_ProductGroups", {"Code": "C", "ParentGroup@odata.bind": parent})
+    product = inside.create(PRODUCTS, {"PartNumber": "NEW", "ProductGroup@odata.bind": group["@odata.id"]})
+    line = inside.create(f"{order}/Lines", {"Product@odata.bind": product["@odata.id"], "Quantity": 9})["@odata.id"]
+    behind = "ProductGroup($select=Code;$expand=ParentGroup($select=Code))"
+    read = inside.read(f"{order}?$expand=Lines($filter=Quantity/Value eq 9;$expand=Product($expand={behind}))")
+    found = read["Lines"][0]["Product"]
+    assert (found["PartNumber"], found["ProductGroup"]["Code"]) == ("NEW", "C")
+    assert found["ProductGroup"]["ParentGroup"]["Code"] == "P"
+    assert inside.read(f"{line}/Product/ProductGroup/ParentGroup")["Code"] == "P"
+    assert quantities(inside.read(f"{line}?$expand=SalesOrder($expand=Lines)")["SalesOrder"]) == [2, 1, 9]
+
+
 def test_many_that_lack_a_unique_value_stand_side_by_side(inside: Api) -> None:
     made = [inside.create(CURRENCIES, {"Name": f"c{number}"})["@odata.id"] for number in range(5)]
     assert [inside.read(path)["Name"] for path in made] == [f"c{number}" for number in range(5)]
