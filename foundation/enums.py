@@ -27,17 +27,20 @@ class EnumType:
         self.members: Mapping[str, int] = MappingProxyType(dict(members))
         self.by_number: Mapping[int, str] = MappingProxyType({number: key for key, number in members.items()})
         self.flags = flags
-        self._by_lower = {key.lower(): key for key in members}
+        self._by_spelling = {_spelling(key): key for key in members}
         self.registry[name] = self
 
     def __repr__(self) -> str:
         return f"EnumType({self.name})"
 
     def member(self, text: str) -> str:
-        """The member's exact name for any case, or for its number as text. Raises ValueError when there is none."""
-        found = self._by_lower.get(text.strip().lower())
+        """The member's exact name, for any case and with or without spaces, or for its number as text.
+
+        Raises ValueError when there is none.
+        """
+        found = self._by_spelling.get(_spelling(text))
         if found is None and text.strip().lstrip("-").isdigit():
-            found = self.by_number.get(int(text))
+            found = self.by_number.get(int(text.strip()))
         if found is None:
             raise ValueError(Phrase("{0} is not one of {1}", quoted(text), ", ".join(self.members)))
         return found
@@ -45,6 +48,11 @@ class EnumType:
     def choices(self) -> list[tuple[str, str]]:
         """Django choices, value and label alike."""
         return [(key, key) for key in self.members]
+
+
+def _spelling(text: str) -> str:
+    """What all spellings of a member have in common."""
+    return text.replace(" ", "").replace("_", "").lower()
 
 
 DOCUMENT_STATE = EnumType(

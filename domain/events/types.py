@@ -78,15 +78,17 @@ class StateParameter(EventParameter):
         "COMPLETING": "Completed",
         "CLOSING": "Closed",
     }
+    #: The states that documents move to.
+    _TARGETS: ClassVar[tuple[str, ...]] = tuple(_ING.values())
 
     def normalise(self, repository: Repository[Any], text: str) -> str:
         """The state's member name."""
-        squeezed = text.replace(" ", "").replace("_", "").upper()
-        member = self._ING.get(squeezed)
-        if member is None:
-            member = DOCUMENT_STATE.member(squeezed)
-        if DOCUMENT_STATE.members[member] < DOCUMENT_STATE.members["Planned"]:
-            raise ValueError(Phrase("{0} is not a state that documents move to", quoted(text)))
+        try:
+            member = self._ING.get(text.replace(" ", "").replace("_", "").upper()) or DOCUMENT_STATE.member(text)
+        except ValueError:
+            member = ""
+        if member not in self._TARGETS:
+            raise ValueError(Phrase("{0} is not one of {1}", quoted(text), ", ".join(self._TARGETS)))
         return member
 
 

@@ -42,6 +42,12 @@ def refusal(world: World, *args: Any, **kwargs: Any) -> errors.Refused:
         (PRODUCTS, "BEFORERECALCULATE", "Events[0]/EventType", "no event BEFORERECALCULATE"),
         (ORDERS, "STATECHANGING", "Events[0]/EventParameter", "needs a parameter"),
         (ORDERS, ("STATECHANGING", "SHIPPED"), "Events[0]/EventParameter", "'SHIPPED' is not a parameter"),
+        (
+            ORDERS,
+            ("STATECHANGING", "60"),
+            "Events[0]/EventParameter",
+            "'60' is not one of Planned, FirmPlanned, Released",
+        ),
         (ORDERS, ("STATECHANGED", "NEW"), "Events[0]/EventParameter", "'NEW' is not a parameter"),
         (ORDERS, ("COMMIT", "RELEASED"), "Events[0]/EventParameter", "takes no parameter"),
         (PRODUCTS, ("ATTRIBUTECHANGED", "Colour"), "Events[0]/EventParameter", "has no attribute 'Colour'"),
