@@ -99,8 +99,10 @@ def test_a_search_of_allowed_values(administrator: Api, user: str, search: str, 
         "$apply=" + quote("compute(1 " + " " * LONG + "as"),
         "$select=" + "a." * 500,
         "$format=" + quote("a/" + ";" * LONG),
+        "$orderby=" + ",".join(["0%20add%201"] * 1500),
+        "$orderby=" + ",".join(f"{n}%20add%201" for n in range(1500)),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_query_options(administrator: Api, query: str) -> None:
     with bounded():

@@ -35,6 +35,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors, stamps
 from foundation.phrases import Phrase
+from identity.context import Operation
 
 #: Rounds of rules changing what other rules watch before the commit is refused (spec 05, 5.3).
 MAX_ROUNDS = 10
@@ -265,11 +266,21 @@ def bump_stamps(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def check_row_policies(dataset: ChangeTracker, result: CommitResult) -> None:
-    """What the caller wrote still lies within their row policies: nothing is created outside or moved out of them."""
-    for records, operation in ((result.inserted, "create"), (result.updated, "update")):
+    """What the caller wrote still lies within their row policies: nothing is created outside or moved out of them.
+
+    In a Domain transaction the permissions are checked again, too: they may have been revoked since the change.
+    """
+    written: tuple[tuple[list[Record], Operation], ...] = (
+        (result.inserted, "create"), (result.updated, "update"), (result.deleted, "delete"),
+    )  # fmt: skip
+    for records, operation in written:
         for record in records:
-            if record.by_client and access.has_policies(dataset.context, record.repository, operation):  # type: ignore[arg-type]
-                access.require_row(dataset.context, record, operation)  # type: ignore[arg-type]
+            if not record.by_client:
+                continue
+            if dataset.pending_source is not None:
+                access.require(dataset.context, record.repository, operation)
+            if operation != "delete" and access.has_policies(dataset.context, record.repository, operation):
+                access.require_row(dataset.context, record, operation)
 
 
 def run_deferred(dataset: ChangeTracker, result: CommitResult) -> None:

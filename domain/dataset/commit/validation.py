@@ -15,6 +15,9 @@ from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.registry import repositories
 from foundation import errors
 
+#: Entities whose missing values an error names. Their place among their siblings is looked up for each.
+_MAX_NAMED = 50
+
 
 def validate(dataset: ChangeTracker) -> None:
     """Check every entity that will be written. Missing values of all of them are named together."""
@@ -69,7 +72,7 @@ def _missing_error(missing: list[tuple[Record, list[str]]]) -> errors.Refused:
         errors.Detail(
             errors.REQUIRED_MISSING, (record.repository.entity_type, name), target=name, row=_row(record, name)
         )
-        for record, names in missing
+        for record, names in missing[:_MAX_NAMED]
         for name in names
     ]
     record, names = missing[0]

@@ -36,6 +36,9 @@ from domain.syntax import ast
 from foundation import errors
 from foundation.phrases import Phrase
 
+#: Of $orderby. Each is compared with those before it, and SQLite sorts by at most 2,000.
+MAX_ORDER_ITEMS = 100
+
 
 class EntityStage(Protocol):
     """What $apply leaves as entities (apply.Entities)."""
@@ -375,7 +378,13 @@ class Planner:
     def orders(
         self, source: Source, options: ast.QueryOptions, scope: Scope, default: Sequence[Order] = ()
     ) -> tuple[Order, ...]:
-        """$orderby, or the default, or the repository's own order; always ending in what no two rows share: the key."""
+        """$orderby, or the default, or the repository's own order; always ending in what no two rows share: the key.
+
+        Raises BadRequest for more than MAX_ORDER_ITEMS items.
+        """
+        if len(options.orderby) > MAX_ORDER_ITEMS:
+            reason = Phrase("it has at most {0} items", MAX_ORDER_ITEMS)
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$orderby", reason, target="$orderby")
         orders = [Order(self.binder.scalar(item.expression, scope), item.is_descending) for item in options.orderby]
         for item, order in zip(options.orderby, orders, strict=True):
             if order.expression.type.sort is Sort.SECRET:

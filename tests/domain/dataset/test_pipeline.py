@@ -206,3 +206,15 @@ def test_units_and_currencies_are_looked_for_once(world: World, ds: Dataset) -> 
     # Found and loaded; nothing that is pending has been written for it.
     assert len(captured) <= 2
     assert ORDERS
+
+
+def test_an_error_about_many_missing_values_names_the_first(world: World) -> None:
+    """Finding the place of each among its siblings would take the square of their number."""
+    ds = dataset(world.context)
+    order = new_order(ds, world)
+    for _ in range(200):
+        ds.create(LINES, parent=order)
+    with pytest.raises(errors.Refused) as refused:
+        ds.commit()
+    named = {detail.row.partition("]")[0] for detail in refused.value.details if detail.row}
+    assert 0 < len(named) <= 50

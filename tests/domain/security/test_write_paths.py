@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from domain.dataset.dataset import Dataset
+from foundation import stamps
 from tests.domain.security.conftest import BOOKS as BOOKS_NAME
 from tests.domain.security.conftest import Library, caller, give_role, person
 from tests.support.api import Api, error_of
@@ -112,6 +113,32 @@ def test_a_domain_transaction_can_do_no_more(library: Library, writer: Api) -> N
     inside.patch(f"{BOOKS}({library.books['A1']})", {"Pages": 999})
     refused(inside.end())
     assert (stored(library, "A1") or {})["Pages"] == 100
+
+
+@pytest.mark.parametrize("operation", ["create", "update", "delete"])
+def test_a_right_that_is_revoked_before_the_commit_is_missing_there(library: Library, operation: str) -> None:
+    user = person("carla")
+    role = give_role(user, {"Library.*": "crud", "General.*": "r"})
+    inside = caller(user).begin()
+    book = f"{BOOKS}({library.books['A1']})"
+    answers = {
+        "update": lambda: inside.patch(book, {"Pages": 7}),
+        "create": lambda: inside.post(BOOKS, {**NEW, "Pages": 7}),
+        "delete": lambda: inside.delete(f"{BOOKS}({library.books['A3']})"),
+    }
+    assert answers[operation]().status_code < 300
+    permission = role.permissions.get(repository="Library.*")
+    setattr(permission, f"can_{operation}", False)
+    permission.save()
+    stamps.expire()
+    refused(inside.end())
+    assert (stored(library, "A1") or {})["Pages"] == 100
+    assert stored(library, "N1") is None
+    assert stored(library, "A3") is not None
+    setattr(permission, f"can_{operation}", True)
+    permission.save()
+    stamps.expire()
+    assert inside.end().status_code < 300
 
 
 def test_an_import_can_do_no_more(library: Library, writer: Api, world: Any) -> None:
