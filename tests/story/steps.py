@@ -329,7 +329,7 @@ def tell(base_url: str, narrator: Narrator) -> None:
         for number, (title, step) in enumerate(STEPS, start=1):
             narrator.step(number, title)
             step(story)
-        narrator.say("what the story made is removed again")
+        narrator.say("its rules, its webhook and its script are removed again; the released order stays, void")
 
 
 def _sign_out_all(story: Story, signed_in: list[SignedIn]) -> None:
