@@ -296,13 +296,13 @@ def test_a_reason_of_the_grammar_needs_no_grammatical_case(api: Api) -> None:
     error = error_of(answer)
     assert error["parameters"] == [
         "$filter",
-        "$filter: Erwartet: eine Eigenschaft, any, all, $count oder $filter. Gefunden: das Ende des Textes."
+        "Erwartet: eine Eigenschaft, any, all, $count oder $filter. Gefunden: das Ende des Textes."
         " (Position 6 in 'Lines/')",
     ]
     assert error["messageFormat"] == "Die Abfrageoption {0} kann nicht gelesen werden: {1}"
     answer = api.get(f"{PRODUCTS}?$filter=a in (1", Accept_Language="bg")
     assert error_of(answer)["parameters"][1] == (
-        "$filter: Очаква се: ',' или ')'. Намерено: край на текста. (позиция 7 в 'a in (1')"
+        "Очаква се: ',' или ')'. Намерено: край на текста. (позиция 7 в 'a in (1')"
     )
 
 
