@@ -9,7 +9,6 @@ from typing import Any
 from domain.query.execute import Statement
 from domain.query.fragments import Run
 from domain.query.plan import RowsPlan
-from domain.query.shape import AnswerSize
 
 
 @dataclass(slots=True)
@@ -54,10 +53,10 @@ class ConcatPlan:
             made += branch.shaped([row for number, row in rows if number == index], run)
         return made
 
-    def array(self, rows: Sequence[Any], run: Run) -> Any:
-        """The rows as a JSON-ready array. Raises PayloadTooLarge."""
-        values = self.shaped(rows, run)
-        return AnswerSize().array(values) if any(branch.batches for branch in self.branches) else values
+    @property
+    def batches(self) -> bool:
+        """Whether some of the rows have expansions that are fetched for many at once."""
+        return any(branch.batches for branch in self.branches)
 
     def count(self, run: Run) -> int:
         """How many rows all branches have."""

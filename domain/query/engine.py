@@ -26,11 +26,13 @@ from domain.query.representation import (
     Representation,
     ShapeKey,
 )
-from domain.query.shape import DUMP_OPTIONS
+from domain.query.shape import DUMP_OPTIONS, AnswerSize, joined
 from foundation import errors
 from identity.context import CallContext
 
 Counting = Callable[[Run], int]
+#: Rows whose expansions are fetched together; a page ends behind the last ones that fit into an answer.
+_ROWS_AT_ONCE = 250
 _COUNT_SHAPE: ShapeKey = ("none", False, False, "4.01")
 
 
@@ -65,19 +67,33 @@ def read_collection(
         body["@odata.context"] = f"{representation.service_root}$metadata#{plan.context}"
     if number is not None:
         body["@odata.count"] = str(number) if representation.ieee754 else number
-    while True:
-        try:
-            body["value"] = plan.array(page.rows, run)
-            break
-        except errors.PayloadTooLarge:
-            if len(page.rows) <= 1 or not may_end_early:
-                raise
-            page = page.shortened()
+    if plan.batches:
+        written = _written(plan, page.rows, run, may_end_early=may_end_early)
+        body["value"] = joined(written)
+        page = page.shortened(len(written))
+    else:
+        body["value"] = plan.shaped(page.rows, run)
     link = None
     if page.goes_on:
         link = f"{base_path}{'&' if '?' in base_path else '?'}$skiptoken={quote(page.token(plan))}"
         body["@odata.nextLink"] = link
     return CollectionResult(orjson.dumps(body, option=DUMP_OPTIONS), len(page.rows), number, link)
+
+
+def _written(plan: RowsPlan | ConcatPlan, rows: Sequence[Any], run: Run, *, may_end_early: bool) -> list[bytes]:
+    """The rows as JSON; fewer where not all fit into an answer. Raises PayloadTooLarge where the first does not."""
+    size, written, step = AnswerSize(), list[bytes](), _ROWS_AT_ONCE
+    while len(written) < len(rows):
+        some = rows[len(written) : len(written) + step]
+        try:
+            written += size.written(plan.shaped(some, run))
+        except errors.PayloadTooLarge:
+            if not may_end_early or (step == 1 and not written):
+                raise
+            if written:
+                break
+            size, step = AnswerSize(), max(1, min(step, len(rows)) // 4)
+    return written
 
 
 def _in_language(ctx: CallContext, representation: Representation) -> CallContext:
@@ -137,9 +153,11 @@ class _Page:
     remaining: int | None
     skipped: int
 
-    def shortened(self) -> _Page:
+    def shortened(self, count: int) -> _Page:
         """The first of its rows."""
-        return replace(self, rows=self.rows[: max(1, len(self.rows) // 4)], goes_on=True)
+        if count == len(self.rows):
+            return self
+        return replace(self, rows=self.rows[:count], goes_on=True)
 
     def token(self, plan: RowsPlan | ConcatPlan) -> str:
         """The $skiptoken of the next page."""

@@ -13,6 +13,7 @@ from domain.query.dialects import Dialect
 from domain.query.fragments import Param, Run, Sql, run_key, run_keys
 from foundation import errors
 from foundation.phrases import Phrase
+from foundation.turns import turn
 
 #: SQLite takes 32,766, PostgreSQL 65,535.
 MAX_PARAMETERS = 32_000
@@ -60,6 +61,7 @@ class Statement:
             raise _out_of_range(exc) from exc
         finally:
             time_limit.end()
+            turn.checkpoint(holds_locks=connection.in_atomic_block)
         return rows
 
 

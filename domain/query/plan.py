@@ -201,11 +201,6 @@ class RowsPlan:
         values = shape_rows(self.shape, rows, self.batches, run)
         return [drop_nulls(value) for value in values] if self.skip_nulls else values
 
-    def array(self, rows: Sequence[Row], run: Run) -> Any:
-        """The rows as a JSON-ready array. Raises PayloadTooLarge."""
-        values = self.shaped(rows, run)
-        return AnswerSize().array(values) if self.batches else values
-
 
 class Planner:
     """Makes the plans of one request's shape for one set of rights."""

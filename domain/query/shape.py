@@ -251,8 +251,12 @@ class AnswerSize:
         return orjson.Fragment(self._dump(value))
 
     def array(self, values: Sequence[Any]) -> orjson.Fragment:
-        """An array, one value after the other: each may hold as much as the whole answer may."""
-        return orjson.Fragment(b"[" + b",".join([self._dump(value) for value in values]) + b"]")
+        """An array."""
+        return joined(self.written(values))
+
+    def written(self, values: Sequence[Any]) -> list[bytes]:
+        """The values of an array, one after the other: each may hold as much as the whole answer may."""
+        return [self._dump(value) for value in values]
 
     def _dump(self, value: Any) -> bytes:
         encoded = dump(value)
@@ -260,6 +264,11 @@ class AnswerSize:
         if self._left < 0:
             raise errors.PayloadTooLarge(errors.ANSWER_TOO_LARGE, MAX_ANSWER_BYTES)
         return encoded
+
+
+def joined(written: Sequence[bytes]) -> orjson.Fragment:
+    """An array of values that are JSON already."""
+    return orjson.Fragment(b"[" + b",".join(written) + b"]")
 
 
 # --- canonical values (select_rows) -------------------------------------------------------------------------------

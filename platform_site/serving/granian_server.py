@@ -8,6 +8,7 @@ WSGI. It uses internals of the pinned version 2.8; tests cover them.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
@@ -27,12 +28,13 @@ from granian.server.mp import MPServer, WorkerProcess
 from foundation.turns import turn
 from platform_site.environment import BASE_DIR
 from platform_site.serving.listening import DESCRIPTOR_VARIABLE
-from platform_site.serving.standby import Standby
+from platform_site.serving.request_threads import RequestThreads
 from platform_site.serving.stopping import on_stop
 
-#: Requests of one process that may wait for something outside at once. One at a time is worked on: pages that need the
-#: processor collapse under threads that share an interpreter lock (measured: docs/decisions.md).
-THREADS = 128
+#: Threads of the server in one process: one works (serving.request_threads), one takes the requests that come.
+THREADS = 2
+#: They are kept: who takes requests must be there.
+THREAD_IDLE_SECONDS = 10**9
 #: Connections of one process that the server reads from: also those whose requests wait, or that are kept open.
 CONNECTIONS = 4096
 #: Files that a process opens beside its connections.
@@ -107,17 +109,19 @@ def serve_in_process(
     from platform_site.serving.web import Policy
 
     files_allocate()
-    standby = Standby()
-    turn.reserve = standby
-    receiver = Receiver(application, Policy(), standby.serving)
+    threads = RequestThreads(turn, server_threads=THREADS)
+    receiver = Receiver(application, Policy(), threads.submit)
 
     def end_waits() -> None:
         # The server finishes its requests before it ends, so requests that wait must stop waiting.
         receiver.stop()
-        standby.stop()
+        threads.stop()
         watch.stop()
 
     on_stop(end_waits)
+    # What is loaded stays: a collection that went over all of it took a third of a second, in which nobody worked.
+    gc.collect()
+    gc.freeze()
     ended = threading.Event()
     stop = set_sync_signals()  # type: ignore[no-untyped-call]
     stop.add_cb(ended.set)
@@ -129,7 +133,7 @@ def serve_in_process(
         runtime_threads,
         runtime_blocking_threads,
         THREADS,
-        blocking_threads_idle_timeout,
+        THREAD_IDLE_SECONDS,
         backpressure,
         http_mode,
         http1_settings,
@@ -140,6 +144,7 @@ def serve_in_process(
         metrics,
     )
     threading.Thread(target=receiver.watch, name="slow bodies", daemon=True).start()
+    threading.Thread(target=threads.watch, name="turns", daemon=True).start()
     # The receiver replaces the event loop: the server uses only the two methods that run a callback.
     getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
     ended.wait()

@@ -1,11 +1,12 @@
 """Receives requests: a request takes a thread only when it is complete.
 
-The web server calls `Receiver.take` in one of its threads when it has the head of a request. That call answers a
-request without a body. Otherwise the thread returns, and the server calls again for each part of the body. So a slow
-connection holds no thread and at most KNOWN_BYTES of memory.
+The web server calls `Receiver.take` in one of its threads when it has the head of a request. A request without a body
+is submitted at once, to be answered when its turn comes. Otherwise the thread returns, and the server calls again for
+each part of the body. So a slow connection holds no thread and at most KNOWN_BYTES of memory.
 
 A body must arrive at a minimum rate (Arrival.deadline), and one of more than KNOWN_BYTES from a known sender
-(serving.bodies), so that unknown senders cannot fill the disk. Their requests are answered without the body.
+(serving.bodies), so that unknown senders cannot fill the disk. Their requests are answered without the body. Asking for
+the sender takes a turn, too.
 """
 
 from __future__ import annotations
@@ -40,12 +41,21 @@ BYTES_PER_SECOND: Final = 500
 STOP_SECONDS: Final = 3.0
 
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
-#: Called by the server in one of its threads: (protocol, environ).
-Serve = Callable[[HttpProtocol, dict[str, Any]], Any]
+#: (caller, work, protocol): do it when it is the caller's turn, in any thread.
+Submit = Callable[[str, Callable[[], None], HttpProtocol], None]
 
 
 class Policy(Protocol):
-    """What a request may send (platform_site.serving.bodies)."""
+    """Who sends a request, and what it may send (platform_site.serving.web)."""
+
+    def prepare(self, environ: dict[str, Any]) -> None:
+        """Called once for a request, before anything else."""
+
+    def caller_of(self, environ: dict[str, Any]) -> tuple[str, bool]:
+        """A name that all requests of one caller share; whether `identify` would find a better one."""
+
+    def identify(self, environ: dict[str, Any]) -> None:
+        """Look who the caller is. Called with the turn."""
 
     def max_bytes(self, environ: dict[str, Any]) -> int:
         """The longest body that is received."""
@@ -60,7 +70,9 @@ class Policy(Protocol):
 class Arrival:
     """A request whose body is being received. `declared` is its Content-Length; None for a body in chunks."""
 
-    __slots__ = ("begun", "body", "declared", "ended", "environ", "future", "is_known", "parts", "protocol", "received")
+    __slots__ = (
+        "begun", "body", "declared", "ended", "environ", "future", "is_known", "parts", "protocol", "received",
+    )  # fmt: skip
 
     def __init__(self, protocol: HttpProtocol, environ: dict[str, Any], declared: int | None) -> None:
         self.protocol = protocol
@@ -83,13 +95,13 @@ class Arrival:
 class Receiver:
     """The requests of one web process.
 
-    serving   wraps the function that answers requests (platform_site.serving.standby)
+    submit   does work when its turn comes (platform_site.serving.request_threads)
     """
 
-    def __init__(self, application: Application, policy: Policy, serving: Callable[[Serve], Serve]) -> None:
+    def __init__(self, application: Application, policy: Policy, submit: Submit) -> None:
         self._application = application
         self._policy = policy
-        self._serve = serving(self._answer)
+        self._submit = submit
         self._arrivals: set[Arrival] = set()
         self._stop_at: float | None = None
 
@@ -136,6 +148,7 @@ class Receiver:
 
     def _take(self, protocol: HttpProtocol, scope: Scope) -> None:
         environ = environ_of(scope)
+        self._policy.prepare(environ)
         length = environ.get("CONTENT_LENGTH", "")
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         if not chunked and (not length.isdigit() or int(length) == 0):
@@ -143,14 +156,15 @@ class Receiver:
             self._serve(protocol, environ)
             return
         arrival = Arrival(protocol, environ, None if chunked else int(length))
-        if not self._may_send(arrival, arrival.declared or 0):
-            return
+        self._admit(arrival, arrival.declared or 0, self._begin)
+
+    def _begin(self, arrival: Arrival) -> None:
         self._arrivals.add(arrival)
         if arrival.declared is not None and arrival.declared <= AT_ONCE_BYTES:
-            self._await(arrival, protocol(), self._came_whole)
+            self._await(arrival, arrival.protocol(), self._came_whole)
         else:
             arrival.body = tempfile.SpooledTemporaryFile(max_size=KNOWN_BYTES)  # noqa: SIM115  (closed when answered)
-            arrival.parts = protocol.__aiter__()
+            arrival.parts = arrival.protocol.__aiter__()
             self._await(arrival, arrival.parts.__anext__(), self._came)
 
     def _await(self, arrival: Arrival, future: Future, then: Callable[[Arrival, Future], None]) -> None:
@@ -159,9 +173,9 @@ class Receiver:
         if arrival.ended.locked():
             arrival.future = None
 
-    def _guarded(self, then: Callable[[Arrival, Future], None], arrival: Arrival, future: Future) -> None:
+    def _guarded(self, then: Callable[..., None], arrival: Arrival, *given: Any) -> None:
         try:
-            then(arrival, future)
+            then(arrival, *given)
         except Exception:
             # The server ignores a callback's exception, and the client would get no response.
             logger.exception("could not receive a body")
@@ -190,9 +204,7 @@ class Receiver:
         assert arrival.parts is not None
         if part:
             arrival.received += len(part)
-            if self._may_send(arrival, arrival.received):
-                arrival.body.write(part)
-                self._await(arrival, arrival.parts.__anext__(), self._came)
+            self._admit(arrival, arrival.received, partial(self._keep, part))
             return
         if not self._end(arrival):
             return
@@ -208,30 +220,60 @@ class Receiver:
         arrival.environ["wsgi.input"] = arrival.body
         self._serve(arrival.protocol, arrival.environ)
 
-    def _may_send(self, arrival: Arrival, size: int) -> bool:
-        """Whether `size` bytes are accepted; else this method answers the request without its body."""
+    def _keep(self, part: bytes, arrival: Arrival) -> None:
+        if arrival.ended.locked():
+            return
+        assert arrival.body is not None
+        assert arrival.parts is not None
+        arrival.body.write(part)
+        self._await(arrival, arrival.parts.__anext__(), self._came)
+
+    def _admit(self, arrival: Arrival, size: int, go_on: Callable[[Arrival], None]) -> None:
+        """Go on if `size` bytes are accepted, as soon as that is known; else answer the request without its body."""
+        limit = self._policy.max_bytes(arrival.environ)
+        if size > limit:
+            self._refuse_body(arrival, size, errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
+        elif size <= KNOWN_BYTES or arrival.is_known:
+            go_on(arrival)
+        else:
+            caller, _ = self._policy.caller_of(arrival.environ)
+            self._submit(caller, partial(self._guarded, self._ask, arrival, size, go_on), arrival.protocol)
+
+    def _ask(self, arrival: Arrival, size: int, go_on: Callable[[Arrival], None]) -> None:
+        refusal: errors.PlatformError = errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, KNOWN_BYTES)
+        try:
+            arrival.is_known = self._policy.is_known(arrival.environ)
+        except errors.TooManyRequests as limited:
+            refusal = limited
+        if arrival.is_known:
+            go_on(arrival)
+        else:
+            self._refuse_body(arrival, size, refusal)
+
+    def _refuse_body(self, arrival: Arrival, size: int, refusal: errors.PlatformError) -> None:
         environ = arrival.environ
-        limit = self._policy.max_bytes(environ)
-        limited: errors.TooManyRequests | None = None
-        if size <= limit:
-            if size <= KNOWN_BYTES or arrival.is_known:
-                return True
-            try:
-                arrival.is_known = self._policy.is_known(environ)
-            except errors.TooManyRequests as refused:
-                limited = refused
-            if arrival.is_known:
-                return True
-            limit = KNOWN_BYTES
         if not self._end(arrival):
-            return False
+            return
         if self._policy.takes_data(environ):
             environ.setdefault("CONTENT_LENGTH", str(size))
             environ["wsgi.input"] = _NotReceived()
             self._serve(arrival.protocol, environ)
         else:
-            _refuse(arrival.protocol, limited or errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
-        return False
+            _refuse(arrival.protocol, refusal)
+
+    def _serve(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
+        """Answer the request when it is the turn of its caller, who may have to be found before."""
+        caller, is_new = self._policy.caller_of(environ)
+        self._submit(caller, partial(self._find_caller if is_new else self._answer, protocol, environ), protocol)
+
+    def _find_caller(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
+        try:
+            self._policy.identify(environ)
+        except Exception:
+            # The database is unavailable, for example: the application fails for the same reason and reports it.
+            logger.warning("could not tell who sends a request", exc_info=True)
+        caller, _ = self._policy.caller_of(environ)
+        self._submit(caller, partial(self._answer, protocol, environ), protocol)
 
     def _end(self, arrival: Arrival) -> bool:
         """End the arrival; False if it has ended before."""
@@ -259,8 +301,8 @@ class Receiver:
         if isinstance(answer, list):
             protocol.response_bytes(start.status, start.headers, b"".join(answer))
         else:
-            # A long poll, the only streamed response (serving.turns). It gets its own thread, so that the server's
-            # threads stay free for requests.
+            # A long poll, the only streamed response (serving.turns). It gets its own thread, so that request threads
+            # stay free for requests.
             threading.Thread(target=stream, args=(protocol, start, answer), name="long poll", daemon=True).start()
 
 

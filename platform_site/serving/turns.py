@@ -1,9 +1,7 @@
-"""Lets many requests wait in one process while one of them works.
+"""The application as request threads call it: with the turn of the process, and database connections that go with it.
 
-CPU-bound work collapses when several threads share one interpreter lock, so a web process works on one request at a
-time (docs/decisions.md). A request that waits for something outside, such as the HTTP response to a script, releases
-the turn meanwhile (`foundation.turns.waiting`). A long poll (foundation.long_polls) waits without a turn and takes one
-only to answer.
+A request that waits for something outside, such as the HTTP response to a script, gives the turn back meanwhile
+(`foundation.turns.waiting`). A long poll (foundation.long_polls) waits without a turn and takes one only to answer.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from functools import partial
 from typing import Any
 
 from foundation.long_polls import LongPoll, chunks
@@ -23,22 +21,22 @@ Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 
 class TurnApplication:
-    """A WSGI application whose requests take turns. It returns a list, or the iterator of a long poll."""
+    """A WSGI application, called by who has the turn. It returns a list, or the iterator of a long poll."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
-        self.working = _Working(LentConnections())
+        self.connections = LentConnections()
         self._polls = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer the request within a turn."""
-        with self.working:
+        """Answer the request."""
+        with self.connections:
             answer = self.application(environ, start_response)
             if isinstance(answer, list):
                 return answer
             poll: LongPoll | None = getattr(answer, "long_poll", None)
             if poll is not None:
-                return _Later(chunks(poll, self._answering_a_poll), poll)
+                return _Later(chunks(poll, partial(self._answering_a_poll, turn.caller)), poll)
             # Collect a streamed response within the turn: the server would iterate it outside.
             try:
                 return list(answer)
@@ -48,33 +46,15 @@ class TurnApplication:
                     close()
 
     @contextmanager
-    def _answering_a_poll(self) -> Iterator[None]:
+    def _answering_a_poll(self, caller: str) -> Iterator[None]:
         """Only one long poll at a time waits for the turn: hundreds that one change wakes must not delay requests."""
-        with self._polls, self.working:
-            yield
-
-
-class _Working:
-    """The turn, and the process's database connections with it. One object for all threads."""
-
-    def __init__(self, connections: LentConnections) -> None:
-        self._connections = connections
-
-    def __enter__(self) -> None:
-        turn.__enter__()
-        try:
-            self._connections.lend()
-        except BaseException:
-            turn.__exit__(None, None, None)
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            self._connections.take_back()
-        finally:
-            turn.__exit__(kind, error, traceback)
+        with self._polls:
+            turn.enter(caller)
+            try:
+                with self.connections:
+                    yield
+            finally:
+                turn.leave()
 
 
 class _Later:

@@ -25,30 +25,43 @@ request_finished.disconnect(close_old_connections)
 request_finished.disconnect(reset_urlconf)
 request_finished.disconnect(close_caches)
 
-_direct = TurnApplication(django_application)
+application = TurnApplication(django_application)
+
+
+def _only_told(environ: dict[str, Any], start_response: StartResponse | None) -> Iterable[bytes]:
+    return []
+
+
 # REMOTE_ADDR becomes the caller's: rate limits count by it, and sessions and logs show it.
-_forwarded = wrap_wsgi_with_proxy_headers(_direct, settings.TRUSTED_PROXIES)
-
-
-def application(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-    """Every request. Who it came through is asked only where somebody says that it was forwarded."""
-    answer = _forwarded if "HTTP_X_FORWARDED_FOR" in environ else _direct
-    return answer(environ, start_response)
-
+_forwarded = wrap_wsgi_with_proxy_headers(_only_told, settings.TRUSTED_PROXIES)
 
 # Models: there are none before the application is made.
-from platform_site.serving import bodies  # noqa: E402
+from platform_site.serving import bodies, callers  # noqa: E402
 
 
 class Policy:
-    """What a request may send."""
+    """What a request may send, and who sends it."""
 
     max_bytes = staticmethod(bodies.max_bytes)
     takes_data = staticmethod(bodies.takes_data)
 
+    def __init__(self) -> None:
+        self._callers = callers.Callers()
+        self.caller_of = self._callers.caller_of
+
+    def prepare(self, environ: dict[str, Any]) -> None:
+        """Who it came through is asked only where somebody says that it was forwarded."""
+        if "HTTP_X_FORWARDED_FOR" in environ:
+            _forwarded(environ, None)
+
+    def identify(self, environ: dict[str, Any]) -> None:
+        """Ask the database, with the turn."""
+        with application.connections:
+            self._callers.identify(environ)
+
     def is_known(self, environ: dict[str, Any]) -> bool:
-        """Ask the database in a turn, as requests do."""
-        with _direct.working:
+        """Ask the database, with the turn."""
+        with application.connections:
             return bodies.is_known(environ)
 
 

@@ -90,6 +90,19 @@ class Client:
 class Policy:
     """100,000 bytes, more than KNOWN_BYTES from those with a token, under /data an application that refuses."""
 
+    def __init__(self) -> None:
+        self.known: list[str] = []
+
+    def prepare(self, environ: dict[str, Any]) -> None:
+        """Nothing to prepare."""
+
+    def caller_of(self, environ: dict[str, Any]) -> tuple[str, bool]:
+        token = environ.get("HTTP_AUTHORIZATION", "")
+        return (token, False) if token in self.known else ("stranger", bool(token))
+
+    def identify(self, environ: dict[str, Any]) -> None:
+        self.known.append(environ["HTTP_AUTHORIZATION"])
+
     def max_bytes(self, environ: dict[str, Any]) -> int:
         return 100_000
 
@@ -126,7 +139,7 @@ def echo(environ: dict[str, Any], start_response: StartResponse) -> Iterable[byt
 
 @pytest.fixture
 def receiver() -> Receiver:
-    return Receiver(echo, Policy(), lambda serve: serve)
+    return Receiver(echo, Policy(), lambda caller, work, client: work())
 
 
 @pytest.fixture
@@ -234,12 +247,28 @@ def test_a_process_that_ends_does_not_wait_for_bodies(receiver: Receiver, send: 
     assert client.status == 408
 
 
+def test_a_request_waits_for_the_turn_of_its_caller_who_is_looked_up_once() -> None:
+    callers: list[str] = []
+
+    def submit(caller: str, work: Callable[[], None], client: Any) -> None:
+        callers.append(caller)
+        work()
+
+    receiver = Receiver(echo, Policy(), submit)
+    for _ in range(2):
+        receiver.take(SimpleNamespace(proto=Client(), scope=scope(method="GET", authorization="Bearer token")))
+    receiver.take(SimpleNamespace(proto=Client(), scope=scope(method="GET")))
+    assert callers == ["stranger", "Bearer token", "Bearer token", "stranger"]
+
+
 def test_a_failing_application_is_answered_for() -> None:
     def fail(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         raise ValueError("broken")
 
     client = Client()
-    Receiver(fail, Policy(), lambda serve: serve).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    Receiver(fail, Policy(), lambda caller, work, client: work()).take(
+        SimpleNamespace(proto=client, scope=scope(method="GET"))
+    )
     assert client.status == 500
 
 
@@ -259,7 +288,7 @@ def test_a_long_poll_has_a_thread_of_its_own() -> None:
 
     staying, leaving = Client(), Client()
     for client in (staying, leaving):
-        Receiver(application, Policy(), lambda serve: serve).take(
+        Receiver(application, Policy(), lambda caller, work, client: work()).take(
             SimpleNamespace(proto=client, scope=scope(method="GET"))
         )
     assert eventually(lambda: staying.streamed == leaving.streamed == [b" "], 5)
