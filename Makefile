@@ -28,7 +28,7 @@ ARGS ?=
 # Client libraries in other languages that tests drive; without npm those tests skip (with CI=true they fail).
 CLIENTS := $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard tests/clients/*/package-lock.json))
 
-.PHONY: help setup run test acceptance story lint types bench fuzz docs pictures clients requirements audit
+.PHONY: help setup run test acceptance compatibility story lint types bench fuzz docs pictures client clients requirements audit
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,22 @@ test: setup $(INSTALLED_DEV) clients ## The whole test suite
 
 acceptance: setup $(INSTALLED_DEV) ## Every statement of the specification and whether it holds
 	@$(PYTHON) -m pytest tests/acceptance --checklist --quiet $(ARGS)
+
+compatibility: setup $(INSTALLED_DEV) clients ## Clients and documents of the reference; writes docs/reference/compatibility.md
+	@$(PYTHON) -m pytest tests/compatibility --compatibility-table --quiet $(ARGS)
+
+# A shell has LANG, too: only what stands on the command line counts.
+CLIENT_LANGUAGE = $(if $(filter command line,$(origin LANG)),$(LANG),)
+OUT ?= build/platform_client
+ODATA2TS := node $(CURDIR)/tests/clients/odata/node_modules/@odata2ts/odata2ts/lib/run-cli.js
+
+client: setup ## A typed client of the instance in OUT: LANG=python or LANG=typescript (needs npm)
+	@$(if $(filter python typescript,$(CLIENT_LANGUAGE)),,$(error usage: make client LANG=python|typescript [OUT=directory]))
+	@LANG=C.UTF-8 $(MANAGE) generate_client $(CLIENT_LANGUAGE) $(OUT)
+ifeq ($(LANG),typescript)
+	@$(MAKE) --no-print-directory clients LANG=C.UTF-8
+	@cd $(OUT) && $(ODATA2TS) -s metadata.xml -o src -name platform -e ts
+endif
 
 clients: $(CLIENTS) ## Client libraries of other languages for the tests, where npm is installed
 

@@ -84,7 +84,7 @@ def main() -> None:
     show("the same, processor time of both", both(run, sets, 3), "ms")
     show("the host's processor time in an attribute set", cpu(run, sets) / (10 * ENTITIES) * 1000, "µs")
     show(f"the host's processor time in a query of {ENTITIES}", cpu(run, read), "ms")
-    history.flush()
+    history.pending.flush()
     services._pool.close()
 
 

@@ -28,7 +28,7 @@ from django.core.management import call_command
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.transactions import domain_transactions
-from domain.odata.message.message import ODataRequest, ODataResponse
+from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service import handler
 from identity.context import AllPermissions, CallContext
 
@@ -78,7 +78,7 @@ class _Transaction:
 
     def send(self, method: str, path: str, body: bytes = b"", query: str = "") -> ODataResponse:
         headers = {"content-type": "application/json", "transactionid": self.id}
-        answer = handler.handle(ODataRequest(method, path, query, headers, body, CONTEXT, "http://bench/"))
+        answer = handler.handle(ReceivedRequest(method, path, query, headers, body, CONTEXT, "http://bench/"))
         assert answer.status < 400, answer.body
         return answer
 

@@ -1,7 +1,6 @@
 """Django app of the domain."""
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
 
 
 class DomainConfig(AppConfig):
@@ -14,11 +13,10 @@ class DomainConfig(AppConfig):
         from domain.model import checks  # noqa: F401  (registers the system checks)
         from domain.model.registry import discover
         from domain.odata.invoke import import_operation  # noqa: F401  (registers the operations)
-        from domain.odata.operations import standard  # noqa: F401
-        from domain.wiring import access_hooks, failure_messages, tasks
+        from domain.odata.operations import adjustments, data_objects, documents, properties, standard  # noqa: F401
+        from domain.wiring import access_hooks, failure_messages, tasks  # noqa: F401  (tasks are scheduled)
         from foundation.failures import report_failures_to
 
         discover()
         access_hooks.register()
         report_failures_to(failure_messages.leave_message)
-        post_migrate.connect(tasks.ensure_schedule, dispatch_uid="domain.wiring.tasks.ensure_schedule")

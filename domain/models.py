@@ -1,4 +1,4 @@
-"""The tables of the shipped entities and of the write engine; Django looks for them here."""
+"""Models of the built-in entities and of the write engine; Django looks for them here."""
 
 from domain.dataset.tables import models as dataset_models  # noqa: F401
 from domain.entities import (  # noqa: F401
@@ -7,20 +7,28 @@ from domain.entities import (  # noqa: F401
     crm_presales,
     crm_pricing,
     crm_sales,
+    crm_sales_analytics,
     crm_salesforce,
     finance_payments,
     general,
     general_activities,
     general_contacts,
     general_currencies,
+    general_document_parts,
     general_documents,
+    general_files,
+    general_measurement,
+    general_product_groups,
+    general_product_parts,
     general_products,
     logistics_inventory,
     regulatory_vat,
     systems_bpm,
     systems_config,
     systems_core,
+    systems_document_types,
     systems_documents,
     systems_exchange,
     systems_monitoring,
+    systems_printouts,
 )

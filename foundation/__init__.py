@@ -1,1 +1,1 @@
-"""What every app stands on and what knows none of them: errors, guids, field types, entity bases, version stamps."""
+"""Shared base of all apps: errors, guids, field types, entity bases, version stamps. Imports no other app."""

@@ -1,10 +1,17 @@
 """Django app of the foundation."""
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class FoundationConfig(AppConfig):
-    """Owns the table of version stamps."""
+    """Owns the table of version stamps, and writes the schedules of all apps."""
 
     name = "foundation"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Keep the scheduled tasks of all apps in the broker's database."""
+        from foundation.schedules import ensure_schedules
+
+        post_migrate.connect(ensure_schedules, dispatch_uid="foundation.schedules")

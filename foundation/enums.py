@@ -4,46 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
-from foundation.phrases import Phrase, quoted
+from foundation.catalogue import Catalogue
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import quoted
+
+T = TypeVar("T")
 
 
 class EnumType:
     """An enum of the model: `members` maps the API name to its number, in the declared order.
 
-    `name` is the model's name (`General.Documents.DocumentState`); `edm_name` the one in $metadata, without `Erp.`.
-    Instances register themselves, so a name may be declared once only.
+    `name` is the model's name (`General.Products.ProductsRepository.UseLots`); `edm_name` the one in $metadata without
+    `Erp.`, by rule General_Products_Products_UseLots. Instances register themselves in `enum_types`. An EnumCatalogue
+    adds the members of those that are declared empty.
     """
-
-    registry: dict[str, EnumType] = {}
 
     def __init__(
         self, name: str, members: Mapping[str, int], *, edm_name: str | None = None, flags: bool = False
     ) -> None:
-        if name in self.registry:
-            raise ValueError(f"enum {name} is declared twice")
         self.name = name
-        self.edm_name = edm_name or name.replace(".", "_")
+        self.edm_name = edm_name or "_".join(part.removesuffix("Repository") for part in name.split("."))
+        self.flags = flags
+        self._set_members(members)
+        enum_types.add(name, self)
+
+    def _set_members(self, members: Mapping[str, int]) -> None:
         self.members: Mapping[str, int] = MappingProxyType(dict(members))
         self.by_number: Mapping[int, str] = MappingProxyType({number: key for key, number in members.items()})
-        self.flags = flags
         self._by_spelling = {_spelling(key): key for key in members}
-        self.registry[name] = self
+
+    def add(self, name: str, number: int | None) -> None:
+        """Add a member; members are then ordered by number. Raises ValueError for a number that is missing or taken."""
+        if number is None:
+            raise ValueError(f"{name} of {self.name} has no number")
+        if number in self.by_number:
+            raise ValueError(f"{self.by_number[number]} has the number {number} of {self.name} already")
+        members = {**self.members, name: number}
+        self._set_members(dict(sorted(members.items(), key=lambda member: member[1])))
+
+    def remove(self, name: str) -> None:
+        """Remove a member (tests)."""
+        self._set_members({member: number for member, number in self.members.items() if member != name})
+
+    def __deepcopy__(self, memo: object) -> EnumType:
+        # Forms copy their fields, whose choices are a method of this object.
+        return self
 
     def __repr__(self) -> str:
         return f"EnumType({self.name})"
 
     def member(self, text: str) -> str:
-        """The member's exact name, for any case and with or without spaces, or for its number as text.
+        """The exact name of a member, from any case, with or without spaces, or from its number as text.
 
-        Raises ValueError when there is none.
+        Raises ValueError for an unknown member.
         """
-        found = self._by_spelling.get(_spelling(text))
-        if found is None and text.strip().lstrip("-").isdigit():
-            found = self.by_number.get(int(text.strip()))
-        if found is None:
-            raise ValueError(Phrase("{0} is not one of {1}", quoted(text), ", ".join(self.members)))
-        return found
+        result = self._by_spelling.get(_spelling(text))
+        if result is None and text.strip().lstrip("-").isdigit():
+            result = self.by_number.get(int(text.strip()))
+        if result is None:
+            raise ValueError(Message("{0} is not one of {1}", quoted(text), ", ".join(self.members)))
+        return result
 
     def choices(self) -> list[tuple[str, str]]:
         """Django choices, value and label alike."""
@@ -51,8 +73,37 @@ class EnumType:
 
 
 def _spelling(text: str) -> str:
-    """What all spellings of a member have in common."""
+    """The form in which all spellings of a member are equal."""
     return text.replace(" ", "").replace("_", "").lower()
+
+
+enum_types: Catalogue[EnumType] = Catalogue("enum type", pattern=r"[A-Z]\w*(\.[A-Z]\w*)*")
+
+
+class EnumCatalogue(Catalogue[T]):
+    """A catalogue whose names are the members of an enum type of the model.
+
+    Each class declares a `number` beside its `name`: the member's number in $metadata. Numbers are public, so they are
+    never changed and never reused; those below 1000 are the platform's.
+    """
+
+    def __init__(self, kind: str, enum: EnumType, *, pattern: str = r"[A-Za-z]\w*") -> None:
+        super().__init__(kind, pattern=pattern)
+        self.enum = enum
+
+    def add(self, name: str, item: T) -> None:
+        """Add an item and its member. Raises ValueError for a name or number that is missing or taken."""
+        super().add(name, item)
+        try:
+            self.enum.add(name, getattr(item, "number", None))
+        except ValueError:
+            super().remove(name)
+            raise
+
+    def remove(self, name: str) -> T:
+        """Remove an item and its member (tests). Raises KeyError."""
+        self.enum.remove(name)
+        return super().remove(name)
 
 
 DOCUMENT_STATE = EnumType(
@@ -68,3 +119,6 @@ DOCUMENT_STATE = EnumType(
     },
     edm_name="General_DocumentState",
 )
+
+#: The change of an entity, as rules and scripts see it; no attribute has it.
+OBJECT_STATE = EnumType("ObjectState", {"Unchanged": 0, "Added": 1, "Modified": 2, "Deleted": 3})

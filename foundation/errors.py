@@ -1,20 +1,20 @@
-"""The one exception hierarchy, the one catalogue of codes and the one renderer of the Domain API (spec 07).
+"""Exception hierarchy, catalogue of error codes and renderer of the Domain API (spec 07).
 
 PlatformError                code (catalogue entry), parameters, target, details; `info` carries diagnostics
 ├── BadRequest 400           malformed input, unknown names
 ├── Unauthorized 401         no, bad or expired token
 ├── Forbidden 403            scope, permission, licence feature
-├── NotFound 404             no such entity, or not for this caller
+├── NotFound 404             no such entity, or not visible to this caller
 ├── MethodNotAllowed 405     with the Allow list
 ├── Gone 410                 a delta link whose changes are no longer kept
 ├── NotAcceptable 406 · LengthRequired 411 · PayloadTooLarge 413 · UrlTooLong 414 · UnsupportedMediaType 415
 ├── VersionConflict 412      optimistic locking
 ├── TooManyRequests 429      retry_after_seconds
-├── Refused 500              understood, and refused by data, model or a rule; the same request fails the same way
-├── NotSupported 501         understood, and not offered by this service
+├── Refused 500              valid request, refused by data, model or a rule; the same request fails the same way
+├── NotSupported 501         valid OData that this service does not implement
 └── Unavailable 503          retry_after_seconds
 
-OAuth endpoints answer in OAuth's own shape (identity.oauth.responses); all other failures are rendered here.
+OAuth endpoints have their own error format (identity.oauth.responses); all other failures are rendered here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Any
 
 from django.utils.translation import gettext, gettext_noop
 
-from foundation.phrases import filled, reason_of, said, written
+from foundation.catalogue import Catalogue
+from foundation.messages import filled, reason_of, translated, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +41,26 @@ class ErrorCode:
     status: int
 
 
-class Catalogue:
-    """All codes by number; an attribute of this class is an entry. Printed by `manage.py error_codes`."""
-
-    _by_number: ClassVar[dict[int, ErrorCode]] = {}
-
-    @classmethod
-    def add(cls, number: int, type_: str, message_format: str, status: int) -> ErrorCode:
-        """Register a code; a number or type used twice fails at start-up."""
-        if number in cls._by_number or any(entry.type == type_ for entry in cls._by_number.values()):
-            raise ValueError(f"error code {number} {type_} is registered twice")
-        entry = ErrorCode(number, type_, message_format, status)
-        cls._by_number[number] = entry
-        return entry
-
-    @classmethod
-    def entries(cls) -> list[ErrorCode]:
-        """Every entry, by number."""
-        return [cls._by_number[number] for number in sorted(cls._by_number)]
+#: Every code by its type. Printed by `manage.py error_codes`.
+error_codes: Catalogue[ErrorCode] = Catalogue("error code")
 
 
-_add = Catalogue.add
+def error_codes_by_number() -> list[ErrorCode]:
+    """Every code, ordered by number."""
+    return sorted(error_codes, key=attrgetter("number"))
+
+
+def add_error_code(number: int, type_: str, message_format: str, status: int) -> ErrorCode:
+    """Register a code. Raises ValueError for a number or type that is taken."""
+    if any(code.number == number for code in error_codes):
+        raise ValueError(f"the error code {number} is registered twice")
+    code = ErrorCode(number, type_, message_format, status)
+    error_codes.add(type_, code)
+    return code
+
+
+_add = add_error_code
+
 _ = gettext_noop
 
 # Fixed by the specification.
@@ -73,9 +74,12 @@ INTERNAL_ERROR = _add(
 )
 DATABASE_BUSY = _add(2, "DatabaseBusy", _("The database is busy. Try again in {0} seconds."), 503)
 STORAGE_FULL = _add(3, "StorageFull", _("The server could not store the change: {0}"), 503)
+DATABASE_UNREACHABLE = _add(
+    5, "DatabaseUnreachable", _("The database cannot be reached. Try again in {0} seconds."), 503
+)
 NOT_SUPPORTED = _add(4, "NotSupported", _("This service does not support {0}."), 501)
 
-# 100–199: who is calling.
+# 100–199: authentication and authorization.
 TOKEN_MISSING = _add(
     100, "TokenMissing", _("The request carries no access token. Send Authorization: Bearer <token>."), 401
 )
@@ -84,6 +88,15 @@ TOKEN_EXPIRED = _add(
     102, "TokenExpired", _("The access token has expired. Get a new one from the token endpoint."), 401
 )
 CREDENTIALS_AMBIGUOUS = _add(103, "CredentialsAmbiguous", _("The request carries more than one credential: {0}."), 400)
+LEGACY_CREDENTIALS = _add(
+    104,
+    "LegacyCredentials",
+    _(
+        "{0} is not offered here. Get an access token from /id/connect/token and send it as Authorization: Bearer, or "
+        "send a reference token as Bearer or in X-Api-Key."
+    ),
+    401,
+)
 SCOPE_MISSING = _add(110, "ScopeMissing", _("The access token lacks the scope '{0}' that this operation needs."), 403)
 PERMISSION_DENIED = _add(111, "PermissionDenied", _("You may not {0} {1}."), 403)
 FEATURE_NOT_LICENSED = _add(112, "FeatureNotLicensed", _("The licence of this instance does not include {0}."), 403)
@@ -95,6 +108,12 @@ ADMINISTRATORS_ONLY = _add(
     "AdministratorsOnly",
     _("You may not {0} {1}: it decides who may do what, which administrators alone change."),
     403,
+)
+QUEUE_FULL = _add(
+    119, "QueueFull", _("{0} of your requests wait for this server already. Try again in {1} seconds."), 429
+)
+TOO_MANY_LOGINS = _add(
+    118, "TooManyLogins", _("Too many logins wait for this server at the moment. Try again in {0} seconds."), 429
 )
 RATE_LIMITED = _add(120, "RateLimited", _("More than {0} requests a minute. Try again in {1} seconds."), 429)
 
@@ -140,6 +159,7 @@ BODY_TOO_SLOW = _add(
 BATCH_TOO_LARGE = _add(
     228, "BatchTooLarge", _("The batch has used up its {0}. Send this request in another batch."), 413
 )
+TOO_LARGE_WITHOUT_LOGIN = _add(229, "TooLargeWithoutLogin", _("Without a login a request has at most {0} bytes."), 413)
 RESOURCE_NOT_FOUND = _add(230, "ResourceNotFound", _("There is nothing at {0}."), 404)
 ENTITY_NOT_FOUND = _add(231, "EntityNotFound", _("There is no {0} with the key {1}."), 404)
 DELTA_EXPIRED = _add(
@@ -165,9 +185,10 @@ QUERY_TOO_LONG = _add(
 ANSWER_TOO_LARGE = _add(
     251,
     "AnswerTooLarge",
-    _("The answer would be larger than {0} bytes. Ask for less in $expand or $select, or for fewer rows."),
+    _("The answer would have more than {0}. Ask for less in $expand or $select, or for fewer rows."),
     413,
 )
+QUERY_TOO_LARGE = _add(252, "QueryTooLarge", _("The query is too large: {0}"), 400)
 
 # 300–399: Domain transactions.
 TRANSACTION_LIMIT = _add(300, "TransactionLimit", _("This session already has {0} open transactions."), 500)
@@ -190,7 +211,7 @@ NEGATIVE_QUANTITY = _add(2037, "NegativeQuantity", _("{0} must not be negative."
 CURRENCY_MISMATCH = _add(2038, "CurrencyMismatch", _("{0} is in {1}; the value given is in {2}."), 500)
 UNIT_MISMATCH = _add(2039, "UnitMismatch", _("{0} is in {1}; the value given is in {2}."), 500)
 REFERENCE_NOT_FOUND = _add(2040, "ReferencedEntityNotFound", _("{0} refers to {1}({2}), which does not exist."), 500)
-FIND_FAILED = _add(2041, "FindFailed", _("{0}: {1} entities of {2} match; expected {3}."), 500)
+FIND_FAILED = _add(2041, "FindFailed", _("{0}: {1} entities of {2} match{4}; expected {3}."), 500)
 DOCUMENT_LOCKED = _add(2050, "DocumentLocked", _("{0} is {1} and cannot be changed."), 500)
 STATE_TRANSITION = _add(2051, "StateTransitionNotAllowed", _("{0} cannot go from {1} to {2}."), 500)
 DOCUMENT_VOID = _add(2052, "DocumentVoid", _("{0} is void and cannot be changed."), 500)
@@ -218,6 +239,31 @@ LOGIN_USED = _add(
     _("The login {0} belongs or belonged to another user. A login is never given to a second one; choose another."),
     500,
 )
+ADJUSTED_NOT_RELEASED = _add(
+    2060, "AdjustedDocumentNotReleased", _("{0} is {1}. Only released documents are adjusted."), 500
+)
+ADJUSTMENT_OF_ADJUSTMENT = _add(
+    2061, "AdjustmentOfAdjustment", _("{0} is itself an adjustment and cannot be adjusted."), 500
+)
+ADJUSTMENT_PENDING = _add(
+    2062, "AdjustmentPending", _("{0} already has an adjustment that is neither released nor void."), 500
+)
+NOTHING_TO_ADJUST = _add(
+    2063,
+    "NothingToAdjust",
+    _("The transaction has no changed quantities or unit prices of a released document to adjust."),
+    500,
+)
+ADJUSTMENT_LINE = _add(
+    2064,
+    "AdjustmentLineUnmatched",
+    _("Line {0} of {1} must fit exactly one line of {2} by number, product and unit."),
+    500,
+)
+ADJUSTMENT_APPLIED = _add(
+    2065, "AdjustmentApplied", _("{0} is applied and cannot be made void. Adjust the same document again."), 500
+)
+ADJUSTMENT_KIND = _add(2066, "AdjustmentKindMismatch", _("{0} cannot adjust {1}, which is of another kind."), 500)
 
 # 3000–3999: rules, scripts, webhooks.
 RULE_FAILED = _add(3000, "RuleFailed", _("{0}"), 500)
@@ -270,15 +316,17 @@ del _, _add
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One of several problems: which property, what is wrong (OData JSON 4.01, 21.1).
+    """One of several problems: the property and what is wrong (OData JSON 4.01, 21.1).
 
-    row: where that is on a page of the owner: `Lines(guid)/Quantity`, `Lines[+1]/Quantity` in the second new one.
+    row: the row on an admin page: `Lines(guid)/Quantity`, `Lines[+1]/Quantity` for the second new one.
+    about: (repository, guid) of the entity with the problem.
     """
 
     code: ErrorCode
     parameters: tuple[str, ...] = ()
     target: str | None = None
     row: str | None = None
+    about: tuple[str, str] | None = None
 
     @property
     def message(self) -> str:
@@ -287,11 +335,14 @@ class Detail:
 
 
 class PlatformError(Exception):
-    """A failure with a public face. `str(error)` is the message in the active language.
+    """Base of errors that callers may see. `str(error)` is the message in the active language.
 
-    A parameter that holds words, not only names and values, is a `Phrase`: it is said in the reader's language.
-    `info` is diagnostics for the developer of the caller (script position, console …); nothing secret goes there.
+    A parameter that holds words, not only names and values, is a `Message`, which is translated for the reader.
+    `info` is diagnostics for the developer of the client (script position, console …); it contains no secrets.
+    `about` is the entity whose commit failed, (repository, guid), where it is one; callers may not see it.
     """
+
+    about: tuple[str, str] | None = None
 
     def __init__(
         self,
@@ -315,7 +366,6 @@ class PlatformError(Exception):
 
     @property
     def message(self) -> str:
-        """The text for people, in the active language."""
         return format_message(self.code.message_format, self.parameters)
 
     def __str__(self) -> str:
@@ -331,18 +381,18 @@ class BadRequest(PlatformError):
 
 
 class Unauthorized(PlatformError):
-    """401: who is calling is not established (RFC 6750, 3)."""
+    """401: the request is not authenticated (RFC 6750, 3)."""
 
     def headers(self) -> Mapping[str, str]:
         if self.code is TOKEN_MISSING:
             return {"WWW-Authenticate": "Bearer"}
-        # RFC 6750, 3: a description has characters of ASCII only, so there is none in Bulgarian.
+        # RFC 6750, 3: error_description is ASCII, so a Bulgarian message cannot be in it.
         description = filled(self.code.message_format, self.parameters).replace('"', "'")
         return {"WWW-Authenticate": f'Bearer error="invalid_token", error_description="{description}"'}
 
 
 class Forbidden(PlatformError):
-    """403: known, and not allowed. A missing scope is told as OAuth has it (RFC 6750, 3.1)."""
+    """403: authenticated, but not allowed. A missing scope is reported as in OAuth (RFC 6750, 3.1)."""
 
     def headers(self) -> Mapping[str, str]:
         if self.code is not SCOPE_MISSING:
@@ -351,7 +401,7 @@ class Forbidden(PlatformError):
 
 
 class NotFound(PlatformError):
-    """404: not there, or not for this caller."""
+    """404: does not exist, or is not visible to this caller."""
 
 
 class MethodNotAllowed(PlatformError):
@@ -370,7 +420,7 @@ class RequestTimeout(PlatformError):
 
 
 class Gone(PlatformError):
-    """410: it was there, and what is left of it answers nothing any more."""
+    """410: expired, such as a delta link."""
 
 
 class NotAcceptable(PlatformError):
@@ -394,11 +444,11 @@ class UnsupportedMediaType(PlatformError):
 
 
 class VersionConflict(PlatformError):
-    """412: somebody else was first. Nothing was written."""
+    """412: another writer committed first. Nothing was written."""
 
 
 class _Retryable(PlatformError):
-    """A failure that passes; `retry_after_seconds` is sent as Retry-After (RFC 9110, 10.2.3)."""
+    """A temporary failure; `retry_after_seconds` is sent as Retry-After (RFC 9110, 10.2.3)."""
 
     def __init__(self, code: ErrorCode, *parameters: object, retry_after_seconds: int, info: str | None = None) -> None:
         super().__init__(code, *parameters, info=info)
@@ -426,33 +476,33 @@ class TooManyRequests(_Retryable):
 
 
 class Refused(PlatformError):
-    """500: understood, and refused by the data, the model or a rule (spec 07)."""
+    """500: a valid request, refused by the data, the model or a rule (spec 07)."""
 
 
 class NotSupported(PlatformError):
-    """501: legal OData that this service has no meaning for; the construct is named."""
+    """501: valid OData that this service does not implement; the message names the construct."""
 
     def __init__(self, construct: str, *, target: str | None = None) -> None:
         super().__init__(NOT_SUPPORTED, construct, target=target)
 
 
 class Unavailable(_Retryable):
-    """503: not now."""
+    """503: temporarily unavailable."""
 
 
 def format_message(message_format: str, parameters: Sequence[str]) -> str:
-    """The format in the active language with `{0}`… filled in; a placeholder without a parameter (a hint) is left out."""
-    return filled(gettext(message_format), [said(parameter, gettext) for parameter in parameters])
+    """The format in the active language with `{0}`… filled in; a placeholder without a parameter is left out."""
+    return filled(gettext(message_format), [translated(parameter, gettext) for parameter in parameters])
 
 
 def reason(error: Exception) -> str:
-    """What an error that is no PlatformError was raised with, in the active language."""
-    return said(reason_of(error), gettext)
+    """The argument of a foreign exception, in the active language."""
+    return translated(reason_of(error), gettext)
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedError:
-    """What goes on the wire: `body` is `{"error": {...}}`."""
+    """The response body `{"error": {...}}` and its status."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -460,10 +510,10 @@ class RenderedError:
 
 
 def render(error: BaseException, *, correlation_id: str, debug: bool) -> RenderedError:
-    """Any failure as an answer of the Domain API (spec 07).
+    """Render any failure as a response of the Domain API (spec 07).
 
-    A foreign exception becomes InternalError and shows nothing of itself unless `debug`.
-    The caller logs; rendering has no side effect.
+    A foreign exception becomes InternalError and shows nothing of itself unless `debug`. The caller logs; rendering has
+    no side effect.
     """
     known = error if isinstance(error, PlatformError) else PlatformError(INTERNAL_ERROR, correlation_id)
     body: dict[str, Any] = {
@@ -474,7 +524,7 @@ def render(error: BaseException, *, correlation_id: str, debug: bool) -> Rendere
     }
     if known.parameters:
         body["messageFormat"] = gettext(known.code.message_format)
-        body["parameters"] = [said(parameter, gettext) for parameter in known.parameters]
+        body["parameters"] = [translated(parameter, gettext) for parameter in known.parameters]
     if known.target is not None:
         body["target"] = known.target
     if known.details:

@@ -9,7 +9,7 @@ from django.utils import translation
 
 logger = logging.getLogger("platform.failures")
 
-#: Called with what failed and the error's text; see `report_failures_to`.
+#: Called with the name of the failed work and the error's text; see `report_failures_to`.
 Reporter = Callable[[str, str], None]
 _reporters: list[Reporter] = []
 
@@ -26,8 +26,18 @@ def record_failure(what: str, error: BaseException) -> None:
     with translation.override("en"):
         text = str(error)
     logger.error("%s failed: %s", what, text, exc_info=error)
+    _report(what, f"{type(error).__name__}: {text}")
+
+
+def record_problem(what: str, text: str) -> None:
+    """As `record_failure`, for what is no error of a program: no mail server is configured. `text` is English."""
+    logger.error("%s: %s", what, text)
+    _report(what, text)
+
+
+def _report(what: str, text: str) -> None:
     for reporter in _reporters:
         try:
-            reporter(what, f"{type(error).__name__}: {text}")
+            reporter(what, text)
         except Exception:
             logger.exception("the failure of %s could not be reported", what)

@@ -34,7 +34,7 @@ from django.utils.translation import gettext
 from foundation.enums import DOCUMENT_STATE, EnumType
 from foundation.guids import is_guid, new_guid, parse_guid
 from foundation.kinds import Kind
-from foundation.phrases import quoted
+from foundation.messages import quoted
 from foundation.vault import seal, unseal
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class GuidField(models.Field[Any, Any]):
 
 
 def guid_primary_key() -> GuidField:
-    """The key of every entity: time-ordered, so that inserts and keyset paging stay local (spec 08, 8.1)."""
+    """The primary key of every entity: time-ordered, so that inserts and keyset paging stay local (spec 08, 8.1)."""
     return GuidField(primary_key=True, default=new_guid, editable=False)
 
 
@@ -131,7 +131,7 @@ class MultilanguageField(_TextField):
 
 
 class JsonTextField(_TextField):
-    """Any JSON value kept as compact text, so that the read path can splice it in unparsed on both databases."""
+    """Any JSON value as compact text, which the read path copies into responses without parsing, on both databases."""
 
     kind = Kind.STRING
     description = "JSON"
@@ -151,14 +151,21 @@ class JsonTextField(_TextField):
         return None if value is None else orjson.dumps(value).decode()
 
 
+class JsonDocumentField(_TextField):
+    """A text that callers give and get as a text, and that must be JSON (domain.dataset.checks.limits)."""
+
+    kind = Kind.STRING
+    description = "JSON text"
+
+
 class SealedJsonField(JsonTextField):
-    """JSON whose writers seal the secrets inside it (foundation.vault); a rotation of keys seals them anew."""
+    """JSON with sealed secrets inside (foundation.vault); a key rotation encrypts them again."""
 
     is_sealed = True
 
 
 class SecretTextField(_TextField):
-    """A text that is encrypted in the database. It can be read, and compared with null; nothing else can be asked."""
+    """A text that is encrypted in the database. Queries can read it and compare it with null only."""
 
     kind = Kind.STRING
     is_sealed = True
@@ -175,7 +182,7 @@ class SecretTextField(_TextField):
 
 
 class ExactDecimalField(_DecimalField):
-    """A decimal that stays exact on SQLite too; see the module's table."""
+    """A decimal that is exact on SQLite too; see the module's table."""
 
     kind = Kind.DECIMAL
 
@@ -225,7 +232,7 @@ class ExactDecimalField(_DecimalField):
 
 
 class _MeasuredField(ExactDecimalField):
-    """A decimal whose unit or currency is found along a path of references from the entity."""
+    """A decimal whose unit or currency is found by a path of references from the entity."""
 
     measure_argument = ""
 
@@ -240,7 +247,10 @@ class _MeasuredField(ExactDecimalField):
 
 
 class AmountField(_MeasuredField):
-    """Money. `currency` is the path of API names to a Currencies reference: "SalesOrder.DocumentCurrency"."""
+    """Money. `currency` is the path of API names to a Currencies reference: "Owner.DocumentCurrency".
+
+    Owner stands for the reference to the aggregate parent, whatever its name.
+    """
 
     kind = Kind.AMOUNT
     measure_argument = "currency"
@@ -254,7 +264,7 @@ class QuantityField(_MeasuredField):
 
 
 class EnumField(_CharField):
-    """A member of an EnumType, stored by name. Choices are for forms only and never enter a migration."""
+    """A member of an EnumType, stored by name. Choices are for forms only and are not in migrations."""
 
     kind = Kind.ENUM
 
@@ -262,7 +272,8 @@ class EnumField(_CharField):
         self.enum = enum
         kwargs.setdefault("max_length", 64)
         if enum is not None:
-            kwargs["choices"] = enum.choices()
+            # Called for each form: catalogues add members after the field was declared.
+            kwargs["choices"] = enum.choices
         super().__init__(**kwargs)
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
@@ -332,7 +343,7 @@ class ReferenceField(_ForeignKey):
 
 
 class _ReferenceChoice(forms.ModelChoiceField[Any]):
-    """A choice whose value is a guid: any other text that was sent is refused, and the chooser is shown empty."""
+    """A choice whose value is a guid: other submitted text is refused, and the chooser is shown empty."""
 
     def prepare_value(self, value: Any) -> Any:
         # "" stays: it is how `has_changed` compares a reference to nothing.
@@ -340,5 +351,4 @@ class _ReferenceChoice(forms.ModelChoiceField[Any]):
 
 
 def utc_now() -> datetime.datetime:
-    """The present moment, aware, UTC."""
     return datetime.datetime.now(datetime.UTC)

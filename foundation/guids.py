@@ -1,4 +1,4 @@
-"""Guids as the platform writes them: lower-case, dashed text, ordered by time of creation."""
+"""Guids: lower-case, dashed text, ordered by time of creation."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _RANDOMS_AT_ONCE = 64
 
 _lock = threading.Lock()
 _last = 0
-#: 64 random bits each, for guids to come: asking the system for every guid took as long as all the rest of it.
+#: 64 random bits each, for the next guids: a system call for every guid took as long as all the rest.
 _randoms: list[int] = []
 
 
 def new_guid() -> str:
     """A version 7 UUID (RFC 9562, 5.7): 48 bits of milliseconds, then a counter that only grows within a process.
 
-    Rows created one after another lie one after another in the index, and so in pages ordered by key.
+    Rows created one after another are neighbours in the index, and so in pages ordered by key.
     """
     global _last
     now = time.time_ns() // 1_000_000 << 16
     with _lock:
-        # 16 bits below the millisecond count creations inside it; the rest is random.
+        # 16 bits below the millisecond count guids within it; the rest is random.
         _last = stamp = now if now > _last else _last + 1
         if not _randoms:
             _randoms.extend(struct.unpack(f"{_RANDOMS_AT_ONCE}Q", os.urandom(8 * _RANDOMS_AT_ONCE)))
@@ -39,7 +39,7 @@ def new_guid() -> str:
 
 
 def _forget_randoms() -> None:
-    """Parent and child must not give out the same bits; the parent's lock may be held by a thread that is not here."""
+    """Drop the random bits after a fork: parent and child must not share them, and the lock may stay held."""
     global _lock
     _lock = threading.Lock()
     _randoms.clear()

@@ -1,13 +1,13 @@
-"""The kinds of values that attributes hold, and the canonical Python value of each.
+"""Kinds of attribute values, and the canonical Python value of each.
 
-Kind            canonical value in datasets, rules and interpolation
+Kind            canonical value in datasets, rules and templates
 GUID            str, lower-case and dashed
 STRING          str
 INT             int
 BOOL            bool
 DECIMAL         Decimal
-AMOUNT          Decimal; the currency comes by the attribute's measure path
-QUANTITY        Decimal; the unit comes by the attribute's measure path
+AMOUNT          Decimal; the attribute's measure path leads to the currency
+QUANTITY        Decimal; the attribute's measure path leads to the unit
 DATE            datetime.date
 DATETIME        datetime.datetime, aware, UTC
 BINARY          bytes
@@ -23,7 +23,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What an attribute holds; `value` is the Edm type where one fits."""
+    """Kind of an attribute's values; `value` is the Edm type where one fits."""
 
     GUID = "Edm.Guid"
     STRING = "Edm.String"

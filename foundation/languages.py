@@ -1,4 +1,4 @@
-"""The language that texts are shown in at this moment."""
+"""The active language."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from django.utils.translation import get_language
 
 
 def active_language() -> str:
-    """Its code without a region: `bg` of `bg-BG`; English where translation is off."""
+    """The code of the active language without a region: `bg` of `bg-BG`; English where translation is off."""
     return (get_language() or "en").partition("-")[0]

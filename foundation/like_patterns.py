@@ -13,7 +13,7 @@ from collections.abc import Sequence
 #: An escaped character, a wildcard, or a run of other characters.
 _PIECE = re.compile(r"\\[*%?_\\]|[*%]+|[?_]|[^*%?_\\]+|\\")
 
-#: The characters between two any-text wildcards, one after the other; None stands for any one character.
+#: The parts of a pattern between its any-text wildcards; None stands for any one character.
 Part = tuple[str | None, ...]
 
 
@@ -55,7 +55,7 @@ class Pattern:
 
 
 def are_in_order(parts: Sequence[str], text: str) -> bool:
-    """Whether the whole text is the parts, one after the other, with any text (also none) between two of them.
+    """Whether the text consists of the parts in order, with any text (also none) between them.
 
     Each part is searched for once, from left to right, so the time is proportional to the text and the parts.
     """
@@ -67,10 +67,10 @@ def are_in_order(parts: Sequence[str], text: str) -> bool:
         return False
     position, end = len(first), len(text) - len(last)
     for part in middle:
-        found = text.find(part, position, end)
-        if found < 0:
+        result = text.find(part, position, end)
+        if result < 0:
             return False
-        position = found + len(part)
+        position = result + len(part)
     return True
 
 

@@ -1,8 +1,8 @@
-"""Answers that wait: a client asks once and is told when there is something, or after a time that there is nothing.
+"""Long polls: requests that wait for an event or a timeout.
 
-Waiting costs a thread and nothing else: no turn of the process, no database connection, no lock. So the waiting stands
-outside of the request's work: the view returns a LongPollResponse, and who serves it (platform_site.serving.turns; any
-WSGI server that iterates answers) lets `chunks` wait, and gives it what it needs for the moment of answering.
+Waiting uses a thread, but no execution slot, database connection or lock. So a long poll waits outside of the request:
+the view returns a LongPollResponse, and the server that iterates it, such as platform_site.serving.application, lends
+it a database connection while it renders the response.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any, Protocol
 
 from django.http import StreamingHttpResponse
 
-#: White space is allowed in front of a JSON document (RFC 8259, 2). Proxies count the silence of a server, and a server
-#: learns only from writing that its client has gone.
+#: White space is allowed before a JSON document (RFC 8259, 2). It keeps proxies from timing out, and a server notices
+#: only by writing that its client has disconnected.
 STILL_HERE = b" "
 
 
 class LongPoll(Protocol):
-    """Something that is waited for."""
+    """A wait for an event, and the response to it."""
 
     def wait(self) -> bool:
-        """Block for some seconds, holding nothing that others need; whether it is time to call `answer`."""
+        """Block for some seconds without holding shared resources; returns whether to call `answer`."""
 
     def answer(self) -> bytes | None:
-        """The JSON document; None to wait on. The database may be used."""
+        """The JSON document; None to wait further. The database may be used."""
 
     def close(self) -> None:
-        """Nobody waits any more. May be called twice."""
+        """Release what the poll holds. May be called twice."""
 
 
 def chunks(poll: LongPoll, working: Callable[[], AbstractContextManager[Any]] = nullcontext) -> Iterator[bytes]:
-    """The answer's bytes. `answer` is called inside of `working()`, `wait` outside."""
+    """The response in chunks. `answer` is called inside of `working()`, `wait` outside."""
     try:
         while True:
             if not poll.wait():
@@ -48,13 +48,13 @@ def chunks(poll: LongPoll, working: Callable[[], AbstractContextManager[Any]] = 
 
 
 class LongPollResponse(StreamingHttpResponse):
-    """200 with a JSON document that comes when `poll` has one. The status is sent before the waiting begins."""
+    """200 with a JSON document that `poll` produces later. The status is sent before the wait begins."""
 
     def __init__(self, poll: LongPoll, **options: Any) -> None:
         super().__init__(chunks(poll), **options)
         self.long_poll = poll
 
     def close(self) -> None:
-        """The client has gone, or has its answer."""
+        """Called when the client has disconnected or has received the response."""
         super().close()
         self.long_poll.close()

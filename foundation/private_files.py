@@ -1,4 +1,4 @@
-"""Files in DATA_DIR that hold keys and secrets: written whole, for this user alone, by one process at a time."""
+"""Writes and locks files of keys and secrets in DATA_DIR: atomic, readable by this user only."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def write(path: Path, content: bytes, *, is_new: bool = False) -> None:
-    """Write a file whole or not at all, with mode 0600; it survives a power failure once this has returned.
+    """Write a file atomically with mode 0600 and flush it to disk.
 
-    is_new: raises FileExistsError, and writes nothing, where the file exists already.
+    is_new: raises FileExistsError, and writes nothing, if the file exists.
     """
     descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
@@ -25,7 +25,7 @@ def write(path: Path, content: bytes, *, is_new: bool = False) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(written)
-    # The new name is an entry of the directory, which fsync of the file does not cover (fsync(2)).
+    # fsync of the file does not cover its new entry in the directory (fsync(2)).
     directory = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(directory)
@@ -35,7 +35,7 @@ def write(path: Path, content: bytes, *, is_new: bool = False) -> None:
 
 @contextlib.contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold the lock of this lock file, which is created; waits while another process or thread holds it."""
+    """Create the lock file and hold its lock; waits while another process or thread holds it."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Views that only answer reads."""
+"""Decorator for read-only views."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ V = TypeVar("V", bound=Callable[..., Any])
 
 
 def reads_only(view: V) -> V:
-    """Refuse other methods than GET and HEAD with 405 and Allow (RFC 9110, 15.5.6).
+    """Refuse methods other than GET and HEAD with 405 and Allow (RFC 9110, 15.5.6).
 
-    Exempt from the CSRF check, which runs before the view and would answer 403: no unsafe request gets through anyway.
+    Exempt from the CSRF check, which runs before the view and would answer 403; unsafe methods are refused anyway.
     """
     return csrf_exempt(require_safe(view))

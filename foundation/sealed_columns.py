@@ -1,4 +1,4 @@
-"""All columns with sealed texts (foundation.vault), and their encryption with a new key."""
+"""Finds all columns with sealed texts (foundation.vault), and encrypts them again with a new key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SealedColumn(NamedTuple):
 
 
 def sealed_columns() -> Iterator[SealedColumn]:
-    """The columns of fields with `is_sealed`, and the data of browser sessions, whose model is Django's."""
+    """Columns of fields with `is_sealed`, and the data of browser sessions, whose model is Django's."""
     for model in apps.get_models():
         for field in model._meta.local_concrete_fields:
             if getattr(field, "is_sealed", False) or (model._meta.label, field.name) == _SESSION_DATA:
@@ -33,13 +33,13 @@ def sealed_columns() -> Iterator[SealedColumn]:
 def rows_of_former_keys() -> dict[str, int]:
     """Column, as table.column → number of its rows with a text of an available key that is not the newest."""
     former = [f"%{vault.PREFIX}{key}:%" for key in vault.key_ids()[1:]]
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for column in sealed_columns() if former else ():
         select = "SELECT COUNT(*) FROM {table} WHERE " + " OR ".join(["{column} LIKE %s"] * len(former))  # noqa: S608
         ((rows,),) = _fetch(column, select, former)
         if rows:
-            found[f"{column.table}.{column.column}"] = rows
-    return found
+            result[f"{column.table}.{column.column}"] = rows
+    return result
 
 
 def unreadable_rows() -> dict[str, int]:
@@ -47,20 +47,20 @@ def unreadable_rows() -> dict[str, int]:
 
     For available keys it decrypts one row of each column only: a key decrypts all of its texts or none.
     """
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     known = vault.key_ids()
     for column in sealed_columns():
         select = "SELECT {column} FROM {table} WHERE " + _unknown(known)  # noqa: S608 (names of our own)
         for (stored,) in _fetch(column, select, _patterns(known)):
             for key in {match[1] for match in vault.SEALED.finditer(stored)} - set(known):
-                found[key] = found.get(key, 0) + 1
+                result[key] = result.get(key, 0) + 1
         for key in known:
             sample = _fetch(
                 column, "SELECT {column} FROM {table} WHERE {column} LIKE %s LIMIT 1", [f"%{vault.PREFIX}{key}:%"]
             )
             if any(_is_damaged(stored) for (stored,) in sample):
-                found["damaged"] = found.get("damaged", 0) + 1
-    return found
+                result["damaged"] = result.get("damaged", 0) + 1
+    return result
 
 
 def reseal_all() -> tuple[int, int]:
@@ -92,12 +92,12 @@ def _reseal(column: SealedColumn) -> tuple[int, int]:
         last = rows[-1][0]
         with transaction.atomic():
             for key, stored in rows:
-                made = vault.resealed(stored)
-                unreadable += any(match[1] != newest for match in vault.SEALED.finditer(made))
-                if made != stored:
+                result = vault.resealed(stored)
+                unreadable += any(match[1] != newest for match in vault.SEALED.finditer(result))
+                if result != stored:
                     changed += _execute(
                         column, "UPDATE {table} SET {column} = %s WHERE {key} = %s AND {column} = %s",
-                        [made, key, stored],
+                        [result, key, stored],
                     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""Spans for OpenTelemetry, where an instance has a collector (spec 09, 9.3); without one nothing is done or imported.
+"""OpenTelemetry spans, if the instance has a collector (spec 09, 9.3); else nothing is imported.
 
-OTEL_EXPORTER_OTLP_ENDPOINT names the collector. The packages are not among the platform's own requirements:
-`pip install opentelemetry-exporter-otlp-proto-http`. The SDK reads its other variables by itself (OTEL_SERVICE_NAME,
-OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_HEADERS …). Spans hold what the request log holds: no query, body or secret.
+OTEL_EXPORTER_OTLP_ENDPOINT names the collector. The packages are not among the platform's requirements: `pip install
+opentelemetry-exporter-otlp-proto-http`. The SDK reads its other variables by itself (OTEL_SERVICE_NAME,
+OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_HEADERS …). Spans have the data of the request log: no query, body or secret.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Kind = Literal["SERVER", "CLIENT"]
 
 _SERVICE_NAME = "business-platform"
 _lock = threading.Lock()
-#: (process, collector, provider): a process that was forked has none of its parent's threads.
+#: (process, collector, provider): a forked process has none of its parent's threads.
 _provider: tuple[int, str, TracerProvider] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSpan:
-    """A span while its work goes on. `traceparent` names it as a parent to others (W3C Trace Context)."""
+    """An open span. `traceparent` identifies it as the parent of other spans (W3C Trace Context)."""
 
     traceparent: str
     _span: Span
 
-    def tell(self, attributes: Mapping[str, str | int], *, name: str | None = None, failed: bool = False) -> None:
-        """Add attributes, empty ones left out; rename it; say that the work failed."""
+    def describe(self, attributes: Mapping[str, str | int], *, name: str | None = None, failed: bool = False) -> None:
+        """Set attributes, without empty ones; rename the span; mark it as failed."""
         from opentelemetry.trace import StatusCode
 
         self._span.set_attributes({key: value for key, value in attributes.items() if value != ""})
@@ -49,12 +49,12 @@ class OpenSpan:
 
 
 def are_wanted() -> bool:
-    """Whether the instance has a collector."""
+    """Whether a collector is configured."""
     return bool(settings.OTEL_EXPORTER_OTLP_ENDPOINT)
 
 
 def packages_are_installed() -> bool:
-    """Whether what sends spans is there."""
+    """Whether the exporter packages are installed."""
     try:
         return importlib.util.find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:
@@ -63,14 +63,14 @@ def packages_are_installed() -> bool:
 
 @contextmanager
 def span(name: str, *, kind: Kind, traceparent: str = "") -> Iterator[OpenSpan]:
-    """One piece of work, a child of `traceparent` where that is one. Ask `are_wanted` first."""
+    """A span, a child of `traceparent` if that is valid. Call only if `are_wanted()`."""
     from opentelemetry.trace import SpanKind
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     carrier = TraceContextTextMapPropagator()
     parent = carrier.extract({"traceparent": traceparent})
     tracer = _provider_of_process().get_tracer("platform")
-    # Exceptions stay out: their texts may hold what the log may not.
+    # Exceptions are not recorded: their messages may hold data that the log must not have.
     with tracer.start_as_current_span(name, parent, SpanKind[kind], record_exception=False) as opened:
         written: dict[str, str] = {}
         carrier.inject(written)
@@ -78,7 +78,7 @@ def span(name: str, *, kind: Kind, traceparent: str = "") -> Iterator[OpenSpan]:
 
 
 def flush() -> None:
-    """Send what has ended, now."""
+    """Send the ended spans now."""
     if _provider is not None and _provider[0] == os.getpid():
         _provider[2].force_flush()
 
@@ -86,13 +86,13 @@ def flush() -> None:
 def _provider_of_process() -> TracerProvider:
     global _provider
     wanted = (os.getpid(), settings.OTEL_EXPORTER_OTLP_ENDPOINT)
-    found = _provider
-    if found is None or found[:2] != wanted:
+    result = _provider
+    if result is None or result[:2] != wanted:
         with _lock:
-            found = _provider
-            if found is None or found[:2] != wanted:
-                found = _provider = (*wanted, _new_provider(wanted[1]))
-    return found[2]
+            result = _provider
+            if result is None or result[:2] != wanted:
+                result = _provider = (*wanted, _new_provider(wanted[1]))
+    return result[2]
 
 
 def _new_provider(endpoint: str) -> TracerProvider:

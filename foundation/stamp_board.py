@@ -1,7 +1,7 @@
-"""A word in a file that all processes of a machine map, changed whenever a version stamp is (foundation.stamps).
+"""A memory-mapped file of one word, shared by all processes of a machine, that changes with every version stamp.
 
-Comparing the word costs one memory read. The file only shows that some stamp has changed; the database has the values.
-A torn read, or a write without a change, costs one query.
+Comparing the word costs one memory read. It only shows that some stamp (foundation.stamps) has changed; the database
+has the values. A torn read, or a write without a change, costs one query.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_WORD = (0,)
 
 
 class StampBoard:
-    """One process's view of the file; `word[0]` is its current word."""
+    """One process's mapping of the file; `word[0]` is the current word."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,17 +31,17 @@ class StampBoard:
         self.follow()
 
     def follow(self) -> None:
-        """Map the file at the path again if it has been removed or replaced."""
+        """Map the file again if it has been removed or replaced."""
         try:
-            found = os.stat(self.path)
-            is_mapped = (found.st_dev, found.st_ino) == self._file
+            result = os.stat(self.path)
+            is_mapped = (result.st_dev, result.st_ino) == self._file
         except OSError:
             is_mapped = False
         if not is_mapped:
             self._open(None)
 
     def announce(self, word: int) -> None:
-        """Write the word: 64 bits, a value that the file never had."""
+        """Write a word of 64 bits that the file never had."""
         self._open(word)
 
     def _open(self, word: int | None) -> None:
@@ -49,8 +49,8 @@ class StampBoard:
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                found = os.fstat(descriptor)
-                if found.st_size < _WORD.size:
+                result = os.fstat(descriptor)
+                if result.st_size < _WORD.size:
                     # A byte, not ftruncate: on tmpfs the first read of a hole allocates a page, and on a full disk that
                     # kills the reader (SIGBUS). A concurrent write of the word may lose its last byte, but the word
                     # still changes.
@@ -58,10 +58,10 @@ class StampBoard:
                 if word is not None:
                     # Not through the map: on a full disk that would kill the process (SIGBUS).
                     os.pwrite(descriptor, _WORD.pack(word), 0)
-                if (found.st_dev, found.st_ino) != self._file:
+                if (result.st_dev, result.st_ino) != self._file:
                     # Python frees the old map when no thread uses it any more.
                     self.word = memoryview(mmap.mmap(descriptor, _WORD.size, access=mmap.ACCESS_READ)).cast("Q")
-                    self._file = (found.st_dev, found.st_ino)
+                    self._file = (result.st_dev, result.st_ino)
             finally:
                 os.close(descriptor)
             self._failed = False

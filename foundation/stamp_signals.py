@@ -1,7 +1,7 @@
-"""Version stamps pushed through Redis, where there is one (ARCHITECTURE: "Several nodes").
+"""Notifies other nodes of changed version stamps through Redis (ARCHITECTURE: "Several nodes").
 
-Whoever bumps a stamp tells the other processes of all nodes, which then ask the database at the next use instead of
-up to CHECK_SECONDS later. A signal that gets lost costs that time and nothing else, so nobody waits for one.
+A process that bumps a stamp notifies the processes of all nodes, which then read the stamps at the next use instead of
+up to CHECK_SECONDS later. A lost notification costs only that delay, so nothing waits for one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from redis.backoff import EqualJitterBackoff
 
 logger = logging.getLogger(__name__)
 
-#: Seconds. A Redis that is gone is tried again, less and less often.
+#: Seconds. The interval between attempts to reach Redis grows.
 _BACKOFF = EqualJitterBackoff(cap=30.0, base=0.5)
 _CONNECT_SECONDS = 1.0
 
 
 class StampSignals:
-    """One process's end of a channel: `announce` tells the others, `on_signal` is called when another one does."""
+    """A Redis channel: `announce` notifies the other processes, `on_signal` is called for their notifications."""
 
     def __init__(self, url: str, channel: str, on_signal: Callable[[], None]) -> None:
         self._sender = uuid.uuid4().hex.encode()
@@ -35,7 +35,7 @@ class StampSignals:
         threading.Thread(target=self._listen, name="stamp-signals", daemon=True).start()
 
     def announce(self) -> None:
-        """Tell the other processes that some stamp has changed."""
+        """Notify the other processes that some stamp has changed."""
         try:
             self._redis.publish(self.channel, self._sender)
         except redis.RedisError as error:
@@ -55,7 +55,7 @@ class StampSignals:
                         failures = 0
                         if message["type"] == "subscribe":
                             self.listening.set()
-                        # Changes while nobody listened count as heard of: the subscription itself is a signal.
+                        # The subscription itself counts as a notification: changes before it were missed.
                         if message.get("data") != self._sender:
                             self._on_signal()
             except (redis.RedisError, OSError) as error:

@@ -1,4 +1,4 @@
-"""A value that is built from stored data, and built again once a version stamp of that data has changed."""
+"""A cached value that is rebuilt when a version stamp of its source data changes."""
 
 from __future__ import annotations
 
@@ -35,5 +35,4 @@ class StampedCache(Generic[T]):
         return known[1]
 
     def forget(self) -> None:
-        """Load again at the next use."""
         self._known = None

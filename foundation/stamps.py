@@ -1,4 +1,4 @@
-"""Version stamps: they tell a cache in a process that its source data has changed.
+"""Version stamps: a changed stamp invalidates the caches of a process.
 
 A cache stores the stamp of its source and compares it with `current(name)` before each use. Code that changes the
 source calls `bump(name)` in the same database transaction. A committed change then takes effect
@@ -122,10 +122,10 @@ def bump(name: str) -> None:
     # Raw SQL, as in `_read`: saves of access data and requests run these statements often.
     with connection.cursor() as cursor:
         cursor.execute(_BUMP, (name, _unused()))
-    made = _Bump(name)
+    result = _Bump(name)
     if connection.in_atomic_block:
-        _own.bumps = (*_unfinished(), made)
-    transaction.on_commit(made)
+        _own.bumps = (*_unfinished(), result)
+    transaction.on_commit(result)
 
 
 def check(fetch: Fetch | None = None) -> None:

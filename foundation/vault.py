@@ -42,9 +42,9 @@ class Unreadable(str):
     __slots__ = ("reason", "sealed")
 
     def __new__(cls, sealed: str, reason: str) -> Unreadable:
-        made = super().__new__(cls, f"*** ({reason})")
-        made.sealed, made.reason = sealed, reason
-        return made
+        result = super().__new__(cls, f"*** ({reason})")
+        result.sealed, result.reason = sealed, reason
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +69,16 @@ def seal(text: str) -> str:
 
 def unseal(stored: str) -> str:
     """The text that was sealed, or Unreadable."""
-    found = SEALED.fullmatch(stored)
-    if found is None:
+    match = SEALED.fullmatch(stored)
+    if match is None:
         return Unreadable(stored, "The stored value is not encrypted as secrets are.")
-    fernet = _keys().fernets.get(found[1])
+    fernet = _keys().fernets.get(match[1])
     if fernet is None:
-        return Unreadable(stored, f"The value cannot be decrypted: the key {found[1]} is missing.")
+        return Unreadable(stored, f"The value cannot be decrypted: the key {match[1]} is missing.")
     try:
-        return fernet.decrypt(stored[found.start(1) + 9 :].encode()).decode()
+        return fernet.decrypt(stored[match.start(1) + 9 :].encode()).decode()
     except InvalidToken:
-        return Unreadable(stored, f"The value cannot be decrypted: it is damaged, or the key {found[1]} is.")
+        return Unreadable(stored, f"The value cannot be decrypted: it is damaged, or the key {match[1]} is.")
 
 
 def key_ids() -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def key_ids() -> tuple[str, ...]:
 def resealed(stored: str) -> str:
     """A stored text with each sealed part encrypted with the newest key; unreadable parts stay as they are."""
     newest = key_ids()[0]
-    return SEALED.sub(lambda found: found[0] if found[1] == newest else seal(unseal(found[0])), stored)
+    return SEALED.sub(lambda match: match[0] if match[1] == newest else seal(unseal(match[0])), stored)
 
 
 def key_add() -> str:
@@ -106,7 +106,7 @@ def key_add() -> str:
 def keys_keep_newest() -> int:
     """Delete every key but the newest; returns how many. Their texts become unreadable, in backups too."""
     if settings.ENCRYPTION_KEYS:
-        return 0  # whoever sets them removes the former ones there
+        return 0  # the operator removes former keys from the setting
     key_ids()
     with _locked():
         first, *rest = _path().read_text().split()

@@ -1,4 +1,4 @@
-"""Rules of trusted applications, for the admin and the API alike (spec 01, 1.3)."""
+"""Validation and secrets of trusted applications, for the admin and the API (spec 01, 1.3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from identity.models import TrustedApplication
 from identity.models.applications import SERVICE_SUFFIX
 
-# The instance's own pages get their tokens without a redirect (identity.own_pages), so they have no login URL.
+# Pages of the instance get their tokens without a redirect (identity.page_tokens), so they have no login URL.
 OWN_PAGES = frozenset({"DomainApiSite"})
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _NEVER_A_REDIRECT = {"javascript", "data", "vbscript", "file", "about", "blob"}
@@ -34,12 +34,12 @@ Problems = dict[str, list[str]]
 
 
 def secret_hash(secret: str) -> str:
-    """base64(SHA-256(secret)): fast on purpose, since secrets are machine-made with at least 256 bits."""
+    """base64(SHA-256(secret)): a fast hash is enough, since secrets are generated with at least 256 bits."""
     return base64.b64encode(hashlib.sha256(secret.encode()).digest()).decode()
 
 
 def secret_generate() -> tuple[str, str]:
-    """(secret, hash) of a new 256-bit secret. Show the first once; store only the second."""
+    """(secret, hash) of a new 256-bit secret. Show the secret once; store only the hash."""
     secret = secrets.token_urlsafe(32)
     return secret, secret_hash(secret)
 
@@ -47,7 +47,8 @@ def secret_generate() -> tuple[str, str]:
 def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.timedelta) -> str:
     """Give the application a new secret and return it, to be shown once.
 
-    The one before stays good for `keep_previous`, so that clients can be changed without an interruption; 0 ends it.
+    The previous secret stays valid for `keep_previous`, so that clients can be changed without an interruption; 0 ends
+    it.
     """
     secret, digest = secret_generate()
     kept = bool(keep_previous) and bool(application.application_secret_hash)
@@ -64,7 +65,7 @@ def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.ti
 
 
 def secret_matches(application: TrustedApplication, secret: str) -> bool:
-    """Whether the secret is the application's, or the one before within its time. Constant time."""
+    """Whether the secret is the application's current or still valid previous one. Constant time."""
     given = secret_hash(secret).encode()
     current = hmac.compare_digest(given, (application.application_secret_hash or "").encode())
     until = application.previous_secret_expires_utc
@@ -74,7 +75,7 @@ def secret_matches(application: TrustedApplication, secret: str) -> bool:
 
 
 def check_application(application: TrustedApplication) -> None:
-    """Every rule at once. Raises ValidationError with the problems by field."""
+    """Run every check. Raises ValidationError with the problems by field."""
     problems: Problems = defaultdict(list)
     for check in (
         check_system_user, check_login_url, check_dual_mode, check_urls, check_scope, check_secret, check_max_sessions,
@@ -85,7 +86,7 @@ def check_application(application: TrustedApplication) -> None:
 
 
 def check_system_user(application: TrustedApplication, problems: Problems) -> None:
-    """A service application acts as an internal or system user."""
+    """A service application needs an internal or system user."""
     if not application.system_user_allowed:
         return
     user = application.system_user
@@ -96,7 +97,7 @@ def check_system_user(application: TrustedApplication, problems: Problems) -> No
 
 
 def check_login_url(application: TrustedApplication, problems: Problems) -> None:
-    """People who sign in must be sent back somewhere."""
+    """An interactive application needs a redirect URI."""
     if application.is_interactive and not application.login_urls and application.application_uri not in OWN_PAGES:
         problems["impersonate_login_url"].append(_("An interactive application needs a login URL."))
 
@@ -114,64 +115,64 @@ def check_dual_mode(application: TrustedApplication, problems: Problems) -> None
 
 
 def application_warnings(application: TrustedApplication, *, has_secret: bool) -> list[str]:
-    """What of a valid application can never work as it stands, with the cure; a sentence for each.
+    """Settings of a valid application that cannot work, each with a fix; a sentence for each.
 
     Not refused, because it may be half of a change: a secret is written after the application, a user is enabled later.
     """
-    found: list[str] = []
+    result: list[str] = []
     takes_tokens = application.is_interactive or application.system_user_allowed
     if takes_tokens and not application.is_public and not has_secret:
-        found.append(
+        result.append(
             _(
                 "The application has no secret, so it cannot get a token. Make one on its page in the admin, or write "
                 "the base64 form of its SHA-256 to ApplicationSecretHash."
             )
         )
     if application.login_urls and not application.is_interactive:
-        found.append(
+        result.append(
             _(
                 "The application has login URLs, but may sign nobody in. Allow internal or community users, or remove "
                 "the URLs."
             )
         )
     if not takes_tokens and application.access_tokens == "None":
-        found.append(
+        result.append(
             _("Nobody can use the application. Let people sign in, let it run as a service, or allow reference tokens.")
         )
     if application.system_user_allowed and application.system_user is not None and not application.system_user.active:
-        found.append(_("The system user is not active, so the service is refused. Activate it, or choose another."))
-    found += _scope_warnings(application)
-    return found
+        result.append(_("The system user is not active, so the service is refused. Activate it, or choose another."))
+    result += _scope_warnings(application)
+    return result
 
 
 def _scope_warnings(application: TrustedApplication) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     scopes = application.scopes
-    if application.system_user_allowed and not set(scopes) & set(API_SCOPES):
-        found.append(_("A service without a scope of the API gets no token. Add read, update or exec to Scope."))
+    if application.system_user_allowed and scopes and not set(scopes) & set(API_SCOPES):
+        result.append(_("A service without a scope of the API gets no token. Add read, update or exec to Scope."))
     if "offline_access" in scopes and (application.is_public or not application.is_interactive):
-        found.append(
+        result.append(
             _(
                 "The scope offline_access gives nothing here: refresh tokens are for confidential applications that "
                 "sign people in. Remove it from Scope."
             )
         )
     if "exec" in scopes and ADVANCED_BPM not in licence_terms().features:
-        found.append(
+        result.append(
             _("The scope exec gives nothing here: no script runs without the feature %(feature)s of the licence.")
             % {"feature": ADVANCED_BPM}
         )
     only_external = application.is_interactive and not application.impersonate_as_internal_user_allowed
     serves_nobody_else = not application.system_user_allowed and application.access_tokens == "None"
     if only_external and serves_nobody_else and set(scopes) & set(API_SCOPES):
-        found.append(
+        result.append(
             _("Community users get an id_token only, so scopes of the API give nothing here. Remove them from Scope.")
         )
-    return found
+    return result
 
 
 def check_urls(application: TrustedApplication, problems: Problems) -> None:
-    """Each listed URL by itself."""
+    """Check each listed URL by itself."""
     for field in (
         "impersonate_login_url",
         "impersonate_logout_url",
@@ -223,7 +224,7 @@ def check_secret(application: TrustedApplication, problems: Problems) -> None:
 
 
 def check_max_sessions(application: TrustedApplication, problems: Problems) -> None:
-    """A limit of no sessions at all would be a disabled application that says something else."""
+    """A limit of 0 sessions would disable the application in disguise."""
     if application.max_sessions == 0:
         problems["max_sessions"].append(
             _("At least 1; leave it empty for no limit, or disable the application to keep it out.")
@@ -231,7 +232,7 @@ def check_max_sessions(application: TrustedApplication, problems: Problems) -> N
 
 
 def is_secret_hash(text: str) -> bool:
-    """Whether the text is what `secret_hash` makes."""
+    """Whether the text has the form of `secret_hash`."""
     try:
         return len(base64.b64decode(text, validate=True)) == 32
     except ValueError:

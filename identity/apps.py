@@ -1,7 +1,6 @@
 """Django app."""
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
 
 
 class IdentityConfig(AppConfig):
@@ -11,8 +10,7 @@ class IdentityConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect what drops caches, and keep the sweep on the worker's schedule."""
-        from identity import changes, tasks
+        """Connect cache invalidation and schedule the sweep."""
+        from identity import changes, tasks  # noqa: F401  (tasks are scheduled)
 
         changes.connect()
-        post_migrate.connect(tasks.ensure_schedule, dispatch_uid="identity.tasks.ensure_schedule")

@@ -1,4 +1,4 @@
-"""Who is calling: the one way from a request of the API to its CallContext (spec 01, 1.5 to 1.9)."""
+"""Authenticates API requests: request → CallContext (spec 01, 1.5 to 1.9)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from foundation import errors
 from identity.context import CallContext, Quota
 from identity.credentials import REFERENCE_PREFIX, read_credential
-from identity.instance import client_address
-from identity.languages import request_language
+from identity.instance import base_url, client_address
+from identity.languages import request_culture, request_language
 from identity.permissions import assignments_for, permissions_for
 from identity.preferences import COMPANY, LOCATION, ROLE, context_guid, read_prefer
 from identity.rate_limits import check_api_request, count_guess
@@ -17,10 +17,10 @@ from identity.token_identity import TokenIdentity, identify
 
 
 def authenticate(request: HttpRequest) -> CallContext:
-    """The context of an API call; also left on `request.call_context` for the log.
+    """The context of an API call; also set as `request.call_context` for the log.
 
-    In order: the token (401, 400; 403 for external users), the licensed session (503), the rate limits (429).
-    A warm call makes no query, no write and no RSA.
+    Checked in order: the token (401, 400; 403 for external users), the licensed session (503), the rate limits (429). A
+    call with a cached token makes no query, no write and no RSA operation.
     """
     identity = identify_caller(request)
     address = client_address(request)
@@ -32,9 +32,9 @@ def authenticate(request: HttpRequest) -> CallContext:
 
 
 def identify_caller(request: HttpRequest, token: str | None = None) -> TokenIdentity:
-    """The token's identity alone, by default of the one in the headers: no session is opened. For profile and userinfo.
+    """Identify the token, by default that in the headers, without opening a session. For profile and userinfo.
 
-    Raises TooManyRequests for an address that tries reference tokens; those that are good are taken all the same.
+    Raises TooManyRequests for an address that guesses reference tokens; valid tokens are accepted from it.
     """
     token = token or read_credential(request.META)
     try:
@@ -51,7 +51,7 @@ def require_scope(context: CallContext, scope: str) -> None:
 
 
 def require_scope_of(scopes: frozenset[str], scope: str) -> None:
-    """The same for bare scopes."""
+    """As `require_scope`, for a set of scopes."""
     if scope not in scopes:
         raise errors.Forbidden(errors.SCOPE_MISSING, scope)
 
@@ -63,6 +63,7 @@ def _quota(identity: TokenIdentity) -> Quota:
 def _context(request: HttpRequest, identity: TokenIdentity, session_id: str, address: str) -> CallContext:
     prefer = read_prefer(request)
     caller = identity.caller
+    language = request_language(request, identity.default_language)
     assigned = assignments_for(caller.id, is_admin=caller.is_admin)
     return CallContext(
         user=caller,
@@ -70,13 +71,16 @@ def _context(request: HttpRequest, identity: TokenIdentity, session_id: str, add
         session_id=session_id,
         scopes=identity.scopes,
         permissions=permissions_for(caller.id, is_admin=caller.is_admin),
-        language=request_language(request, identity.default_language),
+        language=language,
+        culture=request_culture(request, language),
         client_address=address,
         request_id=getattr(request, "request_id", ""),
+        root_url=base_url(request),
         traceparent=getattr(request, "traceparent", ""),
         company_id=assigned.among(assigned.companies, context_guid(request, prefer, COMPANY)),
         location_id=assigned.among(assigned.locations, context_guid(request, prefer, LOCATION)),
         role_id=assigned.among(assigned.roles, context_guid(request, prefer, ROLE)),
+        top_paging=identity.top_paging,
         prefer=prefer,
         quota=_quota(identity),
     )

@@ -1,4 +1,4 @@
-"""Django's authentication backend, on our users and roles."""
+"""Django authentication backend on the platform's users and roles."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from identity.models import User
 
 
 class RoleBackend(ModelBackend):
-    """Passwords of people. Django's own permissions are granted to nobody: administrators have all of them.
+    """Password login of people. Django's own permissions are granted to nobody; administrators have all of them.
 
-    What others may do in the admin is what their roles grant on repositories (domain.admin.rights).
+    Admin rights of other users come from the repository permissions of their roles (domain.admin.context).
     """
 
     def user_can_authenticate(self, user: Any) -> bool:

@@ -1,8 +1,8 @@
-"""Browser sessions in the database, of which a copy of the database opens none.
+"""Database-backed browser sessions that a stolen database copy cannot open.
 
-The key in the cookie is looked up by its digest, and the data (the user, a password link's token) is sealed
-(foundation.vault). Data that cannot be opened is an empty session: the person signs in again. Keys that do not exist
-are counted as guesses.
+The cookie's key is looked up by its digest, and the data (the user, a password link's token) is sealed
+(foundation.vault). Data that cannot be decrypted is an empty session: the person signs in again. Unknown keys count as
+guesses.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ logger = logging.getLogger(__name__)
 
 
 def stored_key(session_key: str) -> str:
-    """What stands in the database for the cookie's key: 160 bits in hex, as long as the column."""
+    """The stored form of the cookie's key: 160 bits in hex, as long as the column."""
     return hashlib.blake2b(session_key.encode(), digest_size=20).hexdigest()
 
 
 class SessionStore(DatabaseStore):
-    """The engine that SESSION_ENGINE names."""
+    """The session engine of SESSION_ENGINE."""
 
-    #: Whether the key was looked up and no session, expired ones included, has it.
+    #: Whether the key was looked up and does not exist, not even as an expired session.
     key_is_unknown = False
 
     def encode(self, session_dict: dict[str, Any]) -> str:
-        """The data as it is stored."""
         return seal(super().encode(session_dict))
 
     def decode(self, session_data: bytes | str) -> dict[str, Any]:
-        """The data of a stored session; none where it cannot be opened."""
+        """The data of a stored session; empty if it cannot be decrypted."""
         opened = unseal(session_data if isinstance(session_data, str) else session_data.decode())
         if isinstance(opened, Unreadable):
             logger.warning("a browser session cannot be opened: %s", opened.reason)
@@ -49,7 +48,6 @@ class SessionStore(DatabaseStore):
         return super().decode(opened)
 
     def exists(self, session_key: str) -> bool:
-        """Whether there is a session with this key."""
         return BrowserSession.objects.filter(session_key=stored_key(session_key)).exists()
 
     async def aexists(self, session_key: str) -> bool:
@@ -57,7 +55,7 @@ class SessionStore(DatabaseStore):
         return await sync_to_async(self.exists)(session_key)
 
     def delete(self, session_key: str | None = None) -> None:
-        """Delete the session with this key, or this one."""
+        """Delete the session with this key, by default the current one."""
         if key := session_key or self.session_key:
             BrowserSession.objects.filter(session_key=stored_key(key)).delete()
 
@@ -81,29 +79,29 @@ class SessionStore(DatabaseStore):
 
     def _get_session_from_db(self) -> BrowserSession | None:
         key = self.session_key
-        found = BrowserSession.objects.filter(session_key=stored_key(key)).first() if key else None
-        self.key_is_unknown = bool(key) and found is None
-        if found is None or found.expire_date <= utc_now():
+        result = BrowserSession.objects.filter(session_key=stored_key(key)).first() if key else None
+        self.key_is_unknown = bool(key) and result is None
+        if result is None or result.expire_date <= utc_now():
             self._session_key = None
             return None
-        return found
+        return result
 
     async def _aget_session_from_db(self) -> BrowserSession | None:
         return await sync_to_async(self._get_session_from_db)()
 
 
 class BrowserSessionMiddleware(SessionMiddleware):
-    """Refuse an address that tries session keys (spec 01, 1.9). Keys that exist are accepted from there all the same.
+    """Refuse an address that guesses session keys (spec 01, 1.9). Valid keys are accepted from it.
 
-    Django deletes the cookie of a session that does not exist, so a browser is refused once at most.
+    Django deletes the cookie of an unknown session, so a browser is refused once at most.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:  # type: ignore[override]
         super().process_request(request)
         if not request.session.session_key:
             return None
-        request.session.get("")  # looks the key up
-        request.session.accessed = False  # no view has asked yet: an answer may not depend on the session
+        request.session.get("")  # loads the session
+        request.session.accessed = False  # no view has used the session yet, so it must not vary the response
         unknown = getattr(request.session, "key_is_unknown", False)
         limited = guess_refusal("session-key", client_address(request)) if unknown else None
         if limited is None:

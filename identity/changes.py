@@ -1,7 +1,7 @@
-"""Tells all processes that something about access has changed; it is in force for the next request (spec 01, 1.5).
+"""Invalidates access caches of all processes when access data changes; effective for the next request (spec 01, 1.5).
 
-Django's own saves and deletes of the tables below call this by signal: forgetting it once would be a security hole, and
-no business rule hides in it. Whoever writes rows without Django's save (the dataset, bulk updates) calls it directly.
+Signals call this for Django's own saves and deletes of the tables below: a forgotten call would be a security hole.
+Code that writes rows without Django's save (the dataset, bulk updates) calls it directly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from identity.models import (
 
 TOKENS = "tokens"
 
-# Table → stamps of what is cached from it.
+# Table → stamps of caches built from it.
 _STAMPS: dict[type[Model], tuple[str, ...]] = {
     User: (TOKENS,),
     TrustedApplication: (TOKENS,),
@@ -43,12 +43,12 @@ _STAMPS: dict[type[Model], tuple[str, ...]] = {
     ReservedSeat: (licences.STAMP,),
     RateLimits: (rate_limits.STAMP,),
 }
-# Written often and of no consequence to access.
+# Columns that are written often and do not affect access.
 _HARMLESS = frozenset({"last_login", "last_used", "password"})
 
 
 def access_changed(*models: type[Model]) -> None:
-    """Rows of these tables were written; call it inside the transaction that wrote them."""
+    """Rows of these tables were written; call inside the transaction that wrote them."""
     for stamp in sorted({stamp for model in models for stamp in _STAMPS.get(model, ())}):
         stamps.bump(stamp)
 
@@ -61,7 +61,7 @@ def tokens_revoked() -> None:
 def _written(sender: type[Model], **kwargs: Any) -> None:
     update_fields = kwargs.get("update_fields")
     if kwargs.get("created") and sender in {User, ReferenceToken}:
-        return  # nothing can be cached of it yet
+        return  # a new row cannot be cached yet
     if update_fields is None or not set(update_fields) <= _HARMLESS:
         access_changed(sender)
 
@@ -72,7 +72,7 @@ def _keep_login(instance: User, update_fields: Collection[str] | None = None, **
 
 
 def connect() -> None:
-    """Called once at start-up."""
+    """Connect the signals; called once at start-up."""
     post_save.connect(_keep_login, sender=User, dispatch_uid="identity.changes.login")
     for model in _STAMPS:
         post_save.connect(_written, sender=model, dispatch_uid=f"identity.changes.save.{model.__name__}")

@@ -1,4 +1,4 @@
-"""Who is calling, passed explicitly to everything that acts for somebody (ARCHITECTURE: no thread-locals)."""
+"""CallContext: the caller of a request, passed explicitly to all services (ARCHITECTURE: no thread-locals)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Operation = Literal["read", "create", "update", "delete"]
 UserType = Literal["InternalUser", "ExternalCommunityUser", "SystemUserNoLogin"]
 
 
-#: (repository, operation) of a row and of what it belongs to, the row itself first.
+#: (repository, operation) of a row and of its base and owner rows, the row itself first.
 Lineage = tuple[tuple[str, Operation], ...]
 
 
 class Permissions(Protocol):
-    """What a caller may do with data. Immutable; `key` is equal for callers with the same rights, for plan caches."""
+    """Data permissions of a caller. Immutable; `key` is equal for callers with the same rights, for plan caches."""
 
     @property
     def key(self) -> str:
@@ -23,45 +23,42 @@ class Permissions(Protocol):
         ...
 
     def allows(self, repository: str, operation: Operation) -> bool:
-        """Whether the caller may do this to the repository (dotted name) at all."""
+        """Whether the caller may do the operation on the repository (dotted name) at all."""
         ...
 
     def policies(self, repository: str, operation: Operation) -> tuple[str, ...]:
-        """OData filter expressions of which at least one must hold for a row; empty: no restriction (spec 01, 1.7)."""
+        """OData filters of which a row must match at least one; empty: no restriction (spec 01, 1.7)."""
         ...
 
     def alternatives(self, lineage: Lineage) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """As `policies`, for a row together with what it is and what it belongs to; empty: no restriction.
+        """As `policies`, for a row with its base and owner rows; empty: no restriction.
 
-        lineage starts with the row's own repository. One alternative for each role that grants the operation on it:
-        for each member of the lineage the role's filters, of which one must hold, or () where it has none. A row is
-        within the caller's rights when one alternative holds for all members.
+        lineage starts with the row's own repository. One alternative for each role that grants the operation on it: for
+        each member of the lineage the role's filters, of which one must match, or () if it has none. The caller may
+        access a row if all members match one alternative.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AllPermissions:
-    """Administrators, the system itself, and tests."""
+    """Permissions of administrators, the system itself, and tests."""
 
     key: str = "all"
 
     def allows(self, repository: str, operation: Operation) -> bool:
-        """Always."""
         return True
 
     def policies(self, repository: str, operation: Operation) -> tuple[str, ...]:
-        """None."""
         return ()
 
     def alternatives(self, lineage: Lineage) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """None."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The person or system user on whose behalf things happen. `id` is the guid in Systems.Security.Users."""
+    """The user or system user of a call. `id` is the guid in Systems.Security.Users."""
 
     id: str
     login: str
@@ -73,7 +70,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Whose rate limits a call counts against (identity.rate_limits)."""
+    """The application and user whose rate limits a call counts against (identity.rate_limits)."""
 
     application_id: str
     application_limit: int | None
@@ -89,10 +86,13 @@ class CallContext:
     session_id         guid of the licensed session; None where none is held (admin, commands, workers)
     scopes             granted scopes
     language           lower-case language code for messages and display texts
+    culture            the language with a country, for formats: en-GB; "" where the caller names none
     company_id         current enterprise company (guid) or None (spec 08, 8.4); as location_id and role_id one that an
                        administrator has assigned to the user, never merely what the request names
     client_initiated   False for server-side rules and jobs: CLIENT* events do not fire for them (spec 05, 5.1)
+    root_url           public root of the instance, without a trailing slash; "" outside of requests
     traceparent        the caller's trace (W3C Trace Context), to be passed on; "" where it has none
+    top_paging         $top is the size of a page and not the number of rows at most (spec 14, 14.2)
     prefer             parsed Prefer tokens in lower case → value ("" where bare)
     quota              what further requests of the same call count against; None for the platform itself
     """
@@ -103,13 +103,16 @@ class CallContext:
     scopes: frozenset[str] = frozenset()
     permissions: Permissions = field(default_factory=AllPermissions)
     language: str = "en"
+    culture: str = ""
     client_address: str = ""
     request_id: str = ""
+    root_url: str = ""
     traceparent: str = ""
     company_id: str | None = None
     location_id: str | None = None
     role_id: str | None = None
     client_initiated: bool = True
+    top_paging: bool = False
     prefer: Mapping[str, str] = field(default_factory=dict)
     quota: Quota | None = None
 
@@ -119,5 +122,5 @@ class CallContext:
 
 
 def system_context(**changes: object) -> CallContext:
-    """The platform acting by itself: commands, workers, seeding. All rights, no session."""
+    """Context of the platform itself: commands, workers, seeding. All rights, no session."""
     return CallContext(user=None, client_initiated=False).with_(**changes)

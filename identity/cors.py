@@ -1,4 +1,4 @@
-"""Which browser origins may read answers: those of trusted applications' login URLs (spec 02, 2.6; Fetch, 3.2)."""
+"""CORS: allows the origins of trusted applications' login URLs (spec 02, 2.6; Fetch, 3.2)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ View = Callable[..., HttpResponse]
 
 
 def origin_allowed(origin: str, application_uri: str | None = None) -> bool:
-    """Whether the origin is one of the application's; of any enabled one where the request does not say whose it is."""
+    """Whether the origin belongs to the application; to any enabled one if the request names none."""
     names = _cached_origins.get().get(origin, frozenset())
     return application_uri in names if application_uri else bool(names)
 
 
 def for_applications(view: View) -> View:
-    """Let scripts of trusted applications call the view. No cookies: credentials are in the request itself."""
+    """Allow scripts of trusted applications to call the view. No cookies: credentials are in the request itself."""
 
     @wraps(view)
     def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -44,13 +44,13 @@ def for_applications(view: View) -> View:
         response.headers["Vary"] = "Origin"
         return response
 
-    # The decorated views take no cookies, so there is nothing to forge.
+    # The decorated views take no cookies, so CSRF is impossible.
     answered.csrf_exempt = True  # type: ignore[attr-defined]
     return answered
 
 
 def for_everybody(view: View) -> View:
-    """Let any script read the view's public answer."""
+    """Allow any origin to read the view's public response."""
 
     @wraps(view)
     def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -62,14 +62,14 @@ def for_everybody(view: View) -> View:
 
 
 def _origins() -> Mapping[str, frozenset[str]]:
-    """Origin → the applications whose it is."""
-    found: dict[str, set[str]] = {}
+    """Origin → applications that have it."""
+    result: dict[str, set[str]] = {}
     for application in TrustedApplication.objects.filter(is_enabled=True):
         for url in application.login_urls:
             parts = urlsplit(url)
             if parts.scheme in {"http", "https"}:
-                found.setdefault(f"{parts.scheme}://{parts.netloc}", set()).add(application.application_uri)
-    return {origin: frozenset(names) for origin, names in found.items()}
+                result.setdefault(f"{parts.scheme}://{parts.netloc}", set()).add(application.application_uri)
+    return {origin: frozenset(names) for origin, names in result.items()}
 
 
 _cached_origins = StampedCache(_origins, TOKENS)

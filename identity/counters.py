@@ -1,7 +1,7 @@
-"""Counts of events a minute, shared by all processes (spec 01, 1.9): in Redis, else in a file of this node.
+"""Counters of events per minute, shared by all processes (spec 01, 1.9): in Redis, else in a file of this node.
 
-Not Django's cache: its file backend is neither atomic nor quick enough for every request, and its Redis client asks
-twice.
+Not Django's cache: its file backend is neither atomic nor fast enough for every request, and its Redis client needs two
+round trips.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from django.conf import settings
 
 
 class Counters(Protocol):
-    """Counts per name and window."""
+    """Counters by name and window."""
 
     def add(self, name: str, window: int, amount: int = 1) -> int:
-        """Count and return the sum of the window (a number that grows by one a minute) so far."""
+        """Add to a counter and return its sum in the window (numbered by minute).
+
+        A negative amount takes back what was counted in that window.
+        """
         ...
 
 
 class RedisCounters:
-    """For any number of nodes."""
+    """Counters for any number of nodes."""
 
     def __init__(self, url: str) -> None:
         import redis
@@ -44,10 +47,10 @@ class RedisCounters:
 
 
 class FileCounters:
-    """For the processes of one node: a table of fixed-size records in a mapped file, under one file lock.
+    """Counters for the processes of one node: a table of fixed-size records in a mapped file, under one file lock.
 
-    A record is (digest of the name, window, count). Names whose slots are all taken by others of the same window share
-    the last one, which counts too much rather than too little.
+    A record is (digest of the name, window, count). If all slots of a name are taken by others of the same window, it
+    shares the last one and counts too much rather than too little.
     """
 
     _RECORD = struct.Struct("<QII")
@@ -57,7 +60,7 @@ class FileCounters:
     def __init__(self, path: Path) -> None:
         size = self._RECORD.size * self._RECORDS
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        # Locked, so that no process writes zeros over what a quicker one has counted.
+        # Locked, so that no process overwrites another's counts with zeros.
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
         present = os.fstat(self._descriptor).st_size
         if present < size:
@@ -65,7 +68,7 @@ class FileCounters:
             os.pwrite(self._descriptor, bytes(size - present), present)
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
         self._map = mmap.mmap(self._descriptor, size)
-        # A POSIX lock belongs to the process, so threads need one of their own.
+        # A POSIX lock belongs to the process, so threads need a lock of their own.
         self._lock = threading.Lock()
 
     def add(self, name: str, window: int, amount: int = 1) -> int:
@@ -80,10 +83,13 @@ class FileCounters:
                     offset = (digest + probe) % self._RECORDS * record.size
                     found, found_window, count = record.unpack_from(table, offset)
                     if found == digest and found_window == window:
-                        record.pack_into(table, offset, digest, window, count + amount)
-                        return int(count + amount)
+                        total = max(0, int(count) + amount)
+                        record.pack_into(table, offset, digest, window, total)
+                        return total
                     if free < 0 and found_window != window:
                         free = offset
+                if amount < 0:
+                    return 0  # another name has taken the record
                 if free >= 0:
                     record.pack_into(table, free, digest, window, amount)
                     return amount
@@ -98,7 +104,7 @@ _counters: tuple[int, Counters] | None = None
 
 
 def counters() -> Counters:
-    """The counters of this process; opened again after a fork, since a lock held by the parent would stay held."""
+    """The counters of this process; reopened after a fork, since a lock held by the parent would stay held."""
     global _counters
     process = os.getpid()
     if _counters is None or _counters[0] != process:

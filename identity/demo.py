@@ -1,8 +1,7 @@
 """Demo users, roles, licence and applications (spec 09, 9.1). Demo mode only: every secret here is public.
 
-Writes identity's own tables through the ORM at first run. That is the one exception to "rows are written by the
-dataset": without a user and an application there is nobody yet on whose behalf a dataset could be opened.
-Idempotent: what exists stays as an administrator has left it.
+Writes identity's own tables through the ORM at first start, the one exception to "rows are written by the dataset": a
+dataset needs a user and an application. Idempotent: existing rows are not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LOGIN_URLS = ",".join(
 )
 _LOGOUT_URLS = ",".join(f"{_CLIENT}/{path}" for path in ("signout-callback", "signout-callback-oidc", "signed-out", ""))
 
-# Repository or namespace → what the role "Sales" may do there: letters of create, read, update, delete.
+# Repository or namespace → operations of the role "Sales": letters of create, read, update, delete.
 _SALES = {
     "Crm.Sales.*": "cru",
     "Crm.*": "ru",
@@ -94,7 +93,7 @@ _APPLICATIONS: tuple[dict[str, Any], ...] = (
 
 @transaction.atomic
 def seed_identity() -> None:
-    """Create what is missing of the demo's users, roles, licence and applications."""
+    """Create the missing demo users, roles, licence and applications."""
     users = {fields["login"]: _user(fields) for fields in _USERS}
     _sales_role(users["demo"])
     Licence.objects.get_or_create(pk=1, defaults={"sessions": settings.LICENSE_SESSIONS, "features": [ADVANCED_BPM]})
@@ -105,9 +104,9 @@ def seed_identity() -> None:
 
 
 def _user(fields: dict[str, Any]) -> User:
-    found = User.objects.filter(login=fields["login"]).first()
-    if found is not None:
-        return found
+    result = User.objects.filter(login=fields["login"]).first()
+    if result is not None:
+        return result
     system = fields.get("user_type") == "SystemUserNoLogin"
     email = None if system else f"{fields['login']}@example.com"
     password = None if system else fields["login"]

@@ -1,8 +1,8 @@
-"""Users change their own e-mail address by a link that is sent to the new address (spec 01, 1.6).
+"""Lets users change their e-mail address by a link that is sent to the new address (spec 01, 1.6).
 
 The address receives the links for a new password. So the page requires the current password, the link proves that the
 user receives mail at the new address, and the old address gets a notice. The link is signed and bound to the user's
-version and password, so it works once. Only administrators can change an address in another way.
+version and password, so it works once. Otherwise only administrators can change an address.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from foundation import errors
 from identity import rate_limits
 from identity.changes import access_changed
 from identity.forms import EmailForm
-from identity.instance import client_address, link_base_url
-from identity.known_browsers import browser_known
-from identity.limited_pages import limited_page, limited_text
+from identity.instance import link_base_url
+from identity.limited_pages import limited_page
 from identity.mailed_links import MailedLink, language_of, mail_is_configured
 from identity.models import User
 
@@ -49,27 +48,22 @@ def request_page(request: HttpRequest) -> HttpResponse:
     user = _user(request)
     if not mail_is_configured():
         return render(request, "identity/email.html", {"state": "unavailable"})
-    address, browser = client_address(request), browser_known(request, user.login)
-    limited: errors.TooManyRequests | None = None
+    form = EmailForm(request, user, request.POST or None)
     if request.method == "POST":
         try:
-            rate_limits.check_login_attempt(user.login, address, browser)
             rate_limits.count(f"email:{user.pk}", _REQUESTS_PER_MINUTE)
         except errors.TooManyRequests as refused:
-            limited = refused
-    form = EmailForm(user, request.POST or None, refusal=limited_text(limited) if limited else "")
+            form.limited = refused
     if request.method == "POST" and form.is_valid():
         _enqueue("send_link", str(user.pk), form.cleaned_data["email"], link_base_url(request))
         return render(request, "identity/email.html", {"state": "sent", "email": form.cleaned_data["email"]})
-    if form.is_bound and form.has_error("old_password", "wrong"):
-        rate_limits.note_login_failure(user.login, address, browser)
-    return limited_page(request, "identity/email.html", {"state": "form", "form": form}, limited)
+    return limited_page(request, "identity/email.html", {"state": "form", "form": form}, form.limited)
 
 
 @never_cache
 @require_safe
 def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Where the link leads (identity.mailed_links)."""
+    """The page at the link (identity.mailed_links)."""
     return _LINK.open(request, uid, token)
 
 
@@ -78,7 +72,7 @@ def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def set_page(request: HttpRequest, uid: str) -> HttpResponse:
-    """GET asks, POST sets the new address: mail programs follow links, and must not change anything."""
+    """GET shows a form, POST sets the new address: mail programs open links, and must not change anything."""
     user = _user(request)
     email = _email_by_link(user, _LINK.token(request))
     if email is None:
@@ -92,29 +86,35 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
         access_changed(User)
     _LINK.forget(request)
     if old:
-        _enqueue("tell_old_address", str(user.pk), old, email)
+        old_address_notify(str(user.pk), old, email)
     messages.success(request, _("Your e-mail address has been changed."))
     return redirect("identity:profile")
 
 
-def link_make(user: User, email: str, base: str) -> str:
-    """A link below the instance's `base` that sets the user's e-mail address, once."""
+def email_link_make(user: User, email: str, base: str) -> str:
+    """A URL below `base` that sets the user's e-mail address, once."""
     return _LINK.address(user, signing.dumps({"to": email, **_bound_to(user)}, salt=_SALT), base)
 
 
 def send_link(user_id: str, email: str, base: str) -> int:
-    """Send the link to the new address; returns the number of messages sent. Runs in the worker."""
+    """Send the link to the new address; returns the number of sent messages. Runs in the worker."""
     user = User.objects.filter(pk=user_id, active=True).first()
     if user is None:
         return 0
     with language_of(user):
         text = _("Use this address for the account %(login)s by the link:\n\n%(link)s\n\nElse do nothing.")
         subject = _("Your new e-mail address")
-    return send_mail(subject, text % {"login": user.login, "link": link_make(user, email, base)}, None, [email])
+    return send_mail(subject, text % {"login": user.login, "link": email_link_make(user, email, base)}, None, [email])
 
 
-def tell_old_address(user_id: str, old: str, new: str) -> int:
-    """Notify the old address; returns the number of messages sent. Runs in the worker."""
+def old_address_notify(user_id: str, old: str, new: str) -> None:
+    """Enqueue a notice to the user's old address; does nothing if mail is not configured."""
+    if mail_is_configured():
+        _enqueue("send_notice", user_id, old, new)
+
+
+def send_notice(user_id: str, old: str, new: str) -> int:
+    """Send the notice; returns the number of sent messages. Runs in the worker."""
     user = User.objects.filter(pk=user_id).first()
     if user is None:
         return 0
@@ -123,11 +123,11 @@ def tell_old_address(user_id: str, old: str, new: str) -> int:
             "The account %(login)s has the e-mail address %(email)s now. If it was not you, tell an administrator."
         )
         subject = _("Your e-mail address has been changed")
-    return send_mail(subject, text % {"login": user.login, "email": new}, None, [old])
+    return send_mail(subject, text % {"login": user.login, "email": new or _("(none)")}, None, [old])
 
 
 def _is_ours(uid: str, token: str) -> bool:
-    """Whether the instance made the token lately; whose it is, is asked after the login."""
+    """Whether this instance made the token lately; the user is checked after the login."""
     return _signed(token) is not None
 
 
@@ -141,19 +141,19 @@ def _bound_to(user: User) -> dict[str, Any]:
 
 def _email_by_link(user: User, token: str) -> str | None:
     """The new address in the link's token; None if the token is used, expired or for another user."""
-    found = _signed(token)
-    if found is None:
+    result = _signed(token)
+    if result is None:
         return None
-    email = str(found.pop("to"))
-    return email if found == _bound_to(user) else None
+    email = str(result.pop("to"))
+    return email if result == _bound_to(user) else None
 
 
 def _signed(token: str) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
+        result: dict[str, Any] = signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
     except signing.BadSignature:
         return None
-    return found
+    return result
 
 
 def _enqueue(what: str, *arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""Forms of the pages for people."""
+"""Forms of the account pages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Any
 from django import forms
 from django.contrib.auth.password_validation import password_validators_help_text_html, validate_password
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest
 from django.utils.functional import lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from foundation import errors
+from identity.limited_pages import limited_text
 from identity.models import TrustedApplication, User
+from identity.password_checks import password_is_right
 from identity.reference_tokens import scopes_for
 from identity.scopes import API_SCOPES, DESCRIPTIONS
 
@@ -19,7 +23,7 @@ _DAYS = [(7, _("7 days")), (30, _("30 days")), (90, _("90 days")), (365, _("1 ye
 
 
 def _scope_label(scope: str) -> str:
-    """The scope with what it means, where it means something."""
+    """The scope with its description, if it has one."""
     return f"{scope} – {gettext(DESCRIPTIONS[scope])}" if scope in DESCRIPTIONS else scope
 
 
@@ -40,7 +44,7 @@ class LoginForm(forms.Form):
 
 
 class ResetForm(forms.Form):
-    """Whose password it is."""
+    """Login of the user who forgot the password."""
 
     login = forms.CharField(
         label=_("Login"), max_length=64, widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True})
@@ -58,7 +62,10 @@ class NewPasswordForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     repeated = forms.CharField(
-        label=_("New password again"), strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+        label=_("New password again"),
+        strip=False,
+        max_length=1024,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -73,44 +80,58 @@ class NewPasswordForm(forms.Form):
         if new:
             try:
                 validate_password(new, self.user)
-                if self.user.check_password(new):
+                if self.is_present_password(new):
                     raise ValidationError(_("This is the password that the account has already."), code="same")
             except ValidationError as exc:
                 self.add_error("new_password", exc)
         return data
 
+    def is_present_password(self, password: str) -> bool:
+        """Whether the password is the user's current one."""
+        return self.user.check_password(password)
+
 
 class CurrentPasswordForm(forms.Form):
-    """Asks for the password that the user has."""
+    """A form that requires the current password."""
 
+    request: HttpRequest
     user: User
-    refusal: str
+    #: The refusal after too many attempts; a view may set it before the validation.
+    limited: errors.TooManyRequests | None = None
     old_password = forms.CharField(
-        label=_("Current password"), strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+        label=_("Current password"),
+        strip=False,
+        max_length=1024,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
 
     def clean_old_password(self) -> str:
-        """Whoever finds an open browser must not take the account over."""
-        if self.refusal:
-            raise ValidationError(self.refusal, code="limited")
+        """Check the current password, so that an unattended browser is not enough to take over the account."""
         old: str = self.cleaned_data["old_password"]
-        if not self.user.check_password(old):
+        right = False
+        if self.limited is None:
+            try:
+                right = password_is_right(self.request, self.user, old)
+            except errors.TooManyRequests as limited:
+                self.limited = limited
+        if self.limited is not None:
+            raise ValidationError(limited_text(self.limited), code="limited")
+        if not right:
             raise ValidationError(_("The current password is wrong."), code="wrong")
         return old
 
 
 class EmailForm(CurrentPasswordForm):
-    """Another e-mail address of one's own."""
+    """A new e-mail address."""
 
     email = forms.EmailField(
         label=_("New e-mail address"), max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "email"})
     )
     field_order = ("email", "old_password")
 
-    def __init__(self, user: User, *args: Any, refusal: str = "", **kwargs: Any) -> None:
-        """`refusal`: as of PasswordForm."""
+    def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.user, self.refusal = user, refusal
+        self.request, self.user = request, user
 
 
 class PasswordForm(CurrentPasswordForm, NewPasswordForm):
@@ -121,10 +142,15 @@ class PasswordForm(CurrentPasswordForm, NewPasswordForm):
     )
     field_order = ("old_password", "new_password", "repeated", "ends_access")
 
-    def __init__(self, user: User, *args: Any, refusal: str = "", **kwargs: Any) -> None:
-        """`refusal` says why the current password is not even looked at."""
+    def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(user, *args, **kwargs)
-        self.refusal = refusal
+        self.request = request
+
+    def is_present_password(self, password: str) -> bool:
+        """Whether the password is the current one; False if the old password is wrong, so that the form reveals
+        nothing.
+        """
+        return password == self.cleaned_data.get("old_password")
 
 
 class ReferenceTokenForm(forms.Form):
@@ -148,7 +174,7 @@ class ReferenceTokenForm(forms.Form):
 
     @property
     def application(self) -> TrustedApplication:
-        """The chosen application; after validation."""
+        """The chosen application; call after validation."""
         return self.applications[self.cleaned_data["application_id"]]
 
     def clean(self) -> dict[str, Any]:

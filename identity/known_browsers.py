@@ -19,12 +19,12 @@ _SECONDS = 180 * 24 * 3600
 
 
 def browser_known(request: HttpRequest, login: str) -> str:
-    """The id of the browser, if this login was used in it before; else ""."""
+    """The id of the browser, if this login has succeeded in it before; else ""."""
     try:
-        found = signing.loads(request.COOKIES.get(_COOKIE, ""), salt=_SALT, max_age=_SECONDS)
+        result = signing.loads(request.COOKIES.get(_COOKIE, ""), salt=_SALT, max_age=_SECONDS)
     except signing.BadSignature:
         return ""
-    return str(found["browser"]) if found["login"] == _digest(login) else ""
+    return str(result["browser"]) if result["login"] == _digest(login) else ""
 
 
 def browser_remember(response: HttpResponse, login: str) -> None:

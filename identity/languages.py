@@ -1,4 +1,4 @@
-"""The language of a request (spec 02, 2.6): culture= query, .AspNetCore.Culture cookie, Accept-Language, the user's."""
+"""The language of a request: culture= or lang=, .AspNetCore.Culture, Accept-Language, the user's (spec 02, 2.6)."""
 
 from __future__ import annotations
 
@@ -9,31 +9,78 @@ from urllib.parse import unquote
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
+from django.utils.cache import patch_vary_headers
 from django.utils.translation import get_language
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 DEFAULT = "en"
 CULTURE_COOKIE = ".AspNetCore.Culture"
+#: Query options; the first that names a language counts.
+_OPTIONS = ("culture", "lang")
 
 
 def request_language(request: HttpRequest, user_language: str = "") -> str:
-    """Lower-case code of two or three letters. Display texts take any language; messages fall back to English."""
-    meta = request.META
-    if "culture=" in meta.get("QUERY_STRING", "") and (found := _code(request.GET.get("culture", ""))):
-        return found
-    cookie = meta.get("HTTP_COOKIE", "")
-    if CULTURE_COOKIE in cookie and (found := _from_cookie(request.COOKIES.get(CULTURE_COOKIE, ""))):
-        return found
-    accepted = meta.get("HTTP_ACCEPT_LANGUAGE", "")
-    if accepted and (found := _from_header(accepted)):
-        return found
+    """Lower-case language code of two or three letters, for display texts; messages fall back to English."""
+    if result := chosen_language(request):
+        return result
+    accepted = request.META.get("HTTP_ACCEPT_LANGUAGE", "")
+    if accepted and (result := _from_header(accepted)):
+        return result
     return user_language or DEFAULT
 
 
+def request_culture(request: HttpRequest, language: str) -> str:
+    """The language with a country (`en-GB`) as the request names it, for formats; the language without one."""
+    query = request.META.get("QUERY_STRING", "")
+    if "culture=" in query or "lang=" in query:
+        named = [request.GET.get(name, "") for name in _OPTIONS]
+    elif CULTURE_COOKIE in request.META.get("HTTP_COOKIE", ""):
+        named = list(_cookie_parts(request.COOKIES.get(CULTURE_COOKIE, "")))
+    else:
+        header = request.META.get("HTTP_ACCEPT_LANGUAGE", "")
+        named = [tag for tag, _ in parse_accept_lang_header(header[:500])] if header else []
+    for tag in named:
+        if _code(tag) == language:
+            return tag[:20]
+    return language
+
+
+def chosen_language(request: HttpRequest) -> str | None:
+    """The language that the query option culture= or lang=, or the culture cookie, names; None without them."""
+    query = request.META.get("QUERY_STRING", "")
+    if "culture=" in query or "lang=" in query:
+        for name in _OPTIONS:
+            if result := _code(request.GET.get(name, "")):
+                return result
+    if CULTURE_COOKIE in request.META.get("HTTP_COOKIE", ""):
+        return _from_cookie(request.COOKIES.get(CULTURE_COOKIE, ""))
+    return None
+
+
+class CultureMiddleware(LocaleMiddleware):
+    """Activates the language of a page: what `chosen_language` says, else Django's choice."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        """Activate the language before the view runs."""
+        chosen = chosen_language(request)
+        if chosen is None:
+            super().process_request(request)
+            return
+        translation.activate(message_language(chosen))
+        request.LANGUAGE_CODE = translation.get_language() or DEFAULT
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Name the language, and that the cookie takes part in its choice."""
+        patch_vary_headers(response, ("Cookie",))
+        return super().process_response(request, response)
+
+
 @contextmanager
-def speaking(request: HttpRequest) -> Iterator[str]:
-    """Within, messages come out in the language that this yields: the request's, English where there are no texts."""
+def activate_request_language(request: HttpRequest) -> Iterator[str]:
+    """Activate the language of messages for the request and yield its code."""
     language = message_language(request_language(request))
     with translation.override(language):
         yield language
@@ -41,13 +88,13 @@ def speaking(request: HttpRequest) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def message_language(language: str) -> str:
-    """The language that messages come out in when one is asked for: English where there are no texts in it."""
+    """The language of messages for a requested language: English if there are no translations."""
     code = language.partition("-")[0]
     return code if code in dict(settings.LANGUAGES) else DEFAULT
 
 
 def ui_language(ui_locales: str) -> str:
-    """The first of ui_locales that the pages speak (OIDC Core, 3.1.2.1), else what the request had."""
+    """The first of ui_locales with translations (OIDC Core, 3.1.2.1), else the active language."""
     spoken = {code for code, _name in settings.LANGUAGES}
     wanted = (tag.partition("-")[0].lower() for tag in ui_locales.split())
     return next((code for code in wanted if code in spoken), None) or get_language() or DEFAULT
@@ -61,8 +108,12 @@ def _from_header(header: str) -> str | None:
 
 def _from_cookie(value: str) -> str | None:
     """`c=bg-BG|uic=bg-BG`: uic is the language of texts."""
+    return next((code for tag in _cookie_parts(value) if (code := _code(tag))), None)
+
+
+def _cookie_parts(value: str) -> tuple[str, str]:
     parts = dict(part.partition("=")[::2] for part in unquote(value).split("|"))
-    return _code(parts.get("uic", "")) or _code(parts.get("c", ""))
+    return parts.get("uic", ""), parts.get("c", "")
 
 
 @lru_cache(maxsize=512)

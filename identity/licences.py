@@ -1,4 +1,4 @@
-"""What the licence allows: concurrent sessions, reserved seats, features (spec 01, 1.8)."""
+"""Licence terms: concurrent sessions, reserved seats, features (spec 01, 1.8)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from identity.models import Licence, ReservedSeat
 
 STAMP = "licence"
 ADVANCED_BPM = "AdvancedBpm"
-#: Every feature that something asks for.
+#: Every feature that code checks.
 FEATURES = (ADVANCED_BPM,)
 
 
 @dataclass(frozen=True, slots=True)
 class LicenceTerms:
-    """The licence as a value. `seats` maps the guid of a user to the slots kept for them."""
+    """Licence terms as a value. `seats` maps the guid of a user to the number of reserved slots."""
 
     sessions: int
     features: frozenset[str] = frozenset()
@@ -28,7 +28,7 @@ class LicenceTerms:
     def admits(self, user_id: str, open_by_user: Mapping[str, int]) -> bool:
         """Whether the user may open one more session beside those open now.
 
-        A user's sessions fill their own reserved seats first; what is beyond shares the slots that nobody reserved.
+        A user's sessions fill their own reserved seats first; further ones take shared slots.
         """
         if sum(open_by_user.values()) >= self.sessions:
             return False
@@ -38,12 +38,12 @@ class LicenceTerms:
         return sum(self.beyond_seats(user, count) for user, count in open_by_user.items()) < shared
 
     def beyond_seats(self, user_id: str, open_sessions: int) -> int:
-        """How many of a user's sessions take shared slots."""
+        """Number of a user's sessions that take shared slots."""
         return max(0, open_sessions - self.seats.get(user_id, 0))
 
 
 def licence_read() -> LicenceTerms:
-    """The terms as stored, read now: for the moment in which a slot is taken."""
+    """The terms, read from the database: for taking a slot."""
     row = Licence.objects.filter(pk=1).first()
     if row is None:
         return LicenceTerms(sessions=settings.LICENSE_SESSIONS)
@@ -52,7 +52,7 @@ def licence_read() -> LicenceTerms:
 
 
 def licence_terms() -> LicenceTerms:
-    """The terms. No query while the stamp "licence" stays the same."""
+    """The cached terms. No query while the stamp "licence" is unchanged."""
     return _terms.get()
 
 

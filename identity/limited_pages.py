@@ -1,4 +1,4 @@
-"""Pages for people that answer 429 where too much was tried (spec 01, 1.9)."""
+"""Pages that answer 429 after too many attempts (spec 01, 1.9)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def limited_page(
 
 
 def limited_text(limited: errors.TooManyRequests) -> str:
-    """Says when the next try is taken."""
+    """Says when the next attempt is possible."""
+    if limited.code is errors.TOO_MANY_LOGINS:
+        return limited.message
     seconds = limited.retry_after_seconds or 1
     return ngettext(
         "Too many failed attempts. Try again in %(seconds)s second.",

@@ -1,4 +1,4 @@
-"""A login is never reused for another user, not even after a rename or deletion (spec 01, 1.5).
+"""Reserves logins: a login is never reused for another user, not even after a rename or deletion (spec 01, 1.5).
 
 The table stores every login that a user has had, with the user's guid. Its unique index ignores case, as the index of
 users does, and lets only one of two concurrent transactions take a login.
@@ -35,15 +35,15 @@ def claim_login(login: str, user_id: str) -> None:
 
 
 def former_logins(user: User) -> list[str]:
-    """Logins that the user had before the present one, oldest first."""
+    """Former logins of the user, oldest first."""
     used = UsedLogin.objects.filter(user_id=user.pk).order_by("since", "login").values_list("login", flat=True)
     return [login for login in used if login.lower() != user.login.lower()]
 
 
 def _holder(login: str) -> str | None:
     used = UsedLogin.objects.annotate(lowered=Lower("login")).filter(lowered=Lower(Value(login)))
-    found = used.values_list("user_id", flat=True).first()
-    return None if found is None else str(found)
+    result = used.values_list("user_id", flat=True).first()
+    return None if result is None else str(result)
 
 
 def _taken(login: str) -> errors.Refused:

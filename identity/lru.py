@@ -1,4 +1,4 @@
-"""A bounded in-process cache for hot paths: no lock, no bookkeeping on a hit."""
+"""A bounded in-process cache for hot paths, without locks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Value = TypeVar("Value")
 
 
 class GenerationalCache(Generic[Key, Value]):
-    """Keeps what was used lately: at most 2 × `size` entries in two generations.
+    """Cache of recently used entries: at most 2 × `size` in two generations.
 
-    A full young generation becomes the old one, and what is found there moves back: an approximation of LRU whose hit
-    is one dict lookup. Single dict operations are atomic, so threads need no lock; a lost entry is merely computed
-    again.
+    A full young generation becomes the old one, and entries that are used in the old one move back: an approximation of
+    LRU whose hit is one dict lookup. Single dict operations are atomic, so threads need no lock; a lost entry is
+    computed again.
     """
 
     __slots__ = ("_old", "_young", "size")
@@ -24,25 +24,21 @@ class GenerationalCache(Generic[Key, Value]):
         self._old: dict[Key, Value] = {}
 
     def get(self, key: Key) -> Value | None:
-        """The entry, or None."""
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
+        result = self._young.get(key)
+        if result is None:
+            result = self._old.get(key)
+            if result is not None:
+                self.put(key, result)
+        return result
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep the entry."""
         if len(self._young) >= self.size:
             self._old, self._young = self._young, {}
         self._young[key] = value
 
     def drop(self, key: Key) -> None:
-        """Forget the entry."""
         self._young.pop(key, None)
         self._old.pop(key, None)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._young, self._old = {}, {}

@@ -1,8 +1,8 @@
-"""Links that users receive by e-mail: what a new password and a new e-mail address have in common (spec 01, 1.6).
+"""Links that users receive by e-mail, for a new password and a new e-mail address (spec 01, 1.6).
 
 The page at a link stores the link's token in the session and redirects to a URL without it, as Django's own view does.
-A page whose URL holds a secret needs `Referrer-Policy: no-referrer`, and then browsers post its form with
-`Origin: null`, which the CSRF check refuses. No form is posted from the answers here, so they have that policy.
+A page whose URL has a secret needs `Referrer-Policy: no-referrer`, and then browsers post its form with `Origin: null`,
+which the CSRF check refuses. The redirects here contain no form, so they have that policy.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class MailedLink:
     is_good: Callable[[str, str], bool]
 
     def address(self, user: User, token: str, base: str) -> str:
-        """The link, below the instance's `base`."""
+        """The URL of the link, below `base`."""
         return base + reverse(self.open_view, args=[urlsafe_base64_encode(str(user.pk).encode()), token])
 
     def open(self, request: HttpRequest, uid: str, token: str) -> HttpResponse:
-        """Store the token and redirect; anybody may come here, so a token that is not good stores nothing."""
+        """Store the token and redirect; an invalid token stores nothing, because anybody may open this URL."""
         if not self.is_good(uid, token):
             return self.refuse(request, guess_refusal(self.name, client_address(request)))
         request.session[self.name] = token
@@ -58,23 +58,23 @@ class MailedLink:
         return str(request.session.get(self.name, ""))
 
     def forget(self, request: HttpRequest) -> None:
-        """Remove the token, once it is used."""
+        """Remove the token after its use."""
         del request.session[self.name]
 
     def refuse(self, request: HttpRequest, limited: errors.TooManyRequests | None = None) -> HttpResponse:
-        """The page for a link that cannot be used; `limited`: the address has tried too many."""
+        """The page for an invalid link; `limited`: the address has tried too many."""
         context = {"hours": settings.PASSWORD_RESET_TIMEOUT // 3600, "reset_offered": mail_is_configured()}
         return _without_referrer(limited_page(request, self.invalid_page, context, limited, status=400))
 
 
 def mail_is_configured() -> bool:
-    """Whether a message could leave this instance: without that, the login page offers no reset."""
+    """Whether the instance can send mail; if not, the login page offers no reset."""
     chosen: bool = settings.is_overridden("EMAIL_HOST")  # type: ignore[misc]  # the plugin's settings lack it
     return chosen or not str(settings.EMAIL_BACKEND).endswith(".smtp.EmailBackend")
 
 
 def language_of(user: User) -> AbstractContextManager[None]:
-    """Messages to the user are translated within it."""
+    """Translate messages to the user within this block."""
     language = user.default_language or "en"
     return translation.override(language if translation.check_for_language(language) else "en")
 

@@ -1,7 +1,7 @@
-"""A password by a link: by e-mail for who forgot theirs, from an administrator for a new user (spec 01, 1.2).
+"""Password links: by e-mail after a forgotten password, or from an administrator for a new user (spec 01, 1.2).
 
-The link is Django's: signed, bound to the old password and the last login, and good for PASSWORD_RESET_TIMEOUT. The
-worker looks the user up and sends the message, so that the page takes as long for a login that does not exist.
+The link is Django's: signed, bound to the old password and the last login, and valid for PASSWORD_RESET_TIMEOUT. The
+worker looks the user up and sends the message, so that the response time does not reveal whether a login exists.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _REQUESTS_PER_MINUTE = 5
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def request_page(request: HttpRequest) -> HttpResponse:
-    """Ask for a link; the answer is the same whether or not there is such a user."""
+    """Request a link; the response is the same whether or not the user exists."""
     form = ResetForm(request.POST or None)
     if request.method == "GET" or not form.is_valid():
         return render(request, "identity/reset.html", {"form": form})
-    if limited := _one_more(f"reset:{rate_limits.counted_as(client_address(request))}", _REQUESTS_PER_MINUTE):
-        return _later(request, "identity/reset.html", form, limited)
+    if limited := _count_attempt(f"reset:{rate_limits.counted_as(client_address(request))}", _REQUESTS_PER_MINUTE):
+        return _refused_page(request, "identity/reset.html", form, limited)
     login = form.cleaned_data["login"]
-    # Nobody fills somebody's mailbox from many addresses; who asks sees no difference.
-    if not _one_more(f"reset-login:{rate_limits.login_key(login)}", _REQUESTS_PER_MINUTE):
+    # Limits mails to one mailbox from many addresses; the response does not show it.
+    if not _count_attempt(f"reset-login:{rate_limits.login_key(login)}", _REQUESTS_PER_MINUTE):
         _enqueue(login, link_base_url(request))
     return render(request, "identity/reset_sent.html")
 
 
-def _one_more(name: str, limit: int) -> errors.TooManyRequests | None:
-    """Count; the refusal where there have been too many in this minute."""
+def _count_attempt(name: str, limit: int) -> errors.TooManyRequests | None:
+    """Count an attempt; returns the refusal after too many in this minute."""
     try:
         rate_limits.count(name, limit)
     except errors.TooManyRequests as limited:
@@ -62,7 +62,7 @@ def _one_more(name: str, limit: int) -> errors.TooManyRequests | None:
     return None
 
 
-def _later(request: HttpRequest, template: str, form: Form, limited: errors.TooManyRequests) -> HttpResponse:
+def _refused_page(request: HttpRequest, template: str, form: Form, limited: errors.TooManyRequests) -> HttpResponse:
     form.add_error(None, limited_text(limited))
     return limited_page(request, template, {"form": form}, limited)
 
@@ -70,7 +70,7 @@ def _later(request: HttpRequest, template: str, form: Form, limited: errors.TooM
 @never_cache
 @require_safe
 def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Where the link leads (identity.mailed_links)."""
+    """The page at the link (identity.mailed_links)."""
     return _LINK.open(request, uid, token)
 
 
@@ -79,13 +79,13 @@ def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def set_page(request: HttpRequest, uid: str) -> HttpResponse:
-    """Set the new password, in the browser that came by a link which is still good."""
+    """Set the new password in the browser that opened a valid link."""
     user = _user_by_link(uid, _LINK.token(request))
     if user is None:
         return _LINK.refuse(request)
     form = NewPasswordForm(user, request.POST or None)
-    if request.method == "POST" and (limited := _one_more(f"reset-set:{user.pk}", _REQUESTS_PER_MINUTE * 2)):
-        return _later(request, "identity/password.html", form, limited)
+    if request.method == "POST" and (limited := _count_attempt(f"reset-set:{user.pk}", _REQUESTS_PER_MINUTE * 2)):
+        return _refused_page(request, "identity/password.html", form, limited)
     if request.method == "POST" and form.is_valid():
         password_set(user, form.cleaned_data["new_password"], ends_access=True)
         _LINK.forget(request)
@@ -95,9 +95,9 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
 
 
 def send(login: str, base: str) -> int:
-    """Send a link to the user with this login, if there is one who may have it; how many messages went out.
+    """Send a link to the user with this login, if the user may have one; returns the number of sent messages.
 
-    Run by the worker. Raises OSError when the mail server does not take it, so that the worker tries again.
+    The worker runs this. Raises OSError if the mail server fails, so that the worker tries again.
     """
     user = _user(login)
     if user is None:
@@ -105,11 +105,13 @@ def send(login: str, base: str) -> int:
     with language_of(user):
         text = _("Choose a new password for %(login)s here:\n\n%(link)s\n\nIf you did not ask for it, do nothing.")
         subject = _("Your new password")
-    return send_mail(subject, text % {"login": user.login, "link": link_make(user, base)}, None, [str(user.email)])
+    return send_mail(
+        subject, text % {"login": user.login, "link": password_link_make(user, base)}, None, [str(user.email)]
+    )
 
 
-def link_make(user: User, base: str) -> str:
-    """The address, below the instance's `base`, at which whoever has it chooses the user's password, once."""
+def password_link_make(user: User, base: str) -> str:
+    """A URL below `base` at which its holder chooses the user's password, once."""
     return _LINK.address(user, default_token_generator.make_token(user), base)
 
 
@@ -117,12 +119,12 @@ def _enqueue(login: str, base: str) -> None:
     try:
         async_task("identity.password_reset.send", login, base)
     except Exception:
-        # The person is told the same in any case; the operator reads the log.
+        # The response is the same in any case; the operator reads the log.
         logger.exception("a message with a password link could not be enqueued")
 
 
 def _user(login: str) -> User | None:
-    """Who may have a link: somebody who can log in, and has an address."""
+    """The user who may have a link: active, with a password login and an e-mail address."""
     try:
         user = User.objects.get_by_natural_key(login)
     except User.DoesNotExist:
@@ -131,12 +133,13 @@ def _user(login: str) -> User | None:
 
 
 def _user_by_link(uid: str, token: str) -> User | None:
-    """Whose password a link sets; None when it is used, expired or none of this instance."""
+    """The user of a link; None if it is used, expired or not of this instance."""
     try:
         user_id = urlsafe_base64_decode(uid).decode()
     except ValueError:
         return None
-    user = User.objects.filter(pk=user_id, active=True).first() if is_guid(user_id) else None
+    result = User.objects.filter(pk=user_id) if is_guid(user_id) else User.objects.none()
+    user = result.filter(active=True).exclude(user_type="SystemUserNoLogin").first()
     return user if user is not None and default_token_generator.check_token(user, token) else None
 
 

@@ -1,4 +1,4 @@
-"""What a new password must not be made of (AUTH_PASSWORD_VALIDATORS)."""
+"""Validators of new passwords (AUTH_PASSWORD_VALIDATORS)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from django.contrib.auth.password_validation import UserAttributeSimilarityValid
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-#: Letters and digits that a password must have beside what is known of its user.
+#: Letters and digits that a password must have beside the user's data.
 _OWN_CHARACTERS = 8
-#: Shorter parts of a name or an address are in many words.
+#: Shorter parts of a name or an address occur in many words.
 _SHORTEST_PART = 3
 
 
 class NotOfTheUserValidator(UserAttributeSimilarityValidator):
-    """As Django's; also refuses the login, a name or an address repeated, or with a few characters beside it.
+    """As Django's; also refuses the login, a name or an address that is repeated, or has only a few more characters.
 
-    Django compares a password as a whole with each part: "demo-demo-demo" is not like "demo" by its measure.
+    Django compares a password as a whole with each part: "demo-demo-demo" is not similar to "demo" for it.
     """
 
     def validate(self, password: str, user: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Sets a password, and revokes the access that depends on the old one (spec 01, 1.6)."""
+"""Sets passwords, and revokes the access that depends on the old one (spec 01, 1.6)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Permissions of callers on data (spec 01, 1.7): immutable, cached by user until the stamp "permissions" changes.
+"""Data permissions of callers (spec 01, 1.7): immutable, cached by user until the stamp "permissions" changes.
 
 The rights of a user are the union of those of their active roles. A role that grants an operation without a row policy
-grants it on every row; else the rows are those of any of its policies. A policy on a repository also narrows, for the
-same role, the repositories derived from it and the parts of its entities (`alternatives`).
+grants it on every row; else on the rows that match any of its policies. A policy on a repository also applies, for the
+same role, to the repositories derived from it and the parts of its entities (`alternatives`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from identity.lru import GenerationalCache
 from identity.models import RolePermission, RoleUser, RowPolicy, User
 
 STAMP = "permissions"
-#: Repositories that `*` does not grant: access rights, and what runs code or sends data. A role must grant them by
-#: name, or by the name of their namespace.
+#: Repositories that `*` does not grant: access rights, and configuration that runs code or sends data. A role must
+#: grant them by name or namespace.
 _GRANTED_BY_NAME = ("Systems.Security.", "Systems.Bpm.", "Systems.Config.", "Systems.Core.Scripts")
 OPERATIONS: tuple[Operation, ...] = ("read", "create", "update", "delete")
 
@@ -75,15 +75,15 @@ class RolePermissions:
 
     def alternatives(self, lineage: Lineage) -> tuple[tuple[tuple[str, ...], ...], ...]:
         """The filters of each granting role by member of the lineage; empty if one of these roles has no filter."""
-        found = self._alternatives.get(lineage)
-        if found is None:
-            found = self._alternatives[lineage] = self._find_alternatives(lineage)
-        return found
+        result = self._alternatives.get(lineage)
+        if result is None:
+            result = self._alternatives[lineage] = self._find_alternatives(lineage)
+        return result
 
     def _find_alternatives(self, lineage: Lineage) -> tuple[tuple[tuple[str, ...], ...], ...]:
         granting = [role for role in self.roles if role.allows(*lineage[0])]
-        found = [tuple(role.rows.get(member, ()) for member in lineage) for role in granting]
-        return () if any(not any(filters) for filters in found) else tuple(dict.fromkeys(found))
+        result = [tuple(role.rows.get(member, ()) for member in lineage) for role in granting]
+        return () if any(not any(filters) for filters in result) else tuple(dict.fromkeys(result))
 
     def _answer(self, repository: str, operation: Operation) -> tuple[str, ...] | None:
         question = (repository, operation)
@@ -113,9 +113,9 @@ class Assignments:
     roles: frozenset[str] | None = None
 
     @staticmethod
-    def among(assigned: frozenset[str] | None, asked: str | None) -> str | None:
-        """The requested guid if it is assigned, else None, as without a request (spec 08, 8.4)."""
-        return asked if assigned is None or asked in assigned else None
+    def among(assigned: frozenset[str] | None, requested: str | None) -> str | None:
+        """The requested guid if it is assigned, else None (spec 08, 8.4)."""
+        return requested if assigned is None or requested in assigned else None
 
 
 @dataclass(frozen=True, slots=True)

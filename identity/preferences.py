@@ -1,4 +1,4 @@
-"""Prefer tokens (RFC 7240) and the context that a caller asks for (spec 08, 8.4). Carried, checked by who uses them."""
+"""Parses Prefer tokens (RFC 7240) and requested context parameters (spec 08, 8.4); their users validate them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def read_prefer(request: HttpRequest) -> Mapping[str, str]:
 @lru_cache(maxsize=512)
 def parse_prefer(header: str) -> Mapping[str, str]:
     """`return=minimal, maxpagesize="5"; x=y` → {"return": "minimal", "maxpagesize": "5"}; the first of a name wins."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for preference in header.split(","):
         name, _, value = preference.partition(";")[0].partition("=")
         if name.strip():
-            found.setdefault(name.strip().lower(), value.strip().strip('"'))
-    return MappingProxyType(found)
+            result.setdefault(name.strip().lower(), value.strip().strip('"'))
+    return MappingProxyType(result)
 
 
 def context_guid(request: HttpRequest, prefer: Mapping[str, str], name: str) -> str | None:
-    """A context parameter: Prefer, query, or ErpContextParameters (name=value;…). None when absent or no guid."""
+    """A context parameter: Prefer, query, or ErpContextParameters (name=value;…). None if absent or no guid."""
     text = prefer.get(name.lower())
     if text is None and name in request.META.get("QUERY_STRING", ""):
         text = request.GET.get(name)

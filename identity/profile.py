@@ -1,4 +1,4 @@
-"""`GET /profile/me`: who the caller is, by token or by cookie (spec 01, 1.6)."""
+"""`GET /profile/me`: the user of a token or cookie (spec 01, 1.6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from identity.permissions import may_enter_admin
 @cors.for_applications
 @require_safe
 def me(request: HttpRequest) -> HttpResponse:
-    """JSON; 401 for nobody, 403 for services."""
+    """JSON; 401 without a user, 403 for services."""
     try:
         return no_store(JsonResponse(profile_of(request, load_person(request))))
     except errors.PlatformError as error:
@@ -40,7 +40,7 @@ def load_person(request: HttpRequest) -> User:
 
 
 def profile_of(request: HttpRequest, user: User) -> dict[str, Any]:
-    """The answer's shape."""
+    """The response body."""
     base = instance.base_url(request)
     language = user.default_language or "en"
     return {

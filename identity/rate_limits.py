@@ -1,6 +1,6 @@
-"""Requests a minute, per application, per user in it, and at the token and login endpoints (spec 01, 1.9).
+"""Rate limits per minute: per application, per user in it, and at the token and login endpoints (spec 01, 1.9).
 
-Fixed windows of a minute of wall time, so that all nodes agree on them. Limits are read from the admin's row, by stamp.
+Fixed windows of a minute of wall time, equal on all nodes. The limits are cached from the admin's row, by stamp.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import ipaddress
 import time
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from django.conf import settings
 
@@ -21,11 +22,11 @@ from identity.models.applications import SERVICE_SUFFIX
 
 STAMP = "limits"
 WINDOW_SECONDS = 60
-#: A login with too many failures may be tried once in this time; divides WINDOW_SECONDS.
+#: A login with too many failures may be tried once in this time, a divisor of WINDOW_SECONDS.
 TURN_SECONDS = 5
-# Limits of one login from all addresses, and of one address for all logins: this many times the basic limit.
+# Limits of one login from all addresses, and of one address for all logins: multiples of the basic limit.
 _AS_A_WHOLE = 10
-# Longer than every name; requests must not fill the memory of the counters.
+# Longer than every name; bounds the counters' memory.
 _NAME_LENGTH = 254
 
 _limits = StampedCache(lambda: RateLimits.objects.filter(pk=1).first() or RateLimits(), STAMP)
@@ -96,49 +97,67 @@ def guess_refusal(what: str, address: str) -> errors.TooManyRequests | None:
     return None
 
 
-def check_login_attempt(login: str, address: str, browser: str = "") -> None:
-    """Limit a login that fails too often to one try in TURN_SECONDS. Raises TooManyRequests.
+@dataclass(frozen=True, slots=True)
+class LoginAttempt:
+    """A login attempt that is counted as a failure. counters → window of the count."""
+
+    counters: Mapping[str, int]
+
+    def take_back(self) -> None:
+        """Do not count the attempt: it has succeeded, or was refused unchecked."""
+        for name, window in self.counters.items():
+            _add(name, -1, window)
+
+
+def count_login_attempt(login: str, address: str, browser: str = "") -> LoginAttempt:
+    """Count an attempt as failed, before the password is checked, and limit a login that fails too often.
+
+    Above the limits a login may be tried once in TURN_SECONDS. Raises TooManyRequests.
 
     Failures are counted per login and address, and per login and known browser (`browser`, from
     identity.known_browsers). So failures at another address or in another browser do not slow a user down. Higher
     limits apply to one login from all addresses, and to one address for all logins; known browsers are exempt.
     """
-    configured, name = limits(), login_key(login)
+    configured, name, window = limits(), login_key(login), _window()
     own = _own_failures(name, address, browser)
+    anywhere, at_address = f"login-anywhere:{name}", f"login-address:{counted_as(address)}"
+    used = {counter: _add(counter, 1, window) for counter in (own, anywhere, at_address)}
+    attempt = LoginAttempt(dict.fromkeys(used, window))
+
+    def above(counter: str, limit: int) -> bool:
+        return bool(limit) and used[counter] > limit
+
     turns: list[str] = []
-    if _reached(own, configured.login_failures_per_minute):
+    if above(own, configured.login_failures_per_minute) or (
+        not browser and above(at_address, configured.login_address_per_minute)
+    ):
         turns.append(own)
     if not browser:
-        if own not in turns and _reached(f"login-address:{counted_as(address)}", configured.login_address_per_minute):
-            turns.append(own)
-        if _reached(f"login-anywhere:{name}", configured.login_failures_per_minute * _AS_A_WHOLE):
-            turns.append(f"login-anywhere:{name}")
-        if _reached(f"login-address:{counted_as(address)}", configured.login_address_per_minute * _AS_A_WHOLE):
-            turns.append(f"login-address:{counted_as(address)}")
-    for subject in turns:
-        _take_turn(subject)
-
-
-def note_login_failure(login: str, address: str, browser: str = "") -> None:
-    """Count a failed login, also of an unknown user."""
-    name = login_key(login)
-    own = _own_failures(name, address, browser)
-    for counter in (own, _turn(own), f"login-anywhere:{name}", f"login-address:{counted_as(address)}"):
-        _add(counter, 1)
+        if above(anywhere, configured.login_failures_per_minute * _AS_A_WHOLE):
+            turns.append(anywhere)
+        if above(at_address, configured.login_address_per_minute * _AS_A_WHOLE):
+            turns.append(at_address)
+    try:
+        for subject in turns:
+            _take_turn(subject)
+    except errors.TooManyRequests:
+        attempt.take_back()
+        raise
+    if own in turns:
+        return attempt
+    # A failure below the limit also uses the turn.
+    _add(_turn(own), 1, window)
+    return LoginAttempt({**attempt.counters, _turn(own): window})
 
 
 def _client_failures(client_id: str, address: str) -> str:
-    # Both halves of a dual-mode application have one secret.
+    # Both client ids of a dual-mode application have one secret.
     return f"client-failures:{client_id.removesuffix(SERVICE_SUFFIX)[:_NAME_LENGTH]}:{counted_as(address)}"
 
 
 def _own_failures(name: str, address: str, browser: str) -> str:
-    # The login stands last: it may contain any character, so another login never spells this counter.
+    # The login is last: it may contain any character, so no other login produces this counter.
     return f"login:{f'browser {browser}' if browser else counted_as(address)} {name}"
-
-
-def _reached(name: str, limit: int) -> bool:
-    return bool(limit) and _add(name, 0) >= limit
 
 
 def _take_turn(subject: str) -> None:
@@ -153,7 +172,7 @@ def _turn(subject: str) -> str:
 
 
 def counted_as(address: str) -> str:
-    """What counts as one address: of IPv6 the network of 64 bits, all of which a single connection may use."""
+    """The counted form of an address: of IPv6 its /64 network, all of which a single connection may use."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -164,10 +183,10 @@ def counted_as(address: str) -> str:
 
 
 def login_key(login: str) -> str:
-    """One counter for all spellings that may be the same login.
+    """One counter name for all spellings that may be the same login.
 
-    PostgreSQL finds `admin` for `ADMİN` (U+0130), which Python's lower() keeps apart. Logins that differ in accents
-    alone share a counter; this has no effect until logins fail.
+    PostgreSQL finds `admin` for `ADMİN` (U+0130), which Python's lower() keeps apart. Logins that differ only in
+    accents share a counter, which matters only after failures.
     """
     letters = unicodedata.normalize("NFKD", login)
     return "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
@@ -183,10 +202,14 @@ def count(name: str, limit: int, *, amount: int = 1) -> None:
         )
 
 
-def _add(name: str, amount: int) -> int:
-    # Under the prefix of the cache's keys: what shares a Redis with others counts apart from them.
+def _add(name: str, amount: int, window: int | None = None) -> int:
+    # With the prefix of the cache's keys: instances that share a Redis have separate counters.
     prefix = settings.CACHES["default"].get("KEY_PREFIX", "")
-    return counters().add(prefix + name, int(time.time()) // WINDOW_SECONDS, amount)
+    return counters().add(prefix + name, _window() if window is None else window, amount)
+
+
+def _window() -> int:
+    return int(time.time()) // WINDOW_SECONDS
 
 
 def _seconds_left() -> int:
@@ -194,7 +217,7 @@ def _seconds_left() -> int:
 
 
 def _headers(limit: int, used: int, seconds: int) -> Mapping[str, str]:
-    """draft-ietf-httpapi-ratelimit-headers, the widely understood form."""
+    """RateLimit headers (draft-ietf-httpapi-ratelimit-headers)."""
     return {
         "RateLimit-Limit": str(limit),
         "RateLimit-Remaining": str(max(0, limit - used)),

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from foundation import errors
 from foundation.fields import utc_now
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from identity.credentials import REFERENCE_PREFIX
 from identity.models import ReferenceToken, TrustedApplication, User
 from identity.scopes import API_SCOPES
@@ -21,7 +21,7 @@ MAX_LIFETIME = datetime.timedelta(days=366)
 
 
 class ReferenceTokenRefused(Exception):
-    """A token that may not be issued; the text says why."""
+    """A token that may not be issued; the message says why."""
 
 
 def reference_token_issue(
@@ -32,17 +32,17 @@ def reference_token_issue(
     scopes: list[str],
     lifetime: datetime.timedelta,
 ) -> tuple[str, ReferenceToken]:
-    """(token, row); the token is shown once and not kept. `user` None issues a service token.
+    """(token, row); the token is shown once and not stored. `user` None issues a service token.
 
-    Raises ReferenceTokenRefused for what the application's policy, its scopes or the lifetime do not allow.
+    Raises ReferenceTokenRefused if the application's policy, its scopes or the lifetime do not allow it.
     """
     kind = ReferenceToken.PERSONAL if user else ReferenceToken.SERVICE
     holder = user or application.system_user
     problem = _policy_problem(holder, application, kind) or _scope_problem(application, scopes)
     if problem is None and not datetime.timedelta(0) < lifetime <= MAX_LIFETIME:
-        problem = Phrase("A token lives for at most {0} days.", MAX_LIFETIME.days)
+        problem = Message("A token lives for at most {0} days.", MAX_LIFETIME.days)
     if problem is not None or holder is None:
-        raise ReferenceTokenRefused(problem or Phrase("There is nobody to issue the token for."))
+        raise ReferenceTokenRefused(problem or Message("There is nobody to issue the token for."))
     token = REFERENCE_PREFIX + secrets.token_hex(32)
     row = ReferenceToken.objects.create(
         digest=hashlib.sha256(token.encode()).hexdigest(),
@@ -58,7 +58,7 @@ def reference_token_issue(
 
 
 def reference_token_revoke(row: ReferenceToken) -> None:
-    """Revoke at once, and give its session's slot back."""
+    """Revoke at once, and free its session's slot."""
     with transaction.atomic():
         row.revoked = utc_now()
         row.save(update_fields=["revoked"])
@@ -66,18 +66,18 @@ def reference_token_revoke(row: ReferenceToken) -> None:
 
 
 def reference_tokens_list(*, user: User | None = None) -> QuerySet[ReferenceToken]:
-    """Those that are neither revoked nor expired, newest first."""
-    found = ReferenceToken.objects.filter(revoked=None, expires__gt=utc_now()).select_related("application", "user")
-    return (found.filter(user=user, kind=ReferenceToken.PERSONAL) if user else found).order_by("-created")
+    """Tokens that are neither revoked nor expired, newest first."""
+    result = ReferenceToken.objects.filter(revoked=None, expires__gt=utc_now()).select_related("application", "user")
+    return (result.filter(user=user, kind=ReferenceToken.PERSONAL) if user else result).order_by("-created")
 
 
 def reference_token_load(digest: str) -> ReferenceToken:
     """The live token with this hexadecimal digest. Raises Unauthorized."""
     row = ReferenceToken.objects.select_related("user", "application").filter(digest=digest).first()
     if row is None:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("it is unknown"))
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("it is unknown"))
     if row.revoked is not None:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("it has been revoked"))
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("it has been revoked"))
     if row.expires <= utc_now():
         raise errors.Unauthorized(errors.TOKEN_EXPIRED)
     if problem := _policy_problem(row.user, row.application, row.kind):
@@ -86,12 +86,12 @@ def reference_token_load(digest: str) -> ReferenceToken:
 
 
 def reference_token_used(token_id: str) -> None:
-    """Record that it was used now."""
+    """Record the use of the token."""
     ReferenceToken.objects.filter(pk=token_id).update(last_used=utc_now())
 
 
 def applications_for(user: User) -> list[TrustedApplication]:
-    """The applications for which this user may make personal tokens."""
+    """Applications for which this user may make personal tokens."""
     enabled = TrustedApplication.objects.filter(is_enabled=True).exclude(access_tokens="None").order_by("name")
     return [found for found in enabled if _policy_problem(user, found, ReferenceToken.PERSONAL) is None]
 
@@ -103,25 +103,25 @@ def scopes_for(application: TrustedApplication) -> list[str]:
 
 def _policy_problem(user: User | None, application: TrustedApplication, kind: str) -> str | None:
     if not application.is_enabled:
-        return Phrase("The application is disabled.")
+        return Message("The application is disabled.")
     if user is None or not user.active:
-        return Phrase("The user is disabled.")
+        return Message("The user is disabled.")
     if application.access_tokens == "None":
-        return Phrase("The application does not allow reference tokens.")
+        return Message("The application does not allow reference tokens.")
     if kind == ReferenceToken.SERVICE:
         if not application.system_user_allowed:
-            return Phrase("The application may not run as a service.")
+            return Message("The application may not run as a service.")
         return None
     if user.user_type != "InternalUser":
-        return Phrase("Only internal users may call this service.")
+        return Message("Only internal users may call this service.")
     if application.access_tokens == "AdministratorsOnly" and not user.is_admin:
-        return Phrase("The application allows reference tokens to administrators only.")
+        return Message("The application allows reference tokens to administrators only.")
     return None
 
 
 def _scope_problem(application: TrustedApplication, scopes: list[str]) -> str | None:
     allowed = scopes_for(application)
     if not scopes:
-        return Phrase("A token needs at least one scope.")
+        return Message("A token needs at least one scope.")
     beyond = [scope for scope in scopes if scope not in allowed]
-    return Phrase("The application may not have the scopes: {0}.", ", ".join(beyond)) if beyond else None
+    return Message("The application may not have the scopes: {0}.", ", ".join(beyond)) if beyond else None

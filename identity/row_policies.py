@@ -1,5 +1,6 @@
-"""What roles may speak of, checked on save. Repositories and the language of filters belong to the domain, which
-identity may not import; so it registers.
+"""Checks permissions and row policies on save.
+
+The domain, which identity may not import, registers the check of filters and the names of repositories.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from difflib import get_close_matches
 
 from django.utils.translation import gettext as _
 
-# (repository, filter expression) → None; raises ValueError with a sentence and the position for what cannot be used.
+# (repository, filter expression) → None; raises ValueError with a sentence and the position of the problem.
 FilterCheck = Callable[[str, str], None]
 
 _checks: list[FilterCheck] = []
@@ -17,22 +18,22 @@ _names: list[Callable[[], list[str]]] = []
 
 
 def register_filter_check(check: FilterCheck) -> None:
-    """Called by the domain at start-up with the check that binds an expression against a repository."""
+    """Register the check that binds an expression against a repository; the domain calls this at start-up."""
     _checks.append(check)
 
 
 def register_repository_names(names: Callable[[], list[str]]) -> None:
-    """Called by the domain at start-up with what gives the dotted names of all repositories."""
+    """Register the function that returns the dotted names of all repositories; the domain calls this at start-up."""
     _names.append(names)
 
 
 def repository_names() -> list[str]:
-    """The dotted names of all repositories, by name."""
+    """The dotted names of all repositories, sorted."""
     return sorted(name for names in _names for name in names())
 
 
 def grant_names() -> list[str]:
-    """What a permission may name: everything, a namespace at any depth, or a repository."""
+    """Names that a permission may have: `*`, a namespace at any depth, or a repository."""
     names = repository_names()
     parts = [name.split(".") for name in names]
     spaces = {".".join(each[:depth]) + ".*" for each in parts for depth in range(1, len(each))}
@@ -40,7 +41,7 @@ def grant_names() -> list[str]:
 
 
 def check_grant(name: str) -> None:
-    """Refuse a permission for what does not exist: it would grant nothing, and say nothing of it. Raises ValueError."""
+    """Refuse a permission for an unknown name: it would silently grant nothing. Raises ValueError."""
     if name not in grant_names():
         near = get_close_matches(name, grant_names(), n=1)
         hint = " " + _("Did you mean %(name)s?") % {"name": near[0]} if near else ""
@@ -48,7 +49,7 @@ def check_grant(name: str) -> None:
 
 
 def check_filter(repository: str, expression: str) -> None:
-    """Refuse an expression that the query engine could not apply. Raises ValueError."""
+    """Refuse an expression that the query engine cannot apply. Raises ValueError."""
     if not expression.strip():
         raise ValueError(_("The filter is empty."))
     for check in _checks:

@@ -1,13 +1,17 @@
-"""The scopes (spec 01, 1.4) and which of them fit which flow."""
+"""The scopes (spec 01, 1.4), and which of them fit which flow."""
 
 from __future__ import annotations
 
 OIDC_SCOPES = ("openid", "profile", "email", "offline_access")
 API_SCOPES = ("read", "update", "exec", "sec")
 ALL_SCOPES = (*OIDC_SCOPES, *API_SCOPES)
-LEGACY_SCOPES = ("DomainApi",)  # accepted and ignored: older clients always ask for it
+#: Needed by the protocol itself, so that an application's Scope need not list them (spec 14, 14.4).
+PROTOCOL_SCOPES = ("openid", "profile", "offline_access")
+#: What a service application without Scope gets (spec 14, 14.4).
+SERVICE_SCOPES = ("read", "update")
+LEGACY_SCOPES = ("DomainApi",)  # accepted and ignored: older clients always request it
 
-# What people are asked to consent to; `sec` gives nothing here (docs/decisions.md).
+# Scopes that need consent; `sec` grants nothing here (docs/decisions.md).
 DESCRIPTIONS = {
     "openid": "Who you are",
     "profile": "Your name and language",

@@ -1,16 +1,16 @@
-"""What others keep for a session, and give up when it closes.
+"""Hooks of other apps for closing sessions.
 
 Domain transactions belong to the session that began them (spec 03, 3.2), and identity may not import the domain; so the
-domain registers here.
+domain registers functions here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-# Guids of sessions that have just closed → None; runs in the database transaction that closes them.
+# Guids of sessions that were closed → None; runs in the database transaction that closes them.
 CloseHook = Callable[[Collection[str]], None]
-# Guids of sessions → how many open transactions each of them has; sessions without one may be missing.
+# Guids of sessions → number of open transactions by session; sessions without one may be missing.
 CountHook = Callable[[Collection[str]], Mapping[str, int]]
 
 _close: list[CloseHook] = []
@@ -18,13 +18,13 @@ _count: list[CountHook] = []
 
 
 def register(*, close: CloseHook, count: CountHook) -> None:
-    """Called at start-up by who keeps something for sessions."""
+    """Register the hooks at start-up."""
     _close.append(close)
     _count.append(count)
 
 
 def sessions_closed(session_ids: Collection[str]) -> None:
-    """Let go of what belongs to these sessions."""
+    """Call the hooks for closed sessions."""
     if session_ids:
         for hook in _close:
             hook(session_ids)
@@ -32,8 +32,8 @@ def sessions_closed(session_ids: Collection[str]) -> None:
 
 def transactions_open(session_ids: Collection[str]) -> dict[str, int]:
     """Open Domain transactions by session."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for hook in _count:
         for session_id, count in hook(session_ids).items():
-            found[session_id] = found.get(session_id, 0) + count
-    return found
+            result[session_id] = result.get(session_id, 0) + count
+    return result

@@ -1,9 +1,9 @@
-"""Licensed sessions: opened by the first request, kept by the next ones, closed at once on sign-out (spec 01, 1.8).
+"""Licensed sessions: opened by the first request, extended by the next ones, closed at sign-out (spec 01, 1.8).
 
-A request of a session that this process touched lately costs no query: the process remembers until when it may believe
-that the session is open (at most WRITE_SECONDS after the last write), and closing a session bumps the stamp "sessions",
-which makes every process ask the database again. Slots are taken in one serialized database transaction, so there are
-never more open rows than slots, whatever the number of processes.
+A request of a recently used session runs no query: the process caches until when the session is known to be open (at
+most WRITE_SECONDS after the last write), and closing a session bumps the stamp "sessions", so that every process
+queries again. Slots are taken in one serialized database transaction, so there are never more open rows than slots,
+whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ IDLE = datetime.timedelta(minutes=20)
 SERVICE_LIFETIME = datetime.timedelta(hours=1)
 WRITE_SECONDS = 30
 MAX_RETRY_SECONDS = 1200
-#: How long closed sessions are kept: three times what the usage chart shows.
+#: Retention of closed sessions: three times the range of the usage chart.
 KEPT_CLOSED = datetime.timedelta(days=90)
-# Any constant will do, as long as nothing else of the instance locks the same one.
+# An arbitrary number that no other lock of the instance uses.
 _ADVISORY_LOCK = 0x5E55_1045
 
 CLOSED_EXPIRED = gettext_noop("expired")
@@ -47,7 +47,7 @@ CLOSED_FOR_NEWER = gettext_noop("for a newer session")
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """Whose session a token belongs to: `key` is its sid, the rest describes a session that it would open."""
+    """Identity of a token's session: `key` is its sid, the rest describes the session to open."""
 
     key: str
     user_id: str
@@ -57,7 +57,7 @@ class SessionKey:
 
 @dataclass(slots=True)
 class _Known:
-    """What this process knows of an open session; `fresh_until` is an utc timestamp."""
+    """A cached open session; `fresh_until` is a UTC timestamp."""
 
     session_id: str
     stamp: int
@@ -69,12 +69,12 @@ _lock = threading.Lock()
 
 
 def session_touch(key: SessionKey, client_address: str = "") -> str:
-    """The id of the open session, opened if need be. Raises Unavailable (NoLicence) when no slot is free.
+    """The id of the open session, opened if needed. Raises Unavailable (NoLicence) if no slot is free.
 
     Writes the last activity at most every WRITE_SECONDS.
     """
     known = _known.get(key.key)
-    # utc_now() rather than a monotonic clock: what is compared with is stored, and tests move it.
+    # utc_now() rather than a monotonic clock: the compared values are stored, and tests move the clock.
     if known is not None and known.fresh_until > utc_now().timestamp() and known.stamp == stamps.current(STAMP):
         return known.session_id
     stamp = stamps.current(STAMP)
@@ -84,24 +84,22 @@ def session_touch(key: SessionKey, client_address: str = "") -> str:
 
 
 def session_close(keys: Iterable[str], reason: str = CLOSED_SIGNED_OUT) -> int:
-    """Close the open sessions with these keys; their slots are free when this returns. How many there were."""
+    """Close the open sessions with these keys; their slots are free when this returns. Returns their number."""
     return _close(Session.objects.filter(key__in=list(keys)), reason)
 
 
 def session_close_by_id(session_id: str, reason: str = CLOSED_BY_ADMINISTRATOR) -> int:
-    """Close one session."""
     return _close(Session.objects.filter(pk=session_id), reason)
 
 
 def session_close_user(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR) -> int:
-    """Close all sessions of a user."""
     return _close(Session.objects.filter(user_id=user_id), reason)
 
 
 def sessions_sweep() -> int:
-    """Close what has expired; how many. Called every minute by the worker, and by any caller who finds no slot."""
+    """Close expired sessions; returns their number. Runs every minute, and when a caller finds no free slot."""
     now = utc_now()
-    # Closed as of when they ended, so that the usage history does not depend on when somebody looked.
+    # Closed as of their expiry, so that the usage history does not depend on the time of the sweep.
     closed: list[str] = []
     with transaction.atomic():
         for session_id, expires in Session.objects.filter(closed=None, expires__lte=now).values_list("pk", "expires"):
@@ -113,21 +111,21 @@ def sessions_sweep() -> int:
 
 
 def sessions_prune() -> int:
-    """Remove sessions that closed long ago; how many."""
+    """Delete sessions that closed long ago; returns their number."""
     removed, _details = Session.objects.filter(closed__lt=utc_now() - KEPT_CLOSED).delete()
     return removed
 
 
 def browser_sessions_prune() -> int:
-    """Remove what browsers' cookies of sign-ins that have expired refer to; how many."""
+    """Delete expired browser sessions; returns their number."""
     removed, _details = BrowserSession.objects.filter(expire_date__lt=utc_now()).delete()
     return removed
 
 
 def sessions_list(*, include_closed: bool = False) -> QuerySet[Session]:
     """Sessions, newest first, with user and application."""
-    found = Session.objects.select_related("user", "application").order_by("-opened")
-    return found if include_closed else found.filter(closed=None, expires__gt=utc_now())
+    result = Session.objects.select_related("user", "application").order_by("-opened")
+    return result if include_closed else result.filter(closed=None, expires__gt=utc_now())
 
 
 def _close(sessions: QuerySet[Session], reason: str) -> int:
@@ -141,7 +139,7 @@ def _close(sessions: QuerySet[Session], reason: str) -> int:
 
 
 def _extend(key: SessionKey) -> tuple[str, datetime.datetime] | None:
-    """Slide the open session by one conditional update; None when there is none, or when it has ended meanwhile."""
+    """Extend the open session by one conditional update; None if there is none, or if it has ended meanwhile."""
     now = utc_now()
     row = (
         Session.objects.filter(key=key.key, closed=None, expires__gt=now)
@@ -167,13 +165,13 @@ def _open(key: SessionKey, client_address: str) -> tuple[str, datetime.datetime]
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ADVISORY_LOCK])
-        # Of two requests of one session, the second finds what the first opened.
-        if found := _extend(key):
-            return found
+        # Of two requests of one session, the second finds the session that the first opened.
+        if result := _extend(key):
+            return result
         # Under the lock, so that each of several concurrent requests sees the counts of the earlier ones.
         check_session_opening(key.application_id, key.user_id)
         opened = _take_slot(key, client_address)
-    # Raised outside, so that what was swept stays swept.
+    # Raised outside, so that the sweep is committed.
     if isinstance(opened, errors.PlatformError):
         raise opened
     return opened
@@ -181,7 +179,7 @@ def _open(key: SessionKey, client_address: str) -> tuple[str, datetime.datetime]
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """An open session, read when a slot is taken."""
+    """An open session, as read when a slot is taken."""
 
     id: str
     user_id: str
@@ -239,12 +237,12 @@ def _replaced(application_id: str, holders: list[_Holder]) -> set[str]:
 
 
 def _seconds_until_free(user_id: str, terms: LicenceTerms, holders: list[_Holder], now: datetime.datetime) -> int:
-    """When the soonest slot that this user may take can free: 1 to MAX_RETRY_SECONDS."""
+    """When the next slot that this user may take can become free: 1 to MAX_RETRY_SECONDS."""
     open_by_user = Counter(holder.user_id for holder in holders)
     useful = [
         holder.expires
         for holder in holders
-        # The end of a session on a reserved seat gives the slot back to its owner alone.
+        # The end of a session on a reserved seat frees a slot for its owner only.
         if holder.user_id == user_id or terms.beyond_seats(holder.user_id, open_by_user[holder.user_id]) > 0
     ]
     if not useful:
@@ -253,10 +251,10 @@ def _seconds_until_free(user_id: str, terms: LicenceTerms, holders: list[_Holder
 
 
 def forget() -> None:
-    """Drop what this process remembers (tests)."""
+    """Drop the cached sessions (tests)."""
     _known.clear()
 
 
 def open_count() -> int:
-    """How many slots are taken now."""
+    """The number of taken slots."""
     return Session.objects.filter(closed=None, expires__gt=utc_now()).count()

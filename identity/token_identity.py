@@ -1,8 +1,8 @@
-"""From a token to whom it stands for, kept in the process by the token's digest (spec 01, 1.5).
+"""Maps a token to its identity, cached in the process by the token's digest (spec 01, 1.5).
 
-A first sight costs a signature and a query. After that it is one lookup, until the stamp "tokens" moves: then the state
-of token, application and user is read again, without any RSA. So revoking and disabling act on the next
-request (foundation.stamps).
+The first use of a token costs a signature check and a query. After that it is one lookup, until the stamp "tokens"
+changes: then the state of token, application and user is read again, without any RSA operation. So revoking and
+disabling take effect on the next request (foundation.stamps).
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import hashlib
 import time
 from dataclasses import dataclass
 
+from django.conf import settings
+
 from foundation import errors, stamps
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from identity.changes import TOKENS
 from identity.context import Caller
 from identity.credentials import REFERENCE_PREFIX
@@ -25,12 +27,16 @@ from identity.sessions import SessionKey
 
 @dataclass(frozen=True, slots=True)
 class TokenIdentity:
-    """Whom a verified token stands for; `expires` is an utc timestamp, `reference_id` that of a reference token."""
+    """Identity of a verified token; `expires` is a UTC timestamp, `reference_id` that of a reference token.
+
+    top_paging   as of CallContext
+    """
 
     caller: Caller
     application_id: str
     application_uri: str
     application_limit: int | None
+    top_paging: bool
     scopes: frozenset[str]
     session: SessionKey
     is_service: bool
@@ -51,13 +57,13 @@ _NOTE_USED_SECONDS = 30
 
 
 def identify(token: str) -> TokenIdentity:
-    """Whom the token stands for. Raises Unauthorized or Forbidden. Warm: no RSA, no query, no write."""
+    """The identity of the token. Raises Unauthorized or Forbidden. If cached: no RSA, no query, no write."""
     digest = hashlib.sha256(token.encode()).digest()
     entry = _entries.get(digest)
     stamp = stamps.current(TOKENS)
     now = time.time()
     if entry is None or entry.stamp != stamp:
-        # After the stamp was read: a change in between leads to one reading too many, never to a stale entry.
+        # Read after the stamp: a change in between leads to one reading too many, never to a stale entry.
         entry = _Entry(stamp, _load(token, digest, known=entry is not None), entry.used_noted if entry else 0.0)
         _entries.put(digest, entry)
     identity = entry.identity
@@ -71,7 +77,7 @@ def identify(token: str) -> TokenIdentity:
 
 
 def forget() -> None:
-    """Drop what this process remembers (tests)."""
+    """Drop the cache (tests)."""
     _entries.clear()
 
 
@@ -96,7 +102,7 @@ def _load_access_token(token: str, digest: bytes, *, known: bool) -> TokenIdenti
         .first()
     )
     if row is None or row.application is None:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("it has been revoked"))
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("it has been revoked"))
     application: TrustedApplication = row.application
     user = application.system_user if row.is_service else row.user
     return _identity(
@@ -135,13 +141,14 @@ def _identity(
     check_access(user, application, is_service=is_service)
     # Reference tokens have a policy of their own, which was checked when the row was loaded.
     if reference_id is None and not is_service and not application.impersonate_as_internal_user_allowed:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("its application may no longer act for users"))
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application may no longer act for users"))
     assert user is not None
     return TokenIdentity(
         caller=user.as_caller(user.default_language or "en"),
         application_id=str(application.pk),
         application_uri=application.application_uri,
         application_limit=application.rate_limit_per_minute,
+        top_paging=settings.TOP_PAGING if application.top_paging is None else application.top_paging,
         scopes=frozenset(scopes.split()),
         session=SessionKey(session_key, str(user.pk), str(application.pk), is_service),
         is_service=is_service,
@@ -152,14 +159,14 @@ def _identity(
 
 
 def check_access(user: User | None, application: TrustedApplication, *, is_service: bool) -> None:
-    """Whether both may still call the API. Raises Unauthorized or Forbidden."""
+    """Check that user and application may still call the API. Raises Unauthorized or Forbidden."""
     if not application.is_enabled:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("its application is disabled"))
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application is disabled"))
     if user is None or not user.active:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("its user is disabled"))
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its user is disabled"))
     if is_service:
         if not application.system_user_allowed:
-            raise errors.Unauthorized(errors.TOKEN_INVALID, Phrase("its application may no longer run as a service"))
+            raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application may no longer run as a service"))
         return
     if user.user_type != "InternalUser":
         raise errors.Forbidden(errors.USER_NOT_INTERNAL)

@@ -1,4 +1,4 @@
-"""Addresses of the id site, under /id/, and of the profile, under /profile/."""
+"""URLs of the id site, under /id/, and of the profile, under /profile/."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app_name = "identity"
 _PROFILE = RedirectView.as_view(pattern_name="identity:profile", http_method_names=["get", "head", "options"])
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    # The address of the site that discovery names; the profile asks for a login where nobody is signed in.
+    # The URL that discovery names for the profile site; it redirects anonymous users to the login.
     path("id", _PROFILE),
     path("id/", _PROFILE),
     path("id/.well-known/openid-configuration", discovery.configuration, name="configuration"),

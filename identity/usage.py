@@ -1,4 +1,4 @@
-"""How much of the licence is in use, now and lately; the sessions' own times are the history (spec 01, 1.8)."""
+"""Licence usage, current and recent, computed from the sessions' times (spec 01, 1.8)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from identity.licences import licence_read
 from identity.models import Session
 from identity.sessions import open_count, sessions_list
 
-#: From this share of the slots on, the next caller may be turned away soon.
+#: From this share of the slots on, a warning says that they run short.
 NEARLY_FULL = 0.8
-#: An application that holds more than this share of the slots leaves the others too few.
+#: An application that holds more than this share of the slots is named in a warning.
 MOST_SLOTS = 0.5
 HOURS = 24
 DAYS = 30
@@ -33,7 +33,7 @@ Spans = Sequence[tuple[datetime.datetime, datetime.datetime]]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The most sessions that were open at once in a stretch of time."""
+    """The maximum of concurrently open sessions in an interval."""
 
     begin: datetime.datetime
     most: int
@@ -46,7 +46,7 @@ def usage_now() -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """An application and how many slots it holds; `max_sessions` None where it has no limit of its own."""
+    """An application and the number of slots it holds; `max_sessions` None without a limit of its own."""
 
     application_id: str
     name: str
@@ -55,18 +55,18 @@ class Holder:
 
 
 def usage_by_application() -> list[Holder]:
-    """Who holds slots now, the application with most of them first."""
+    """Slots by application, the largest first."""
     named = ("application_id", "application__name", "application__application_uri", "application__max_sessions")
     rows = sessions_list().order_by().values_list(*named).annotate(held=Count("pk")).order_by("-held", "application_id")
     return [Holder(str(pk), name or uri, held, limit) for pk, name, uri, limit, held in rows]
 
 
 def usage_warnings() -> list[str]:
-    """What an administrator should know about the slots before somebody is turned away; a sentence each."""
+    """Warnings for administrators before callers are refused; a sentence each."""
     taken, slots = usage_now()
-    found: list[str] = []
+    result: list[str] = []
     if taken >= slots * NEARLY_FULL:
-        found.append(
+        result.append(
             _("%(taken)s of %(slots)s slots are taken; when all are, further callers are answered 503.")
             % {"taken": taken, "slots": slots}
         )
@@ -76,8 +76,8 @@ def usage_warnings() -> list[str]:
                 "%(name)s holds %(held)s of %(slots)s slot.", "%(name)s holds %(held)s of %(slots)s slots.", slots
             ) % {"name": holder.name, "held": holder.sessions, "slots": slots}
             cure = _("Its MaxSessions bounds that; a client that takes a new token for each request holds many.")
-            found.append(f"{said} {cure}")
-    return found
+            result.append(f"{said} {cure}")
+    return result
 
 
 def usage_by_hour(now: datetime.datetime, hours: int = HOURS) -> list[Usage]:
@@ -103,9 +103,9 @@ def _usage(last: datetime.datetime, step: datetime.timedelta, count: int, now: d
 
 
 def usage_chart(usages: Sequence[Usage], slots: int, time_format: str) -> SafeString:
-    """Columns up to the number of slots, each with its figure; the same figures as a table for who cannot see them.
+    """A bar chart up to the number of slots, with figures; the same figures as a table for screen readers.
 
-    A drawing in the colours of identity/static/identity/admin.css: it needs no script and no style of its own.
+    An SVG in the colours of identity/static/identity/admin.css, without script or inline style.
     """
     top = max(slots, 1, *(usage.most for usage in usages))
     width = _COLUMN * len(usages)
@@ -142,7 +142,7 @@ def _most_at_once(spans: Spans, begin: datetime.datetime, end: datetime.datetime
         if opened < end and closed > begin:
             changes += [(max(opened, begin), 1), (min(closed, end), -1)]
     taken = most = 0
-    # Of a close and an opening at one moment the close counts first: a freed slot can be taken again at once.
+    # At equal times the close counts first: a freed slot can be taken again at once.
     for _moment, change in sorted(changes):
         taken += change
         most = max(most, taken)

@@ -1,4 +1,4 @@
-"""The pages for people: login, logout, password, profile (spec 01, 1.6)."""
+"""Account pages: login, logout, password, profile (spec 01, 1.6)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime
 from urllib.parse import parse_qs, urlsplit
 
 from django.contrib import messages
-from django.contrib.auth import authenticate, login, update_session_auth_hash
+from django.contrib.auth import login, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
@@ -22,10 +22,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from foundation import errors
 from foundation.guids import is_guid
 from foundation.languages import active_language
-from identity import rate_limits
 from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
-from identity.instance import client_address
-from identity.known_browsers import browser_known, browser_remember
+from identity.known_browsers import browser_remember
 from identity.languages import ui_language
 from identity.limited_pages import limited_page, limited_text
 from identity.mailed_links import mail_is_configured
@@ -34,6 +32,7 @@ from identity.oauth import logout
 from identity.oauth.clients import client_load
 from identity.oauth.fresh_login import fresh_logins_keep, fresh_logins_put
 from identity.oauth.sign_in import sign_in_started
+from identity.password_checks import password_authenticate
 from identity.passwords import password_set
 from identity.permissions import may_enter_admin
 from identity.reference_tokens import (
@@ -50,29 +49,31 @@ from identity.reference_tokens import (
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def login_page(request: HttpRequest) -> HttpResponse:
-    """`next` leads to this instance only; `login_hint` fills the login in, `ui_locales` chooses the language."""
+    """The login form. `next` leads to this instance only; `login_hint` fills the login in, `ui_locales` chooses the
+    language.
+    """
     target = safe_next(request)
     with translation.override(ui_language(request.GET.get("ui_locales", ""))):
         form = LoginForm(request.POST or None, initial={"login": request.GET.get("login_hint", "")[:64]})
         if request.method == "POST" and form.is_valid():
             proofs = fresh_logins_keep(request)
             try:
-                user = _authenticate(request, form.cleaned_data["login"], form.cleaned_data["password"])
+                user = password_authenticate(request, form.cleaned_data["login"], form.cleaned_data["password"])
             except errors.TooManyRequests as limited:
                 form.add_error(None, limited_text(limited))
                 return _login_form(request, form, target, limited)
             if user is not None:
                 if isinstance(request.user, User) and request.user != user:
-                    # Whoever used this browser before is signed out properly: tokens, slots, back channel.
+                    # Another user of this browser is signed out first: tokens, slots, back channel.
                     logout.sign_out(request)
-                # Changes the session's key (session fixation).
+                # Changes the session key (session fixation).
                 login(request, user)
                 sign_in_started(request)
-                fresh_logins_put(request, proofs)
                 response = HttpResponseRedirect(target or reverse("identity:profile"))
+                fresh_logins_put(request, response, proofs)
                 browser_remember(response, user.login)
                 return response
-            # One text for all causes, so that nobody learns which logins exist.
+            # One text for all causes, so that it does not reveal which logins exist.
             form.add_error(None, _("The login or the password is wrong."))
         return _login_form(request, form, target)
 
@@ -81,7 +82,7 @@ def login_page(request: HttpRequest) -> HttpResponse:
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def logout_page(request: HttpRequest) -> HttpResponse:
-    """GET asks, POST signs out everywhere."""
+    """GET shows a form, POST signs out everywhere."""
     if request.method == "GET" and request.user.is_authenticated:
         return render(request, "identity/logout.html", {"action": request.path, "fields": [], "proof": ""})
     frames = logout.sign_out(request) if request.method == "POST" else []
@@ -95,31 +96,22 @@ def logout_page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def password_page(request: HttpRequest) -> HttpResponse:
-    """Change one's own password; other browsers are signed out, and applications where the person says so."""
+    """Change the user's password; signs out other browsers, and applications if the user chooses so."""
     user = _user(request)
-    address, browser = client_address(request), browser_known(request, user.login)
-    refused: errors.TooManyRequests | None = None
-    if request.method == "POST":
-        try:
-            rate_limits.check_login_attempt(user.login, address, browser)
-        except errors.TooManyRequests as limited:
-            refused = limited
-    form = PasswordForm(user, request.POST or None, refusal=limited_text(refused) if refused else "")
+    form = PasswordForm(request, user, request.POST or None)
     if request.method == "POST" and form.is_valid():
         password_set(user, form.cleaned_data["new_password"], ends_access=form.cleaned_data["ends_access"])
         update_session_auth_hash(request, user)
         messages.success(request, _("Your password has been changed."))
         return redirect("identity:profile")
-    if form.is_bound and form.has_error("old_password", "wrong"):
-        rate_limits.note_login_failure(user.login, address, browser)
-    return limited_page(request, "identity/password.html", {"form": form}, refused)
+    return limited_page(request, "identity/password.html", {"form": form}, form.limited)
 
 
 @never_cache
 @login_required
 @require_http_methods(["GET", "POST"])
 def profile_page(request: HttpRequest) -> HttpResponse:
-    """Who one is, and one's personal tokens; POST makes one and shows it once."""
+    """The profile and the user's personal tokens; POST issues a token and shows it once."""
     user = _user(request)
     form = ReferenceTokenForm(applications_for(user), request.POST or None)
     token = None
@@ -149,7 +141,7 @@ def profile_page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
-    """Revoke one of one's own personal tokens."""
+    """Revoke one of the user's personal tokens."""
     if not is_guid(token_id):
         raise Http404
     row = get_object_or_404(ReferenceToken, pk=token_id, user=_user(request), kind=ReferenceToken.PERSONAL)
@@ -159,24 +151,13 @@ def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
 
 
 def safe_next(request: HttpRequest) -> str:
-    """Where to go after the login: an address of this instance, or ""."""
+    """The redirect target after the login: a URL of this instance, or ""."""
     target = request.POST.get("next") or request.GET.get("next") or ""
-    # Without its query, which decides nothing here: that of an authorization request (state, id_token_hint) is often
-    # longer than the 2,048 characters that Django takes for a URL.
+    # Without its query, which does not matter here: that of an authorization request (state, id_token_hint) is often
+    # longer than the 2,048 characters that Django accepts for a URL.
     address = target.partition("?")[0]
     safe = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""
-
-
-def _authenticate(request: HttpRequest, login_name: str, password: str) -> User | None:
-    """The user, or None; as slowly for an unknown login as for a wrong password: Django hashes in both cases."""
-    address, browser = client_address(request), browser_known(request, login_name)
-    rate_limits.check_login_attempt(login_name, address, browser)
-    user = authenticate(request, username=login_name, password=password)
-    if not isinstance(user, User):
-        rate_limits.note_login_failure(login_name, address, browser)
-        return None
-    return user
 
 
 def _login_form(
@@ -194,14 +175,14 @@ def _login_form(
 
 
 def _stranger_to_admin(request: HttpRequest, target: str) -> User | None:
-    """Who is signed in, when the admin site has sent them here because they may not enter."""
+    """The signed-in user without admin access, whom the admin site has redirected here."""
     user = request.user
     sent = target.startswith(reverse("admin:index"))
     return user if sent and isinstance(user, User) and not may_enter_admin(user) else None
 
 
 def _client_of(target: str) -> str | None:
-    """The registered redirect URI to which the login will lead, when it was asked for by an application."""
+    """The registered redirect URI to which the login will lead, for an authorization request."""
     parts = urlsplit(target)
     if parts.path != reverse("identity:authorize"):
         return None

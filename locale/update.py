@@ -33,7 +33,8 @@ KEYWORDS: dict[str, tuple[int, ...] | None] = {
     "gettext_lazy": None,
     "ngettext": (1, 2),
     "ngettext_lazy": (1, 2),
-    "Phrase": (1,),
+    "Message": (1,),
+    "TranslatableMessage": (1,),
 }
 # Written by hand: Babel's header has dates in it, and a run that changes no text is to change no byte.
 HEADER = """msgid ""

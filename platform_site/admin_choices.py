@@ -1,4 +1,4 @@
-"""The entries that choosers of the admin offer."""
+"""Entries of the admin's autocomplete choosers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 
-from domain.admin.rights import with_visible_references
+from domain.admin.visible_rows import with_visible_references
 
 
 class Choices(AutocompleteJsonView):
-    """What a chooser offers."""
+    """The view of a chooser's entries."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """As Django's; references to rows that the user may not see are null in the texts."""
+        """As Django's; in the texts, references to rows that the user may not see are null."""
         context: dict[str, Any] = super().get_context_data(**kwargs)
         context["object_list"] = with_visible_references(self.request, list(context["object_list"]), ())
         return context

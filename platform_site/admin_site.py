@@ -1,4 +1,4 @@
-"""The admin as one product: sections by task instead of by Django app (spec 09, 9.5)."""
+"""Admin site with sections by task instead of by Django app (spec 09, 9.5)."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _BY_APP = {
 class PlatformAdminSite(admin.AdminSite):
     """The admin site of an instance.
 
-    Its module is imported before the admin modules of other apps; PlatformAdminConfig.ready sets these:
+    PlatformAdminConfig.ready sets these, since this module is imported before the admin modules of the apps:
 
-    cards     cards of the home page for administrators
-    chooser   view of the entries that a chooser offers
+    cards     makes the cards of the home page, for administrators
+    chooser   the view of a chooser's entries
     """
 
     cards: ClassVar[Callable[[HttpRequest], list[Any]]]
@@ -59,21 +59,21 @@ class PlatformAdminSite(admin.AdminSite):
         return isinstance(request.user, User) and may_enter_admin(request.user)
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        """Home: the state of the instance for its administrators, then the sections."""
+        """The home page: the state of the instance for administrators, then the sections."""
         shown = type(self).cards(request) if getattr(request.user, "is_admin", False) else []
         return super().index(request, {"cards": shown, **(extra_context or {})})
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
-        """The entries of choosers; in their texts, too, references to hidden rows are null."""
+        """The entries of choosers (platform_site.admin_choices)."""
         return type(self).chooser(request)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Sections with the heads of aggregates, by name; what belongs to something is found on its owner's page."""
-        found = super().get_app_list(request, app_label)
+        """The sections with their aggregate roots by name; owned entities are on the pages of their owners."""
+        result = super().get_app_list(request, app_label)
         if app_label is not None:
-            return found
+            return result
         sections: dict[str, list[Any]] = {title: [] for title, _ in SECTIONS}
-        for app in found:
+        for app in result:
             for model in app["models"]:
                 title = self._section(model["model"], app["app_label"])
                 if title is not None:
@@ -91,7 +91,7 @@ class PlatformAdminSite(admin.AdminSite):
         ]
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponseRedirect:  # type: ignore[override]
-        """Django's page of an app: pages are found by task, and a Django app is none."""
+        """Redirects Django's page of an app to the home page, which lists by task."""
         return HttpResponseRedirect(reverse("admin:index"))
 
     def section_link(self, model: type[Any]) -> tuple[str, str] | None:
@@ -101,13 +101,15 @@ class PlatformAdminSite(admin.AdminSite):
 
     @staticmethod
     def _section(model: type[Any], app_label: str) -> str | None:
-        """The section's title; None for what is not listed by itself."""
+        """The section's title; None for owned entities, which no section lists."""
         try:
             repository = repositories.for_model(model)
         except LookupError:
             return _BY_APP.get(app_label, OTHER)
         if repository.owner is not None:
             return None
+        if repository.admin_options.section:
+            return repository.admin_options.section
         for title, namespaces in SECTIONS:
             if repository.name.startswith(namespaces):
                 return title
@@ -119,5 +121,5 @@ def _on_home(title: str) -> str:
 
 
 def _anchor(title: str) -> str:
-    """Where the section is on the home page; the same in every language."""
+    """The section's fragment on the home page, the same in every language."""
     return slugify(title)

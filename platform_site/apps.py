@@ -12,12 +12,12 @@ class PlatformSiteConfig(AppConfig):
 
 
 class PlatformAdminConfig(AdminConfig):
-    """Makes platform_site.admin_site.PlatformAdminSite the site that `admin.site` is."""
+    """Makes `admin.site` a platform_site.admin_site.PlatformAdminSite."""
 
     default_site = "platform_site.admin_site.PlatformAdminSite"
 
     def ready(self) -> None:
-        """Load the admin modules of all apps, then set the parts of the site that need them."""
+        """Load the admin modules of all apps, then set the parts of the site that import them."""
         super().ready()
         from django.contrib.admin import site
 

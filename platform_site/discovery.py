@@ -1,4 +1,4 @@
-"""Site discovery: what this instance serves, and whether it works (spec 01, 1.1)."""
+"""Site discovery: the sites of this instance and their status (spec 01, 1.1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_WORKING = "NotWorking"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One kind of site; `probe` is an address that exists when it is served, `needs` the parts that it stands on."""
+    """A site. It is served when the address `probe` resolves, and works when the health checks in `needs` pass."""
 
     type: str
     path: str
@@ -35,7 +35,7 @@ ODATA_PATH = "/api/domain/odata/"
 SITES = (
     Site("ID", "/id", "/id/.well-known/openid-configuration", ("database", "keys")),
     Site("API", "/api", ODATA_PATH, properties={"ODataServiceRoot": ODATA_PATH}),
-    # The same site once more, by the name that newer clients look for.
+    # The same site by the name that newer clients look for.
     Site("DomainAPI", "/api", ODATA_PATH, properties={"ODataServiceRoot": ODATA_PATH}),
     Site("TableAPI", "/api/table", "/api/table/odata/", properties={"ODataServiceRoot": "/api/table/odata/"}),
     Site("UserProfile", "/profile/", "/profile/me"),
@@ -46,7 +46,7 @@ SITES = (
 @reads_only
 @for_everybody
 def auto_discovery(request: HttpRequest) -> HttpResponse:
-    """{"WebSites": [{Type, Status, Url, AdditionalProperties}]}, for anybody."""
+    """{"WebSites": [{Type, Status, Url, AdditionalProperties}], "Host"}, without authentication."""
     content = {
         "WebSites": described_sites(request),
         "Host": urlsplit(base_url(request)).netloc,
@@ -55,7 +55,7 @@ def auto_discovery(request: HttpRequest) -> HttpResponse:
 
 
 def described_sites(request: HttpRequest) -> list[dict[str, Any]]:
-    """What is served, each site with its checked status, as the document of discovery lists it."""
+    """The served sites with their status, as the discovery document lists them."""
     base = base_url(request)
     return [_described(site, base) for site in _served()]
 
@@ -85,7 +85,7 @@ def _described(site: Site, base: str) -> dict[str, Any]:
 
 
 def _keys() -> str | None:
-    keys.key_set()  # raises when there is none and none can be made
+    keys.key_set()  # raises where there is no signing key and none can be made
     return None
 
 

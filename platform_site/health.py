@@ -1,7 +1,7 @@
-"""Checks of the parts that an instance needs, each cached for a few seconds so that probes stay cheap (spec 01, 1.1).
+"""Health checks of an instance's parts, each cached for a few seconds so that probes stay cheap (spec 01, 1.1).
 
-A check is a function that returns None when the part works and a sentence when it does not; raising counts as the
-exception's sentence. Apps that own a part register theirs in AppConfig.ready.
+A check is a function that returns None when the part works, and a sentence or an exception when it does not. Apps
+register the checks of their parts in AppConfig.ready.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How a part did; `problem` None means that it works. Without a part that is not vital, requests are served."""
+    """The result of a check; `problem` is None if the part works. Requests are served without the parts that are not
+    `vital`.
+    """
 
     name: str
     problem: str | None
@@ -48,7 +50,7 @@ def register(name: str, check: Check, *, vital: bool = True) -> None:
 
 
 def examine(name: str) -> Finding:
-    """The part's state, at most a few seconds old."""
+    """The finding of a part, at most a few seconds old."""
     now = time.monotonic()
     known = _findings.get(name)
     if known is not None and now - known[0] < _CACHED_SECONDS:
@@ -57,7 +59,7 @@ def examine(name: str) -> Finding:
     try:
         problem = _checks[name]()
     except Exception as exc:
-        # What is wrong goes to the log; strangers who probe learn only that something is.
+        # The log has the message; the public probe shows only the exception's type.
         logger.warning("the check of %s failed: %s", name, exc)
         problem = f"{type(exc).__name__}"
     finding = Finding(name, problem, round((time.perf_counter() - started) * 1000, 1), name not in _not_vital)
@@ -66,12 +68,12 @@ def examine(name: str) -> Finding:
 
 
 def examine_all() -> list[Finding]:
-    """Every part."""
+    """The findings of all parts."""
     return [examine(name) for name in _checks]
 
 
 def forget() -> None:
-    """Examine afresh next time (tests)."""
+    """Drop the cached findings (tests)."""
     _findings.clear()
 
 
@@ -104,5 +106,5 @@ register("database", _database)
 register("cache", _cache)
 register("queue", _queue)
 register("sandbox", _sandbox)
-# Shown, and no reason to take web nodes out of service: what waits for the workers is safe in the database.
+# Without workers web nodes still serve: tasks wait in the database.
 register("worker", _worker, vital=False)

@@ -1,4 +1,4 @@
-"""The page at the root, for people who open the address that an instance prints."""
+"""The page at the root of the instance."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from foundation.safe_views import reads_only
 
 @reads_only
 def landing(request: HttpRequest) -> HttpResponse:
-    """Where to go from here. Says nothing about the instance that a stranger may not know."""
+    """Links to the sites. The page is public and shows nothing of the instance."""
     return render(request, "site/landing.html")

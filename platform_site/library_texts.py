@@ -1,10 +1,10 @@
-"""Texts that libraries show in our pages and bring no translation of: for the catalogues only, nothing runs here."""
+"""Untranslated texts of libraries, listed for the message catalogues; no code uses them."""
 
 from django.utils.translation import gettext_noop as _
 
-#: Django's admin has no Bulgarian for these; they are read out by screen readers.
+#: Django's admin has no Bulgarian for these, which screen readers read out.
 ADMIN = (_("Model name"), _("Add link"), _("Change or view list link"))
-#: Tasks and their fields in django-q2, whose own catalogues are far behind it.
+#: Tasks and their fields in django-q2.
 TASKS = (
     _("Failed task"),
     _("Failed tasks"),

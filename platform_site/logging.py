@@ -1,10 +1,10 @@
-"""Log lines: for machines (JSON, one object a line) and for people (text), both with the id of the request.
+"""Log lines as JSON objects or as text, both with the id of the request.
 
-A logger of any app writes `logger.info("session closed", extra={"session": id})`: what is in `extra` becomes fields of
-the JSON object and `name=value` pairs of the text line. Secrets, tokens and bodies do not belong there (spec 09, 9.3).
+The `extra` of `logger.info("session closed", extra={"session": id})` becomes fields of the JSON object and `name=value`
+pairs of the text line. Secrets, tokens and bodies do not belong there (spec 09, 9.3).
 
-Both formats mask what addresses hold of secrets, whichever logger names an address, and write control characters as
-escapes: what a caller sends neither ends a line nor moves the cursor of a terminal.
+Both formats mask secrets in URLs, whichever logger writes them, and escape control characters: what a caller sends
+neither ends a line nor moves the cursor of a terminal.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from contextvars import ContextVar
 
 import orjson
 
-# The one value that follows a request without being passed: log lines of code that has no CallContext need it too.
-# Nothing but logging reads it (ARCHITECTURE: no thread-locals for what decides anything).
+# A context variable, because logging cannot be passed a CallContext. Only logging reads it.
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
 
-# What every LogRecord has; whatever else is on a record came in by `extra`.
+# The attributes of every LogRecord; others come from `extra`.
 _STANDARD_FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _MASKED = "[not logged]"
 _SECRET_WORDS = ("secret", "password", "token", "authorization", "cookie", "api_key")
-#: Links by which somebody chooses a password or proves an e-mail address: whoever reads the end of one can follow it.
+#: Links to choose a password or to confirm an e-mail address; their last part is a secret.
 _LINKS = re.compile(r"(/account/(?:reset|email)/[^/?\s]+/)(?!set(?![\w-]))[^/?\s\"'\\]+")
 #: A parameter of a query string that is, or leads to, a secret.
 _PARAMETERS = re.compile(
@@ -34,14 +33,14 @@ _PARAMETERS = re.compile(
     r"|[?&;](?:code|state|nonce|code_verifier|sid|session_state)=)[^&\s\"'#]+",
     re.IGNORECASE,
 )
-#: C0 but for tabs and ends of lines, DEL, C1, and what else ends lines or turns the direction of a text.
+#: C0 without tab and line feed, DEL, C1, and the characters that end lines or change the direction of a text.
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _IN_A_LINE, _IN_LINES = re.compile(f"[\\t\\n{_CONTROLS}]"), re.compile(f"[{_CONTROLS}]")
 
 
 @contextmanager
 def request_logged_as(request_id: str) -> Iterator[None]:
-    """Log lines inside the block carry this request id."""
+    """Log records inside the block carry this request id."""
     reset = _request_id.set(request_id)
     try:
         yield
@@ -50,12 +49,12 @@ def request_logged_as(request_id: str) -> Iterator[None]:
 
 
 def current_request_id() -> str:
-    """The id of the request being served; empty outside of one."""
+    """The id of the current request; empty outside of one."""
     return _request_id.get()
 
 
 def loggable(text: str) -> str:
-    """The text as it may stand in a line of the log: addresses without secrets, control characters as escapes."""
+    """The text for a log line: URLs without secrets, control characters escaped."""
     return _without_secrets(_escaped(text))
 
 
@@ -64,11 +63,11 @@ def _without_secrets(text: str) -> str:
 
 
 def _escaped(text: str, controls: re.Pattern[str] = _IN_A_LINE) -> str:
-    return controls.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return controls.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def extra_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
-    """What the caller gave in `extra`; a value under a name that smells of a secret is masked: slips happen."""
+    """The fields from `extra`; the value is masked where the name looks like that of a secret."""
     for name, value in record.__dict__.items():
         if name in _STANDARD_FIELDS or name.startswith("_") or name in {"request", "request_id", "server_time"}:
             continue
@@ -77,11 +76,20 @@ def extra_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
 
 
 class RequestIdFilter(logging.Filter):
-    """Puts the request id on the record while the request's own thread still handles it."""
+    """Sets the request id on the record in the thread of the request."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "request_id"):
             record.request_id = _request_id.get()
+        return True
+
+
+class NoTracebackFilter(logging.Filter):
+    """Removes the traceback of requests that Django refuses before a view runs, such as for a wrong Host."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("django.security"):
+            record.exc_info = record.exc_text = None
         return True
 
 
@@ -111,7 +119,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         line = f"{clock} {record.levelname:<7} {record.name}: {_escaped(record.getMessage())}"
-        # An empty field says nothing to a reader; a machine may want to know that it was empty.
+        # Empty fields are left out for people; programs get them.
         pairs = [f"{name}={_escaped(str(value))}" for name, value in extra_fields(record) if value not in (None, "")]
         if request_id := getattr(record, "request_id", ""):
             pairs.append(f"request={request_id}")

@@ -2,13 +2,12 @@
 
 Two kinds of numbers:
 
-counted   by prometheus_client's own Counter and Histogram, declared wherever something happens, in any app. Each
-          process of the node writes its numbers to a file below DATA_DIR (settings.METRICS_DIR), and a scrape adds them
-          up, whichever process answers it.
-asked     by functions registered here with `register`, at each scrape: what the database knows, the same on every node.
+counted     by prometheus_client's Counter and Histogram, declared in any app where something happens. Each process of
+            the node writes its numbers to a file below DATA_DIR (settings.METRICS_DIR); a scrape adds the files up.
+collected   at each scrape, by functions that `register` adds: the state in the database, the same on every node.
 
-Who may ask: with METRICS_TOKEN whoever sends it as a bearer token; without one only callers on this machine, and none
-that came through a proxy, behind which everybody looks local.
+Access: with METRICS_TOKEN, callers that send it as a bearer token; without it, callers on this machine that did not
+come through a proxy, behind which all callers look local.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ from webhooks.selectors import delivery_statistics, workers_alive
 
 logger = logging.getLogger(__name__)
 
-Ask = Callable[[], Iterable[Metric]]
+Collect = Callable[[], Iterable[Metric]]
 
-#: First part of the path → site; what is none of these counts as "other", so that scanners add no series.
+#: Sites by the first part of the path; other paths count as "other", so that scanners add no series.
 _SITES = frozenset({"api", "id", "admin", "profile", "sys", "static"})
 _SILENT_SECONDS = 7 * 86_400
 #: Room for some 2,000 series; the library lets a file grow beyond.
 _FILE_BYTES = 1 << 18
-#: Who shows METRICS_TOKEN, for counting; no application has this name (identity.oauth.clients.client_load).
+#: The client that failed attempts with METRICS_TOKEN are counted for; no application can have this name.
 _SCRAPER = "\0metrics"
 _PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
@@ -64,12 +63,12 @@ _latency = Histogram(
 )
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-_asked: dict[str, Ask] = {}
+_collected: dict[str, Collect] = {}
 
 
-def register(name: str, ask: Ask) -> None:
-    """Add or replace a function that is asked for metrics at each scrape. One that raises costs only its own."""
-    _asked[name] = ask
+def register(name: str, collect: Collect) -> None:
+    """Add or replace a function that collects metrics at each scrape. If it raises, only its metrics are missing."""
+    _collected[name] = collect
 
 
 def files_allocate() -> None:
@@ -101,36 +100,43 @@ def request_counted(request: HttpRequest, response: HttpResponseBase, *, seconds
 
 @cache
 def _series(site: str, method: str | None, hundreds: int) -> tuple[Counter, Histogram]:
-    """What counts such requests; prometheus_client looks its labels up under a lock."""
+    """The counter and histogram for these labels, cached: prometheus_client looks labels up under a lock."""
     return _requests.labels(site, method, f"{hundreds}xx"), _latency.labels(site)
 
 
 @reads_only
 def metrics(request: HttpRequest) -> HttpResponse:
-    """The page."""
-    address, shown = client_address(request), bool(settings.METRICS_TOKEN) and "HTTP_AUTHORIZATION" in request.META
-    if shown:
-        # An operator chose the token, perhaps a short one: unlike tokens of ours it is not compared beyond the limit.
-        try:
-            check_client(_SCRAPER, address)
-        except errors.TooManyRequests as limited:
-            return HttpResponse(status=429, headers=dict(limited.headers()))
-    if not may_ask(request):
-        if shown:
-            note_client_failure(_SCRAPER, address)
-        headers = {"WWW-Authenticate": 'Bearer realm="metrics"'} if settings.METRICS_TOKEN else {}
-        return HttpResponse(status=401 if headers else 403, headers={"Cache-Control": "no-store", **headers})
+    """The page that Prometheus scrapes."""
+    if refused := scrape_refusal(request):
+        return refused
     registry = CollectorRegistry()
     if directory := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(registry, directory)  # type: ignore[no-untyped-call]
-    registry.register(_Asked())
+    registry.register(_Collected())
     return HttpResponse(
         generate_latest(registry), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
     )
 
 
-def may_ask(request: HttpRequest) -> bool:
-    """See the module's text."""
+def scrape_refusal(request: HttpRequest) -> HttpResponse | None:
+    """The refusal of a caller who may not read figures of the instance (see the module), with counted attempts."""
+    address, shown = client_address(request), bool(settings.METRICS_TOKEN) and "HTTP_AUTHORIZATION" in request.META
+    if shown:
+        # The operator may have chosen a short token: attempts are limited, unlike those with generated tokens.
+        try:
+            check_client(_SCRAPER, address)
+        except errors.TooManyRequests as limited:
+            return HttpResponse(status=429, headers=dict(limited.headers()))
+    if not may_scrape(request):
+        if shown:
+            note_client_failure(_SCRAPER, address)
+        headers = {"WWW-Authenticate": 'Bearer realm="metrics"'} if settings.METRICS_TOKEN else {}
+        return HttpResponse(status=401 if headers else 403, headers={"Cache-Control": "no-store", **headers})
+    return None
+
+
+def may_scrape(request: HttpRequest) -> bool:
+    """Whether the caller may read the metrics (see the module)."""
     token: str = settings.METRICS_TOKEN
     if token:
         given = request.headers.get("Authorization", "")
@@ -141,9 +147,10 @@ def may_ask(request: HttpRequest) -> bool:
 
 
 def forget_processes(directory: Path) -> None:
-    """Remove what processes of earlier starts counted, which would pile up; another part of the node may still run.
+    """Remove the files of processes that no longer run.
 
-    A container has another name at each start: the directories of machines that have long been silent go too.
+    A container has a new host name at each start, so directories of machines that were silent for days are removed,
+    too.
     """
     for file in directory.glob("*.db"):
         pid = file.stem.rpartition("_")[2]
@@ -168,16 +175,16 @@ def _runs(pid: int) -> bool:
     return True
 
 
-class _Asked(Collector):
+class _Collected(Collector):
     def collect(self) -> Iterator[Metric]:
-        """Everything registered; what fails is logged and left out."""
-        for name, ask in _asked.items():
+        """The metrics of all registered functions; a function that fails is logged and left out."""
+        for name, collect in _collected.items():
             try:
-                found = list(ask())
+                result = list(collect())
             except Exception:
                 logger.exception("metrics of %s are missing", name)
                 continue
-            yield from found
+            yield from result
 
 
 def gauge(name: str, text: str, value: float) -> Metric:
@@ -185,18 +192,18 @@ def gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
 
 
-# --- what the platform itself tells -------------------------------------------------------------------------------
+# --- the platform's own metrics -----------------------------------------------------------------------------------
 
 
 def _webhooks() -> Iterator[Metric]:
-    found = delivery_statistics()
+    result = delivery_statistics()
     states = GaugeMetricFamily("platform_webhook_deliveries", "Webhook deliveries by state.", labels=("state",))
-    for state, count in found.by_state.items():
+    for state, count in result.by_state.items():
         states.add_metric([state.lower()], count)
     yield states
-    yield gauge("platform_webhook_lag_seconds", "Wait of the oldest delivery that is due.", found.lag_seconds)
-    yield gauge("platform_webhook_open_circuits", "Templates left alone for now, by host.", len(found.open_circuits))
-    yield gauge("platform_webhook_suspended_templates", "Templates held after failures.", found.suspended_templates)
+    yield gauge("platform_webhook_lag_seconds", "Wait of the oldest delivery that is due.", result.lag_seconds)
+    yield gauge("platform_webhook_open_circuits", "Templates left alone for now, by host.", len(result.open_circuits))
+    yield gauge("platform_webhook_suspended_templates", "Templates held after failures.", result.suspended_templates)
     workers = workers_alive()
     yield gauge("platform_workers", "Worker processes that were heard of lately.", len(workers))
     yield gauge("platform_webhook_attempts_under_way", "Attempts being sent.", sum(w.under_way for w in workers))
@@ -218,16 +225,16 @@ def _transactions() -> Iterator[Metric]:
 
 
 def _rules() -> Iterator[Metric]:
-    found = RuleState.objects.aggregate(
+    result = RuleState.objects.aggregate(
         fired=Sum("fired_count", default=0),
         failed=Sum("failure_count", default=0),
         microseconds=Sum("total_microseconds", default=0),
     )
     firings = CounterMetricFamily("platform_rule_firings", "Firings of business rules.", labels=("outcome",))
-    firings.add_metric(["succeeded"], found["fired"])
-    firings.add_metric(["failed"], found["failed"])
+    firings.add_metric(["succeeded"], result["fired"])
+    firings.add_metric(["failed"], result["failed"])
     yield firings
-    seconds = float(found["microseconds"]) / 1_000_000
+    seconds = float(result["microseconds"]) / 1_000_000
     yield CounterMetricFamily("platform_rule_seconds", "Time that firings of business rules took.", value=seconds)
 
 

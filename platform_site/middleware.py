@@ -1,16 +1,15 @@
-"""The outermost middleware: request id and request log; API requests take a short way past cookies, CSRF and messages.
+"""Outermost middleware: request id, request log, and direct calls of API views without the page middleware.
 
-Why a short way. The stack for pages (session, locale, CSRF, messages, clickjacking …) costs some 0.07 ms of CPU a
-request and serves browsers that carry cookies. The API takes no cookies: a caller shows a token with every request, so
-there is nothing to forge, no session to load and no message to keep. A middleware that calls the view itself saves all
-of that and keeps one URL configuration, one WSGI application and one process model.
+The stack for pages (session, locale, CSRF, messages, clickjacking …) costs some 0.07 ms of CPU a request and serves
+browsers that send cookies. The API takes no cookies: each request has a token. This middleware therefore calls API
+views itself; there is still one URL configuration, one WSGI application and one process model.
 
-What the API needs of the stack is done here: the host is checked against ALLOWED_HOSTS, the content type must not be
-sniffed, the language of an earlier request of this thread is dropped, and a request that came without TLS to an
-instance that demands it goes the long way, where SecurityMiddleware answers. An API view renders its own failures
-(spec 07); what escapes it, and an address that does not exist, are rendered here in the same shape.
+What the API needs of the stack is done here: the host is checked against ALLOWED_HOSTS, X-Content-Type-Options is set,
+and the language of the thread's previous request is deactivated. A request without TLS to an instance that requires it
+takes the full stack, where SecurityMiddleware answers. API views render their own failures (spec 07); other failures
+and unknown addresses are rendered here in the same format.
 
-A page under /api/ (query tool, import page, model browser) needs cookies and CSRF: mark its view with `browser_page`.
+A page under /api/ (query tool, import page, model browser) needs cookies and CSRF checks: its view is a BrowserPage.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -34,8 +33,10 @@ from django.urls import Resolver404, ResolverMatch, URLResolver, get_resolver
 from django.utils import translation
 
 from foundation import errors, spans
-from foundation.phrases import Phrase
-from identity.languages import speaking
+from foundation.browser_pages import BrowserPage
+from foundation.messages import TranslatableMessage as Message
+from identity.instance import requested_host
+from identity.languages import activate_request_language
 from platform_site.logging import loggable, request_logged_as
 from platform_site.metrics import request_counted
 
@@ -44,32 +45,21 @@ logger = logging.getLogger("platform.request")
 API_PREFIX = "/api/"
 _SERVICE = "/api/domain/odata/"
 _RESET = f"{_SERVICE}reset"
-#: Host header → the ALLOWED_HOSTS that allowed it
-_good_hosts: dict[str, list[str]] = {}
-_GOOD_HOSTS_KEPT = 100
 _service_matches: WeakKeyDictionary[URLResolver, ResolverMatch] = WeakKeyDictionary()
 
-# A foreign id is taken over only when it is short and plain: it is logged and answered.
+# A caller's id is used only if it is short and plain: the log and the response have it.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # W3C Trace Context, 3.2.2: version, trace id, parent id, flags; an all-zero trace or parent id is invalid.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
-# Probes and scrapers ask every few seconds; their requests would bury everybody else's in the log.
+# Probes and scrapers send requests every few seconds, which would hide all others in the log.
 _QUIET_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
-
-View = TypeVar("View", bound=Callable[..., Any])
-
-
-def browser_page(view: View) -> View:
-    """Mark a view under /api/ as a page: it gets the whole middleware stack."""
-    view.browser_page = True  # type: ignore[attr-defined]
-    return view
 
 
 class QueryCounter:
     """Counts the statements of one request; an execute_wrapper of the database connection.
 
-    `only_counts` lets what goes past Django's cursor (domain.query.run.execute) do so and count by itself.
+    `only_counts` lets domain.query.run.execute bypass Django's cursor and count its statements itself.
     """
 
     __slots__ = ("count",)
@@ -84,7 +74,7 @@ class QueryCounter:
 
 
 class PlatformMiddleware:
-    """Gives every request an id, logs it, and calls API views directly."""
+    """Gives each request an id, logs it, and calls API views directly."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -94,10 +84,10 @@ class PlatformMiddleware:
             return self._served(request)
         given = request.META.get("HTTP_TRACEPARENT", "")
         with spans.span(request.method or "", kind="SERVER", traceparent=given) as span:
-            # What the request leads to is part of it, and not a neighbour.
+            # Calls that the request makes belong below its span, not beside it.
             request.META["HTTP_TRACEPARENT"] = span.traceparent
             response = self._served(request)
-            _tell(span, request, response)
+            _describe(span, request, response)
         return response
 
     def _served(self, request: HttpRequest) -> HttpResponseBase:
@@ -125,13 +115,13 @@ class PlatformMiddleware:
             return self.get_response(request)
         if settings.SECURE_SSL_REDIRECT and not request.is_secure():
             return self.get_response(request)
-        # Languages are a thread's state in Django: without this, an API answer could speak the language of whoever had
-        # this thread before. The API chooses its own (spec 02, 2.6).
+        # Django keeps the language per thread: without this, a response could be in the language of the thread's
+        # previous request. The API chooses its own (spec 02, 2.6).
         translation.deactivate()
         try:
-            _check_host(request)
+            requested_host(request)
             match = _resolved(get_resolver(getattr(request, "urlconf", None)), request.path_info)
-            if getattr(match.func, "browser_page", False):
+            if issubclass(getattr(match.func, "view_class", object), BrowserPage):
                 return self.get_response(request)
             request.resolver_match = match
             response = match.func(request, *match.args, **match.kwargs)
@@ -139,7 +129,7 @@ class PlatformMiddleware:
                 response = response.render()
         except Exception as error:
             response = _failure(request, error)
-        # Django's handler would log each 500 as a server error; here most are refusals by a rule or the data (spec 07).
+        # Django's handler would log each 500 as a server error; most are refusals by a rule or the data (spec 07).
         response._has_been_logged = True
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
         if not response.streaming:
@@ -150,22 +140,11 @@ class PlatformMiddleware:
         return result
 
 
-def _check_host(request: HttpRequest) -> None:
-    """Raises DisallowedHost. What was found good is remembered, with the list that it was found in."""
-    host = request.META.get("HTTP_HOST", "")
-    allowed = settings.ALLOWED_HOSTS
-    if _good_hosts.get(host) is not allowed:
-        request.get_host()
-        if len(_good_hosts) >= _GOOD_HOSTS_KEPT:
-            _good_hosts.clear()
-        _good_hosts[host] = allowed
-
-
-def _tell(span: spans.OpenSpan, request: HttpRequest, response: HttpResponseBase) -> None:
-    """What the request log says, in the names of OpenTelemetry's conventions where there are any."""
+def _describe(span: spans.OpenSpan, request: HttpRequest, response: HttpResponseBase) -> None:
+    """Set the request log's fields on the span, by the names of OpenTelemetry's conventions where there are any."""
     caller = getattr(request, "call_context", None)
     route = request.resolver_match.route if request.resolver_match else ""
-    span.tell(
+    span.describe(
         {
             "http.request.method": request.method or "",
             "http.route": route,
@@ -181,10 +160,10 @@ def _tell(span: spans.OpenSpan, request: HttpRequest, response: HttpResponseBase
 
 
 def _resolved(resolver: URLResolver, path: str) -> ResolverMatch:
-    """What answers an address.
+    """Resolve a URL path.
 
-    All addresses of the OData service but Reset have one view and no arguments: it is looked for once. Going through
-    the patterns for each of them cost a tenth of the time of a keyed read.
+    All URLs of the OData service but Reset have one view and no arguments, so the match is cached: resolving took a
+    tenth of the time of a keyed read.
     """
     if not path.startswith(_SERVICE) or path.lower().startswith(_RESET):
         return resolver.resolve(path)
@@ -195,10 +174,10 @@ def _resolved(resolver: URLResolver, path: str) -> ResolverMatch:
 
 
 def assign_request_id(request: HttpRequest) -> str:
-    """Set `request.request_id` and `request.traceparent` ("" where none came); the id.
+    """Set `request.request_id` and `request.traceparent` ("" where none came); returns the id.
 
-    The caller's X-Request-Id, else the trace id of its traceparent, else a new one: lines of one call chain can then be
-    found together, whichever of the two the caller uses.
+    The id is the caller's X-Request-Id, else the trace id of its traceparent, else a new one, so that the log lines of
+    one call chain can be found together.
     """
     traceparent = request.META.get("HTTP_TRACEPARENT", "")
     trace = _TRACEPARENT.fullmatch(traceparent)
@@ -214,9 +193,9 @@ def assign_request_id(request: HttpRequest) -> str:
 
 
 def log_request(request: HttpRequest, response: HttpResponseBase, *, seconds: float, queries: int) -> None:
-    """One line for the request: INFO, and WARNING when it was slow. The query string stays out: it may hold tokens.
+    """Log one line for the request: INFO, WARNING when it was slow. The query string is left out: it may hold tokens.
 
-    Who called comes from `request.call_context` (identity.context.CallContext), which the API views set.
+    Client, user and session come from `request.call_context`, which the API views set.
     """
     slow = seconds >= settings.SLOW_REQUEST_SECONDS
     level = logging.WARNING if slow else logging.INFO
@@ -242,7 +221,7 @@ def log_request(request: HttpRequest, response: HttpResponseBase, *, seconds: fl
 
 
 def _failure(request: HttpRequest, error: Exception) -> HttpResponse:
-    """The JSON error for what no API view rendered."""
+    """The JSON response to a failure that no API view rendered."""
     request_id: str = request.request_id  # type: ignore[attr-defined]
     known: Exception
     match error:
@@ -251,13 +230,13 @@ def _failure(request: HttpRequest, error: Exception) -> HttpResponse:
         case Resolver404() | Http404():
             known = errors.NotFound(errors.RESOURCE_NOT_FOUND, request.path)
         case DisallowedHost():
-            known = errors.BadRequest(errors.INVALID_HEADER, "Host", Phrase("this instance does not serve that name"))
+            known = errors.BadRequest(errors.INVALID_HEADER, "Host", Message("this instance does not serve that name"))
         case _:
             known = error
             logger.exception("unhandled exception in %s %s", request.method, request.path)
-            # As Django's own handler does: error reporters listen, and the test client raises what it hears.
+            # As Django's own handler does, for error reporters and the test client.
             got_request_exception.send(sender=PlatformMiddleware, request=request)
-    with speaking(request) as language:
+    with activate_request_language(request) as language:
         rendered = errors.render(known, correlation_id=request_id, debug=settings.DEBUG)
     return HttpResponse(
         orjson.dumps(rendered.body),

@@ -1,7 +1,7 @@
-"""The state of the instance as an administrator's home page shows it: one card for each part (spec 09, 9.5).
+"""Status cards of the instance for the home page of administrators: one card for each part (spec 09, 9.5).
 
-A card is made by a function registered here; it asks a fixed number of questions, however much there is in the tables,
-and leads to the page where the matter is dealt with. One that raises costs only its own card.
+Each function in _MAKERS makes a card: with a fixed number of queries, whatever the size of the tables, and a link to
+the page where an administrator can act. If a function raises, only its card is missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from webhooks.selectors import LATE_SECONDS, delivery_statistics, workers_alive
 
 logger = logging.getLogger(__name__)
 
-#: How a part does; also the name of its style.
+#: The state of a part; also its CSS class.
 GOOD, WARNING, BAD = "good", "warning", "bad"
 _WORDS = {GOOD: _("In order"), WARNING: _("Needs attention"), BAD: _("In trouble")}
 
@@ -49,7 +49,7 @@ _SPARK_STEP, _SPARK_HEIGHT, _SPARK_MARGIN = 10, 40, 3
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing below a card's figure; `url` leads to it."""
+    """A line below a card's figure, with a link to the affected object."""
 
     text: str
     note: str = ""
@@ -60,7 +60,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One part: a figure with what it counts, lines, and a drawing where numbers have a history."""
+    """One part: a figure and what it counts (said), lines, and a drawing of the figure's history."""
 
     name: str
     title: str
@@ -73,7 +73,7 @@ class Card:
 
     @property
     def word(self) -> Promise:
-        """The state for those who do not see its colour."""
+        """The state in words, for users who do not see its colour."""
         return _WORDS[self.state]
 
 
@@ -81,11 +81,11 @@ Maker = Callable[[HttpRequest], Card]
 
 
 def cards(request: HttpRequest) -> list[Card]:
-    """Every card, in the order of the page."""
-    return [_made(name, make, request) for name, make in _MAKERS.items()]
+    """All cards, in the order of the page."""
+    return [_card(name, make, request) for name, make in _MAKERS.items()]
 
 
-def _made(name: str, make: Maker, request: HttpRequest) -> Card:
+def _card(name: str, make: Maker, request: HttpRequest) -> Card:
     try:
         return make(request)
     except Exception:
@@ -169,7 +169,7 @@ def _gauge(taken: int, slots: int) -> SafeString:
 
 
 def sparkline(hours: Sequence[Usage], slots: int) -> SafeString:
-    """Sessions by hour below the line of the licence's slots. A drawing without script or style of its own."""
+    """An SVG of the sessions by hour and the line of the licence's slots, without script or inline style."""
     top = max(slots, 1, *(hour.most for hour in hours))
     width = _SPARK_STEP * (len(hours) - 1)
     reach = _SPARK_HEIGHT - 2 * _SPARK_MARGIN
@@ -187,25 +187,25 @@ def sparkline(hours: Sequence[Usage], slots: int) -> SafeString:
 
 
 def _webhooks(request: HttpRequest) -> Card:
-    found = delivery_statistics()
+    result = delivery_statistics()
     pages = "webhooks_webhookdelivery"
-    waiting = found.by_state["Pending"] + found.by_state["Delivering"]
-    lag = Line(gettext("Longest wait"), gettext("%(seconds)s s") % {"seconds": _number(round(found.lag_seconds))})
+    waiting = result.by_state["Pending"] + result.by_state["Delivering"]
+    lag = Line(gettext("Longest wait"), gettext("%(seconds)s s") % {"seconds": _number(round(result.lag_seconds))})
     counted = {"Failed": gettext("Failed"), "Suspended": gettext("Held back")}
     lines = [
         lag,
         *(
-            Line(title, _number(found.by_state[state]), BAD if found.by_state[state] else "", _of_state(pages, state))
+            Line(title, _number(result.by_state[state]), BAD if result.by_state[state] else "", _of_state(pages, state))
             for state, title in counted.items()
         ),
     ]
-    if found.suspended_templates:
+    if result.suspended_templates:
         lines.append(
-            Line(gettext("Suspended templates"), _number(found.suspended_templates), BAD, _listed("domain_webhook"))
+            Line(gettext("Suspended templates"), _number(result.suspended_templates), BAD, _listed("domain_webhook"))
         )
-    lines += [Line(host, gettext("does not answer"), WARNING) for host in found.open_circuits[:_SHOWN_LINES]]
-    trouble = found.suspended_templates or found.lag_seconds > LATE_SECONDS
-    attention = found.by_state["Failed"] or found.open_circuits
+    lines += [Line(host, gettext("does not answer"), WARNING) for host in result.open_circuits[:_SHOWN_LINES]]
+    trouble = result.suspended_templates or result.lag_seconds > LATE_SECONDS
+    attention = result.by_state["Failed"] or result.open_circuits
     return Card(
         "webhooks",
         gettext("Webhooks"),
@@ -256,18 +256,18 @@ def _rule_page(rule_id: str) -> str:
 
 def _errors(request: HttpRequest) -> Card:
     since = utc_now() - _RECENT
-    found = InformationMessage.objects.filter(information_message_type="Error")
+    result = InformationMessage.objects.filter(information_message_type="Error")
     runs = ScriptRun.objects.exclude(outcome="Succeeded")
     tasks = Failure.objects.all()
     counts = {
-        _listed("domain_informationmessage", "?information_message_type__exact=Error"): found.filter(
+        _listed("domain_informationmessage", "?information_message_type__exact=Error"): result.filter(
             information_message_time__gte=since
         ).count(),
         _listed("scripts_scriptrun"): runs.filter(started__gte=since).count(),
         _listed("django_q_failure"): tasks.filter(started__gte=since).count(),
     }
     count = sum(counts.values())
-    newest = sorted(_error_lines(found, runs, tasks), key=lambda line: str(line.when), reverse=True)[:_SHOWN_LINES]
+    newest = sorted(_error_lines(result, runs, tasks), key=lambda line: str(line.when), reverse=True)[:_SHOWN_LINES]
     return Card(
         "errors",
         gettext("Recent errors"),
@@ -280,7 +280,7 @@ def _errors(request: HttpRequest) -> Card:
 
 
 def _error_lines(messages: QuerySet[InformationMessage], runs: QuerySet[ScriptRun], tasks: Any) -> Iterator[Line]:
-    """The newest of each kind: failures behind callers' backs, scripts that failed, tasks that failed."""
+    """The newest of each kind: recorded failures, failed scripts, failed tasks."""
     for message in messages.order_by("-information_message_time")[:_SHOWN_LINES]:
         url = reverse("admin:domain_informationmessage_change", args=[message.pk])
         yield Line(
@@ -295,7 +295,7 @@ def _error_lines(messages: QuerySet[InformationMessage], runs: QuerySet[ScriptRu
 
 
 def _number(value: int) -> str:
-    """In the reader's language."""
+    """The number as the user's language writes it."""
     return number_format(value, use_l10n=True, force_grouping=True)
 
 

@@ -1,12 +1,12 @@
-"""Pages of the documentation that are made from the source, so that they cannot disagree with it."""
+"""Generates reference pages of the documentation from the source."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from foundation.errors import Catalogue
-from platform_site.environment import BASE_DIR, SETTINGS, Setting
+from foundation.errors import error_codes_by_number
+from platform_site.environment import BASE_DIR, SETTINGS
 
 DIRECTORY = BASE_DIR / "docs" / "reference"
 
@@ -37,18 +37,18 @@ given as variables: `make run PORT=9000`. A value that does not fit its type sto
 
 
 def error_codes_page() -> str:
-    """docs/reference/error-codes.md: foundation.errors.Catalogue as a table."""
+    """docs/reference/error-codes.md: the error codes as a table."""
     rows = (
         f"| {entry.number} | `{entry.type}` | {entry.status} | {_cell(entry.message_format)} |\n"
-        for entry in Catalogue.entries()
+        for entry in error_codes_by_number()
     )
     return _ERROR_CODES + "".join(rows)
 
 
 def settings_page() -> str:
-    """docs/reference/settings.md: platform_site.environment.SETTINGS as a table."""
+    """docs/reference/settings.md: the settings as a table."""
     rows = (
-        f"| `{setting.name}` | {setting.type} | {_default(setting)} | {_cell(setting.meaning)} |\n"
+        f"| `{setting.name}` | {setting.type} | {setting.default} | {_cell(setting.meaning)} |\n"
         for setting in SETTINGS
     )
     return _SETTINGS + "".join(rows)
@@ -58,7 +58,7 @@ PAGES: dict[str, Callable[[], str]] = {"error-codes.md": error_codes_page, "sett
 
 
 def outdated(directory: Path = DIRECTORY) -> Iterator[tuple[Path, str]]:
-    """Pages whose file is missing or differs: path and the text that it should have."""
+    """Pages whose file is missing or differs: path and expected text."""
     for name, page in PAGES.items():
         path, text = directory / name, page()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -67,17 +67,3 @@ def outdated(directory: Path = DIRECTORY) -> Iterator[tuple[Path, str]]:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _default(setting: Setting) -> str:
-    match setting.default:
-        case None:
-            return "unset"
-        case bool() as switch:
-            return "on" if switch else "off"
-        case "" | []:
-            return "empty"
-        case list() as values:
-            return f"`{','.join(map(str, values))}`"
-        case value:
-            return f"`{value}`"

@@ -1,4 +1,4 @@
-"""Which database a table lives in."""
+"""Database router of the task broker's tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.conf import settings
 
 
 class BrokerRouter:
-    """django-q2's rows live in the broker database where there is one, all others in the default."""
+    """Routes django-q2 to the broker database where there is one, all other apps to the default database."""
 
     def _broker(self) -> str | None:
         return "broker" if "broker" in settings.DATABASES else None
@@ -20,8 +20,8 @@ class BrokerRouter:
     db_for_write = db_for_read
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
-        """The broker has django-q2's tables only; the default has all.
+        """The broker has django-q2's tables only, the default database has all.
 
-        Its own django-q2 tables stay empty while there is a broker, and are there on the day that REDIS_URL is set.
+        The django-q2 tables of the default database are empty while there is a broker, and used when REDIS_URL is set.
         """
         return app_label == "django_q" or db != "broker"

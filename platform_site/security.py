@@ -1,7 +1,7 @@
-"""Headers that keep browsers from doing more with our pages than we mean (spec 09, 9.5).
+"""Security headers of pages (spec 09, 9.5).
 
-A view may widen its page's policy by attributes of its response: `form_action` (a URL that a form may end up at) and
-`frame_sources` (URLs that it loads in frames).
+A view may widen its page's policy by attributes of its response: `form_action` (a URL to which a form may redirect) and
+`frame_sources` (URLs that the page loads in frames).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _POLICY = (
 
 
 def origin_of(url: str) -> str:
-    """The source expression of a URL: its origin, or its scheme where it has none."""
+    """The source expression of a URL: its origin, or its scheme where it has no origin."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in {"http", "https"} else f"{parts.scheme}:"
 
@@ -37,7 +37,7 @@ class SecurityHeadersMiddleware:
 
 
 def _policy(response: HttpResponse) -> str:
-    # Browsers check where a form's redirects lead, too, so a login that ends at a client must name it.
+    # Browsers check the redirects of a form, too: a login that ends at a client must name the client.
     form_action: str | None = getattr(response, "form_action", None)
     frames: list[str] = getattr(response, "frame_sources", [])
     forms = " ".join(["'self'", *([origin_of(form_action)] if form_action else [])])

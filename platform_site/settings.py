@@ -1,4 +1,8 @@
-"""Django settings; every value that differs between instances comes through platform_site.environment."""
+"""Django settings.
+
+A value that differs between instances is an environment variable, declared here by a line that reads it: name, default
+and what operators must know of it. Such lines make the table of docs/reference/settings.md.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import contextlib
 import os
 import platform
 import secrets
+import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,53 +22,57 @@ from django.core.exceptions import ImproperlyConfigured
 from foundation import private_files, spans
 from foundation.vault import key_is_valid
 from platform_site.environment import BASE_DIR, SETTINGS, Environment
+from platform_site.serving.addresses import start_problem
+from webhooks.conf import WebhookSettings
 
 # Lets Django's generic classes (Field, ModelAdmin, QuerySet …) be subscripted at run time, as the type checker wants.
 django_stubs_ext.monkeypatch()
 
+# Django imports this module once more after an ImproperlyConfigured.
+SETTINGS.clear()
 env = Environment()
 
-DEBUG: bool = env("DEBUG")
-DEMO: bool = env("DEMO")
-DATA_DIR = Path(env("DATA_DIR")).expanduser()
-if not DATA_DIR.is_absolute():
-    DATA_DIR = BASE_DIR / DATA_DIR
-DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
-BASE_URL: str = env("BASE_URL")
-PORT: int = env("PORT")
-# Read when prometheus_client is first imported, by whichever app that is: processes of a node count into files there.
-# Each machine has a directory: on a DATA_DIR that machines share, processes of two would have the same id, and file.
+DEBUG = env.switch("DEBUG", False, "Stack traces in error answers; never in production.")
+DEMO = env.switch("DEMO", False, "Demo mode: known logins and secrets; loopback only.")
+_data_dir = env.text(
+    "DATA_DIR", "./.data", "Where the embedded database, keys and generated secrets live.", kind="path"
+)
+DATA_DIR = BASE_DIR / Path(_data_dir).expanduser()
+BASE_URL = env.url(
+    "BASE_URL", "", "Public root of the instance, without a trailing slash; empty: taken from each request."
+)
+HOST = env.text("HOST", "127.0.0.1", "Address that the web server listens on.")
+PORT = env.number("PORT", 8000, "Port that the web server listens on.")
+# Read when prometheus_client is first imported. Each process writes its counters into a file there. Each machine has a
+# directory: on a shared DATA_DIR processes of two machines could have the same id, and so the same file.
 METRICS_DIR = DATA_DIR / "metrics" / platform.node()
-METRICS_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 
-
-def _generated_secret(name: str) -> str:
-    """A secret of this instance, made on first use and kept in DATA_DIR with tight permissions (spec 09, 9.1)."""
-    path = DATA_DIR / name
-    # Another process may be faster.
-    with contextlib.suppress(FileExistsError):
-        if not path.exists():
-            private_files.write(path, secrets.token_urlsafe(48).encode(), is_new=True)
-    return path.read_text()
-
-
-SECRET_KEY = os.environ.get("SECRET_KEY") or _generated_secret("secret_key")
-
-# Secrets that must be read again are encrypted with these (foundation.vault).
-ENCRYPTION_KEYS: list[str] = env("ENCRYPTION_KEYS")
+# Keys that encrypt stored secrets (foundation.vault).
+ENCRYPTION_KEYS = env.texts(
+    "ENCRYPTION_KEYS",
+    [],
+    "Keys that encrypt the secrets in the database, newest first, each 32 bytes in base64url; "
+    "empty: `DATA_DIR/encryption_keys`, made on first start.",
+)
 if not all(key_is_valid(key) for key in ENCRYPTION_KEYS):
     raise ImproperlyConfigured("ENCRYPTION_KEYS must be keys of 32 bytes in base64url, separated by commas.")
 
-ALLOWED_HOSTS: list[str] = env("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
+ALLOWED_HOSTS: list[str] = env.texts(
+    "ALLOWED_HOSTS", [], "Host names that requests may carry; empty: those of BASE_URL and loopback."
+) or ["localhost", "127.0.0.1", "[::1]"]
 if BASE_URL and (_host := urlsplit(BASE_URL).hostname):
     ALLOWED_HOSTS.append(_host)
-TRUSTED_PROXIES: list[str] = env("TRUSTED_PROXIES")
+TRUSTED_PROXIES = env.texts(
+    "TRUSTED_PROXIES",
+    ["127.0.0.1", "::1"],
+    "Addresses or networks (CIDR) of proxies whose X-Forwarded-For names the caller.",
+)
 CSRF_TRUSTED_ORIGINS = [f"{urlsplit(BASE_URL).scheme}://{urlsplit(BASE_URL).netloc}"] if BASE_URL else []
 
 INSTALLED_APPS = [
     "foundation",
-    # Before identity, whose admin takes the toolkit's registrations back: the domain generates those pages.
+    # Before identity, which unregisters the toolkit's admin pages: the domain generates those pages.
     "oauth2_provider",
     "identity",
     "domain",
@@ -87,8 +97,9 @@ MIDDLEWARE = [
     "platform_site.security.SecurityHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "identity.browser_sessions.BrowserSessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
+    "identity.languages.CultureMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "identity.anonymous_forms.AnonymousFormMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -117,23 +128,24 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 # --- mail ---------------------------------------------------------------------------------------------------------
 
-# Password reset is offered where mail can leave (identity.mailed_links).
-if _email_url := env("EMAIL_URL"):
+# Password reset is offered only if mail is configured (identity.mailed_links).
+if _email_url := env.url(
+    "EMAIL_URL", "", "Mail server, for example smtp+tls://user:password@mail.example.com:587; empty: no mail."
+):
     globals().update(env.email(_email_url))
 EMAIL_TIMEOUT = 10  # a mail server that does not answer must not hold a web process
-DEFAULT_FROM_EMAIL = env("EMAIL_FROM") or f"noreply@{urlsplit(BASE_URL).hostname or 'localhost'}"
+DEFAULT_FROM_EMAIL = (
+    env.text("EMAIL_FROM", "", "Sender of mail; empty: noreply at the host of BASE_URL.")
+    or f"noreply@{urlsplit(BASE_URL).hostname or 'localhost'}"
+)
 
 # --- databases ----------------------------------------------------------------------------------------------------
 
 
 def _sqlite(name: str) -> dict[str, Any]:
-    path = DATA_DIR / name
-    # SQLite would make the file readable by everybody, and gives its WAL the mode of the database.
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": path,
+        "NAME": DATA_DIR / name,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
@@ -143,12 +155,15 @@ def _sqlite(name: str) -> dict[str, Any]:
     }
 
 
+_database_url = env.url("DATABASE_URL", "", "Main database; empty means SQLite in DATA_DIR.")
 DATABASES: dict[str, dict[str, Any]] = {
-    "default": env.database(env("DATABASE_URL")) if env("DATABASE_URL") else _sqlite("platform.sqlite3"),
+    "default": env.database(_database_url) if _database_url else _sqlite("platform.sqlite3"),
 }
 DATABASES["default"]["CONN_MAX_AGE"] = None
-REDIS_URL: str = env("REDIS_URL")
-# The task broker has a file of its own, so that its polling never waits for, or holds up, a business transaction.
+REDIS_URL = env.url(
+    "REDIS_URL", "", "Redis or Valkey for cache, limits, change signals and the task broker; empty: files in DATA_DIR."
+)
+# The task broker has its own file, so that its polling never waits for, or delays, a business transaction.
 if not REDIS_URL:
     DATABASES["broker"] = _sqlite("broker.sqlite3")
     DATABASES["broker"]["CONN_MAX_AGE"] = None
@@ -168,11 +183,12 @@ CACHES: dict[str, dict[str, Any]] = {
     ),
 }
 
-# --- tasks --------------------------------------------------------------------------------------------------------
+# --- processes and tasks ------------------------------------------------------------------------------------------
 
+WEB_PROCESSES = env.number("WEB_PROCESSES", 2, "Web server processes.")
 Q_CLUSTER: dict[str, Any] = {
     "name": "platform",
-    "workers": env("WORKER_PROCESSES"),
+    "workers": env.number("WORKER_PROCESSES", 2, "django-q2 worker processes."),
     "recycle": 5000,
     "timeout": 120,
     "retry": 180,
@@ -188,7 +204,7 @@ Q_CLUSTER: dict[str, Any] = {
 # --- identity -----------------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "identity.User"
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+PASSWORD_HASHERS = ["identity.password_hashing.PasswordHasher"]
 _VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {
@@ -201,7 +217,7 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
 ]
 AUTHENTICATION_BACKENDS = ["identity.backends.RoleBackend"]
 LOGIN_URL = "/id/account/login"
-# A login is unique in any case: an index on LOWER(login), which the check of unique fields cannot see.
+# A login is unique in any case: an index on LOWER(login), which Django's check of unique fields cannot see.
 SILENCED_SYSTEM_CHECKS = ["auth.W004"]
 OAUTH2_PROVIDER_APPLICATION_MODEL = "identity.TrustedApplication"
 OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "identity.AccessToken"
@@ -222,7 +238,7 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https"],
     "ALLOW_URI_WILDCARDS": False,
     "PKCE_REQUIRED": True,
-    # Every recommendation of RFC 9700 that the toolkit knows.
+    # Every recommendation of RFC 9700 that the toolkit has a setting for.
     "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,
     "COMPLIANT_BCP_RFC9700_PASSWORD_GRANT": True,
     "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
@@ -250,9 +266,9 @@ FORMAT_MODULE_PATH = ["platform_site.formats"]
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS: list[Path] = []
-# DATA_DIR is this user's alone, static files included: the web server itself serves them.
+# Only this user can read DATA_DIR, static files included: the web server serves them.
 FILE_UPLOAD_PERMISSIONS = 0o600
-# Names carry a digest of the content, so that browsers may keep a file for ever; `manage.py serve` collects them.
+# File names contain a digest of the content, so that browsers may cache them for ever; `manage.py serve` collects them.
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": DATA_DIR / "files"}},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
@@ -260,11 +276,19 @@ STORAGES: dict[str, dict[str, Any]] = {
 
 # --- security -----------------------------------------------------------------------------------------------------
 
-SECURE: bool = env("SECURE") if env("SECURE") is not None else BASE_URL.startswith("https://")
+SECURE = env.switch(
+    "SECURE",
+    BASE_URL.startswith("https://"),
+    "HTTPS cookies, HSTS and redirects; unset: on when BASE_URL is https.",
+    default_text="unset",
+)
 SESSION_ENGINE = "identity.browser_sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
+# Browsers take a cookie of this prefix from this very host over TLS only, so that no sibling host can set one.
+COOKIE_PREFIX = "__Host-" if SECURE else ""
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid", f"{COOKIE_PREFIX}csrftoken"
 SECURE_SSL_REDIRECT = SECURE
 SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
@@ -275,44 +299,72 @@ X_FRAME_OPTIONS = "DENY"
 
 # --- the platform -------------------------------------------------------------------------------------------------
 
-EGRESS_ALLOW: list[str] = env("EGRESS_ALLOW") + (["127.0.0.0/8", "::1/128"] if DEMO else [])
-SANDBOX_WORKERS: int = env("SANDBOX_WORKERS")
-QUERY_SECONDS: float = env("QUERY_SECONDS")
-SCRIPTS_PER_CALLER: int = env("SCRIPTS_PER_CALLER")
-SCRIPTS_WAITING: int = env("SCRIPTS_WAITING")
-SCRIPT_WALL_SECONDS: float = env("SCRIPT_WALL_SECONDS")
-SCRIPT_MEMORY_BYTES: int = env("SCRIPT_MEMORY_BYTES")
-SCRIPT_HOST_CALLS: int = env("SCRIPT_HOST_CALLS")
-SCRIPT_SOURCE_BYTES: int = env("SCRIPT_SOURCE_BYTES")
-SCRIPT_CONSOLE_BYTES: int = env("SCRIPT_CONSOLE_BYTES")
-SCRIPT_HISTORY_DAYS: int = env("SCRIPT_HISTORY_DAYS")
-METRICS_TOKEN: str = env("METRICS_TOKEN")
-OTEL_EXPORTER_OTLP_ENDPOINT: str = env("OTEL_EXPORTER_OTLP_ENDPOINT")
+EGRESS_ALLOW: list[str] = env.texts(
+    "EGRESS_ALLOW",
+    [],
+    "Hosts (`erp.local`, `*.erp.local`) or networks (CIDR) that webhooks and scripts may reach although private. "
+    "A placeholder in the host of a webhook's URL may only become one of these hosts.",
+) + (["127.0.0.0/8", "::1/128"] if DEMO else [])
+SANDBOX_WORKERS = env.number("SANDBOX_WORKERS", 2, "Warm script workers of each web or worker process.")
+QUERY_SECONDS = env.decimal("QUERY_SECONDS", 30.0, "Time limit of the database for one query of a caller.")
+SCRIPTS_PER_CALLER = env.number(
+    "SCRIPTS_PER_CALLER",
+    32,
+    "Running and waiting scripts of one user in each process, including those of rules; the next one gets 429.",
+)
+SCRIPTS_WAITING = env.number(
+    "SCRIPTS_WAITING", 64, "Scripts that may wait for a worker in each process; each holds one of its 128 threads."
+)
+SCRIPT_WALL_SECONDS = env.decimal("SCRIPT_WALL_SECONDS", 5.0, "Time limit of a script, including the database's time.")
+SCRIPT_MEMORY_BYTES = env.number("SCRIPT_MEMORY_BYTES", 200_000_000, "Memory of a script.")
+SCRIPT_HOST_CALLS = env.number("SCRIPT_HOST_CALLS", 100_000, "Calls that a script may make to the platform.")
+SCRIPT_SOURCE_BYTES = env.number("SCRIPT_SOURCE_BYTES", 1_000_000, "Size of a script's source, in UTF-8.")
+SCRIPT_CONSOLE_BYTES = env.number(
+    "SCRIPT_CONSOLE_BYTES", 1_000_000, "Size of a script's console; longer output is truncated."
+)
+SCRIPT_HISTORY_DAYS = env.number(
+    "SCRIPT_HISTORY_DAYS", 30, "Retention of script runs in days; a daily task deletes older ones."
+)
+METRICS_TOKEN = env.text(
+    "METRICS_TOKEN", "", "Bearer token that /metrics requires; empty: only callers on this machine are answered."
+)
+OTEL_EXPORTER_OTLP_ENDPOINT = env.url(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "",
+    "OpenTelemetry collector for spans, by OTLP over HTTP; requires its Python packages. Empty: none.",
+)
 if OTEL_EXPORTER_OTLP_ENDPOINT and not spans.packages_are_installed():
     raise ImproperlyConfigured(
-        "OTEL_EXPORTER_OTLP_ENDPOINT is set, and what sends spans is not installed: "
+        "OTEL_EXPORTER_OTLP_ENDPOINT is set, but the exporter of spans is not installed: "
         "pip install opentelemetry-exporter-otlp-proto-http, or unset it."
     )
+#: Declared by webhooks.conf.
 WEBHOOKS: dict[str, Any] = {
-    setting.name.removeprefix("WEBHOOK_").lower(): env(setting.name)
-    for setting in SETTINGS
-    if setting.name.startswith("WEBHOOK_")
+    declared.name: env.declare(f"WEBHOOK_{declared.name.upper()}", declared.default, declared.metadata["meaning"])
+    for declared in fields(WebhookSettings)
 }
-LICENSE_SESSIONS: int = env("LICENSE_SESSIONS")
+LICENSE_SESSIONS = env.number("LICENSE_SESSIONS", 25, "Concurrent sessions of the licence created on first run.")
 MAX_BODY_BYTES = 256 * 1024 * 1024
 PAGE_SIZE_MAX = 1000
-REFUSE_RENAMED_SETS: bool = env("REFUSE_RENAMED_SETS")
-# How long a delta link stays good; the change feed is kept at least as long.
+TOP_PAGING = env.switch(
+    "TOP_PAGING",
+    False,
+    "Next links for $top=n while more rows remain, for trusted applications whose TopPaging is empty.",
+)
+REFUSE_RENAMED_SETS = env.switch(
+    "REFUSE_RENAMED_SETS", False, "Answer 400 to former names of entity sets, instead of a warning."
+)
+# Lifetime of a delta link; the change feed is kept at least as long.
 DELTA_RETENTION_DAYS = 30
 # Of every body but the Domain API's. A script of SCRIPT_SOURCE_BYTES in a form of the admin site has up to thrice that.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * SCRIPT_SOURCE_BYTES + 1024 * 1024
 
 # --- log ----------------------------------------------------------------------------------------------------------
 
-LOG_FORMAT: str = env("LOG_FORMAT")
+LOG_FORMAT = env.text("LOG_FORMAT", "text", "text or json.")
 if LOG_FORMAT not in {"text", "json"}:
     raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")
-LOG_LEVEL: str = env("LOG_LEVEL").upper()
+LOG_LEVEL: str = env.text("LOG_LEVEL", "INFO", "Lowest level that is logged.").upper()
 if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}:
     raise ImproperlyConfigured(f"LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {LOG_LEVEL!r}.")
 # A request or a rule that takes longer is logged as a warning. A commit may fire dozens of rules.
@@ -322,24 +374,59 @@ SLOW_RULE_SECONDS = 0.25
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "platform_site.logging.RequestIdFilter"}},
+    "filters": {
+        "request_id": {"()": "platform_site.logging.RequestIdFilter"},
+        "no_traceback": {"()": "platform_site.logging.NoTracebackFilter"},
+    },
     "formatters": {
         "text": {"()": "platform_site.logging.TextFormatter"},
         "json": {"()": "platform_site.logging.JsonFormatter"},
     },
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]},
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": LOG_FORMAT,
+            "filters": ["request_id", "no_traceback"],
+        },
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
-        # Django's own handlers would say everything twice, and mail to addresses that nobody set.
+        # Django's own handlers would log everything twice, and send mail to unset addresses.
         "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
-        # Each of its processes announces each of its steps.
+        # Each process logs each of its steps.
         "django-q": {"handlers": [], "level": "WARNING", "propagate": True},
-        # Below INFO they write down tokens and codes.
+        # Below INFO these loggers write tokens and codes.
         "oauthlib": {"level": "INFO"},
         "oauth2_provider": {"level": "INFO"},
-        # Every 4xx and 5xx answer is in the request log already; here only what was not expected.
+        # The request log has every 4xx and 5xx response; only unexpected failures are logged here.
         "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
     },
 }
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+# Last: a configuration that is refused leaves no files.
+if sys.argv[1:2] == ["serve"] and not {"--keys-only", "--only=worker", "worker"} & set(sys.argv[2:]):
+    _knows = "--i-know" in sys.argv[2:]
+    if _problem := start_problem(HOST, PORT, BASE_URL, debug=DEBUG, demo=DEMO, knows=_knows):
+        raise ImproperlyConfigured(_problem)
+for _directory in (DATA_DIR, METRICS_DIR):
+    _directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+for _database in DATABASES.values():
+    if isinstance(_database["NAME"], Path):
+        # SQLite would create the file readable by everybody, and gives its WAL the mode of the database.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(_database["NAME"], os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _generated_secret(name: str) -> str:
+    """A secret of this instance, generated on first use and kept in DATA_DIR with mode 0600 (spec 09, 9.1)."""
+    path = DATA_DIR / name
+    # Another process may have written it first.
+    with contextlib.suppress(FileExistsError):
+        if not path.exists():
+            private_files.write(path, secrets.token_urlsafe(48).encode(), is_new=True)
+    return path.read_text()
+
+
+SECRET_KEY = os.environ.get("SECRET_KEY") or _generated_secret("secret_key")

@@ -1,10 +1,12 @@
-"""Small tools beside discovery, and the probes of load balancers (spec 01, 1.1)."""
+"""Tool endpoints for integrators, and health probes for load balancers (spec 01, 1.1)."""
 
 from __future__ import annotations
 
+import os
 import platform as python_platform
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+import resource
+import sys
+import tomllib
 
 import django
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -13,12 +15,15 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
 
 from foundation.safe_views import reads_only
+from identity.anonymous_forms import MAX_BYTES, is_too_long
 from identity.applications import secret_hash
 from identity.cors import for_everybody
 from identity.instance import base_url
 from platform_site import health
+from platform_site.environment import BASE_DIR
+from platform_site.metrics import scrape_refusal
 
-VERSION = "0.1.0"
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 _NO_STORE = {"Cache-Control": "no-store"}
 _MAX_SECRET = 4096
 
@@ -27,9 +32,11 @@ _MAX_SECRET = 4096
 @sensitive_post_parameters()
 @for_everybody
 def sha256(request: HttpRequest) -> HttpResponse:
-    """`secret` → its base64 SHA-256, as ApplicationSecretHash holds it. Nothing of it is kept or logged."""
+    """The base64 SHA-256 of `secret`, as ApplicationSecretHash holds it. The secret is neither stored nor logged."""
     if request.method not in {"GET", "POST"}:
         return JsonResponse({"error": "Use GET or POST."}, status=405, headers={"Allow": "GET, POST", **_NO_STORE})
+    if is_too_long(request):
+        return JsonResponse({"error": f"The body may have {MAX_BYTES} bytes."}, status=413, headers=_NO_STORE)
     secret = request.POST.get("secret") or request.GET.get("secret")
     if not secret or len(secret) > _MAX_SECRET:
         return JsonResponse({"error": "Give the parameter secret."}, status=400, headers=_NO_STORE)
@@ -40,15 +47,43 @@ def sha256(request: HttpRequest) -> HttpResponse:
 @for_everybody
 def ver(request: HttpRequest) -> HttpResponse:
     """The product's version."""
-    return JsonResponse({"version": _version()}, headers=_NO_STORE)
+    return JsonResponse({"version": VERSION}, headers=_NO_STORE)
+
+
+@reads_only
+@for_everybody
+def ver_text(request: HttpRequest) -> HttpResponse:
+    """The product's version as text/plain, at the reference platform's address."""
+    return HttpResponse(VERSION, content_type="text/plain; charset=utf-8", headers=_NO_STORE)
+
+
+@reads_only
+def resource_monitor(request: HttpRequest) -> HttpResponse:
+    """Load of the machine, and memory and CPU time of the process that answers, for those who may read the metrics."""
+    if refused := scrape_refusal(request):
+        return refused
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    # Linux counts kilobytes, macOS bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    content = {
+        "serverTimeUtc": timezone.now().isoformat(),
+        "processors": os.cpu_count(),
+        "loadAverage": [round(each, 2) for each in os.getloadavg()],
+        "process": {
+            "id": os.getpid(),
+            "maxMemoryBytes": usage.ru_maxrss * unit,
+            "cpuSeconds": round(usage.ru_utime + usage.ru_stime, 2),
+        },
+    }
+    return JsonResponse(content, headers=_NO_STORE)
 
 
 @reads_only
 @for_everybody
 def server_info(request: HttpRequest) -> HttpResponse:
-    """What a support engineer asks first; nothing that helps to attack."""
+    """Versions, base URL and clock, for support; nothing that helps an attacker."""
     content = {
-        "version": _version(),
+        "version": VERSION,
         "baseUrl": base_url(request),
         "serverTimeUtc": timezone.now().isoformat(),
         "python": ".".join(python_platform.python_version_tuple()[:2]),
@@ -59,13 +94,13 @@ def server_info(request: HttpRequest) -> HttpResponse:
 
 @reads_only
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Alive: the process answers. Nothing else is asked, so that a slow database does not get it killed."""
+    """Liveness: the process answers. The database is not checked, so that a slow database gets no process killed."""
     return HttpResponse("ok\n", content_type="text/plain", headers=_NO_STORE)
 
 
 @reads_only
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Ready for requests: database, cache, queue and sandbox work; 503 otherwise. Says too how the workers do."""
+    """Readiness: database, cache, queue and sandbox work, else 503. The workers are listed, but not required."""
     findings = health.examine_all()
     ready = not any(finding.problem for finding in findings if finding.vital)
     content = {
@@ -76,12 +111,3 @@ def readyz(request: HttpRequest) -> HttpResponse:
         },
     }
     return JsonResponse(content, status=200 if ready else 503, headers=_NO_STORE)
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("business-platform")
-    except PackageNotFoundError:
-        # Run from its tree, as it usually is.
-        return VERSION

@@ -1,4 +1,4 @@
-"""Every address of the instance, by site."""
+"""URL configuration of the instance, by site."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sys/tools/sha256", tools.sha256),
     path("sys/ver", tools.ver),
     path("sys/server-info", tools.server_info),
+    path("sys/resource-monitor", tools.resource_monitor),
+    path("tools/sha256", tools.sha256),
+    path("tools/ver", tools.ver_text),
+    path("tools/server-info", tools.server_info),
+    path("tools/resource-monitor", tools.resource_monitor),
     path("api/", include("domain.odata.http.urls")),
     path("api/", include("domain.api_site.urls")),
     path("healthz", tools.healthz),
     path("readyz", tools.readyz),
     path("metrics", metrics.metrics),
-    # One login page, throttled, for the admin site too; one way out, which signs out everywhere; one
-    # page where people change their password.
+    # The admin site uses the same rate-limited login page, the same logout, which signs out everywhere, and the same
+    # password page.
     path("admin/login/", RedirectView.as_view(pattern_name="identity:login", query_string=True)),
     path("admin/logout/", RedirectView.as_view(pattern_name="identity:logout")),
     path("admin/password_change/", RedirectView.as_view(pattern_name="identity:password")),

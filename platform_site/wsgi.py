@@ -13,14 +13,14 @@ application = get_wsgi_application()
 
 from domain.database import time_limit  # noqa: E402  (imports models, which the line above makes ready)
 
-# Django looks for connections that have failed or grown old when a request begins, and again when it ends. Once is
-# enough; twice cost a tenth of a keyed read.
+# Django checks connections when a request begins, and again when it ends. Once is enough; twice cost a tenth of a
+# keyed read.
 request_started.disconnect(close_old_connections)
 request_started.disconnect(reset_queries)
 
-# Here and not in the settings: migrations may take as long as they need.
+# Not in the settings: migrations have no time limit.
 connection_created.connect(time_limit.limit_connection)
 
-# Django imports views, and all that stands behind them, with the first request, which then takes a second. A process
-# that listens should be ready: they are imported before it does.
+# Django imports the views with the first request, which then takes a second. They are imported here, so that a
+# listening process is ready.
 resolve("/healthz")

@@ -1,4 +1,6 @@
-"""The pages of user business rules: a rule with its rows, what rules did, and the Try page (spec 05, 5.5)."""
+"""Admin pages of user business rules: rules with their children, statistics and traces, and the Try page (spec 05,
+5.5).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy
 
-from domain.admin.entity_pages import admin_class, inline_class
-from domain.admin.rights import is_administrator
+from domain.admin.context import is_administrator
+from domain.admin.entity_pages import EntityAdmin, entity_page
+from domain.admin.inlines import inline_class
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.events.types import event_types
 from domain.model.registry import repositories
@@ -28,7 +31,7 @@ from rules.authors import AUTHORS
 from rules.models import RuleState
 from rules.operations import repository_events
 from rules.specs import RULES, stored_rules
-from rules.switches import switch_trace
+from rules.trace_switches import switch_trace
 from rules.try_page import try_page
 from rules.validation import check_rule
 
@@ -36,7 +39,7 @@ _RULES = repositories[RULES]
 
 
 def _inline(collection: str, title: Any, lines: Sequence[str | tuple[str, ...]]) -> type[Any]:
-    """The rows of a collection; `lines` are the fields as they stand beside and below one another."""
+    """The inline of a collection; `lines` are its fields, line by line."""
     base = inline_class(_RULES.collections[collection])
     return type(
         f"Rule{collection}Inline",
@@ -52,7 +55,7 @@ def _inline(collection: str, title: Any, lines: Sequence[str | tuple[str, ...]])
     )
 
 
-# Read as they run: what happens, whether it matters, what follows.
+# In the order in which a rule runs: event, conditions, actions.
 _INLINES = [
     _inline(
         "Events",
@@ -72,8 +75,9 @@ _INLINES = [
 ]
 
 
-class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
-    """Rules, with what they did."""
+@entity_page(UserBusinessRule)
+class RuleAdmin(EntityAdmin):
+    """Rules with their statistics."""
 
     form = RuleForm
     inlines = _INLINES
@@ -98,7 +102,7 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
         css = {"all": ["rules/rules.css"]}
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """What it is first; the script and what few people need below."""
+        """The rule's main fields, then the script, then rarely used fields."""
         return [
             (None, {"fields": ["code", "name", "repository_name", "layer", "is_active", "notes", "trace"]}),
             (gettext("Script"), {"fields": ["script_language", "script_text"], "classes": ["collapse"]}),
@@ -117,20 +121,20 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
 
     @admin.display(description=gettext_lazy("Author"))
     def author(self, rule: Any) -> str:
-        """Who saved it last, and whether it may so change who may do what."""
-        return AUTHORS.told(rule.pk)
+        """The user who saved the rule last, and whether that user may change access."""
+        return AUTHORS.describe(rule.pk)
 
     # --- list -----------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[UserBusinessRule]:
-        """Rules with their numbers, so that people can sort by them."""
+        """Rules with their statistics, so that the list can be sorted by them."""
         state = RuleState.objects.filter(rule_id=OuterRef("pk"))
         numbers = {
             name: Subquery(state.values(name)[:1], output_field=BigIntegerField())
             for name in ("fired_count", "failure_count", "total_microseconds")
         }
-        found: QuerySet[UserBusinessRule] = super().get_queryset(request)
-        return found.annotate(
+        result: QuerySet[UserBusinessRule] = super().get_queryset(request)
+        return result.annotate(
             last_fired_at=Subquery(state.values("last_fired")[:1], output_field=DateTimeField()), **numbers
         ).annotate(
             # Null before the first firing: PostgreSQL refuses to divide by zero, SQLite does not.
@@ -139,7 +143,7 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
         )
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """The list, with the problems of the rules on this page of it."""
+        """The list, with the problems of the rules on the page."""
         changes = super().get_changelist_instance(request)
         shown = [rule.pk for rule in changes.result_list]
         problems = {spec.id: list(check_rule(spec)) for spec in stored_rules(active_only=False, only=shown)}
@@ -149,12 +153,12 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
 
     @admin.display(description=gettext_lazy("Name"))
     def title(self, rule: Any) -> str:
-        """In the reader's language."""
+        """The name in the user's language."""
         return in_language(rule.name, active_language()) if rule.name else rule.code
 
     @admin.display(description=gettext_lazy("State"))
     def soundness(self, rule: Any) -> str:
-        """Whether it can still be evaluated; what is wrong is told at once."""
+        """Whether the rule can be evaluated, with its first problem."""
         problems = getattr(rule, "problems", [])
         if not problems:
             return gettext("sound")
@@ -166,22 +170,22 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
 
     @admin.display(description=gettext_lazy("Last fired"), ordering="last_fired_at")
     def last_fired(self, rule: Any) -> Any:
-        """When its conditions last held."""
+        """When the conditions last held."""
         return rule.last_fired_at
 
     @admin.display(description=gettext_lazy("Fired"), ordering="fired_count")
     def fired(self, rule: Any) -> int:
-        """How often it acted."""
+        """How often the rule acted."""
         return rule.fired_count or 0
 
     @admin.display(description=gettext_lazy("Failures"), ordering="failure_count")
     def failures(self, rule: Any) -> int:
-        """How often it could not do what it should."""
+        """How often the rule failed."""
         return rule.failure_count or 0
 
     @admin.display(description=gettext_lazy("Average time"), ordering="mean_microseconds")
     def average(self, rule: Any) -> str:
-        """Of a firing."""
+        """Average time of a firing."""
         mean = rule.mean_microseconds
         return "–" if mean is None else f"{number_format(mean / 1000, 1)} ms"
 
@@ -190,18 +194,18 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """With what is wrong with the stored rule, what its repository offers, and its newest traces."""
+        """Adds the stored rule's problems, the choices of its repository, and its newest traces."""
         rules = stored_rules(active_only=False, only=[object_id]) if object_id else []
         context: dict[str, Any] = {
             "action_types": [
                 (action.name, gettext(action.description), [gettext(given.title) for given in action.parameters])
-                for action in action_types.all()
+                for action in action_types
                 if action.is_available
             ],
-            "known_events": [(event.name, gettext(event.description)) for event in event_types.all()],
+            "known_events": [(event.name, gettext(event.description)) for event in event_types],
         }
         for rule in rules:
-            # What others' requests held is told to administrators alone, as over the API.
+            # Traces have data of other users' requests: only administrators see them, as over the API.
             traces = trace_log.newest(rule.id) if is_administrator(request) else []
             context |= {"problems": list(check_rule(rule)), "traces": traces}
             if rule.repository in repositories:
@@ -214,17 +218,12 @@ class RuleAdmin(admin_class(_RULES)):  # type: ignore[misc]
         return result
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Rows and the commit, then the trace switch."""
+        """Also saves the trace switch, which is no attribute of the rule."""
         super().save_related(request, form, formsets, change)
         if "trace" in form.changed_data:
             switch_trace(str(form.instance.pk), bool(form.cleaned_data["trace"]))
 
     def get_urls(self) -> list[Any]:
-        """The Try page beside Django's."""
+        """The generated pages and the Try page."""
         view = self.admin_site.admin_view(lambda request, object_id: try_page(self, request, object_id))
         return [path("<path:object_id>/try/", view, name="rules_try"), *super().get_urls()]
-
-
-if admin.site.is_registered(UserBusinessRule):
-    admin.site.unregister(UserBusinessRule)
-admin.site.register(UserBusinessRule, RuleAdmin)

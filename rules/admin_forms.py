@@ -1,4 +1,4 @@
-"""The forms of the rule pages: what can be chosen comes from the catalogues, and what is stored can always be kept."""
+"""Forms of the rule pages, with choices from the catalogues; a stored value always stays a choice."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
-from domain.admin.entity_pages import ChildFormSet, EntityForm
+from domain.admin.forms import ChildFormSet, EntityForm
 from domain.events.types import event_types
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from rules.actions import action_types
 from rules.specs import LANGUAGES
-from rules.switches import traced_rules
+from rules.trace_switches import traced_rules
 
 #: Id of the list of attribute names on the page (templates/rules/change_form.html).
 ATTRIBUTE_LIST = "rule-attributes"
@@ -23,7 +23,7 @@ Choice = tuple[str, str]
 
 
 def repository_choices() -> list[tuple[str, list[Choice]]]:
-    """Dotted names by namespace."""
+    """Repository names, grouped by namespace."""
     groups: dict[str, list[Choice]] = {}
     for name in sorted(repository.name for repository in repositories):
         groups.setdefault(name.rpartition(".")[0] or name, []).append((name, name))
@@ -31,28 +31,28 @@ def repository_choices() -> list[tuple[str, list[Choice]]]:
 
 
 def event_choices() -> list[Choice]:
-    """Every event type, with what it means."""
-    return [(event.name, f"{event.name} – {gettext(event.description)}") for event in event_types.all()]
+    """All event types with their descriptions."""
+    return [(event.name, f"{event.name} – {gettext(event.description)}") for event in event_types]
 
 
 def action_choices() -> list[Choice]:
-    """The action types that this instance can do, with what they do."""
+    """The action types that are available in this instance, with their descriptions."""
     return [
         (action.name, f"{action.name} – {gettext(action.description)}")
-        for action in action_types.all()
+        for action in action_types
         if action.is_available
     ]
 
 
 def attribute_names(repository: Repository[Any]) -> Iterable[str]:
-    """Names that conditions and actions of a rule are likely to use, to choose from while typing."""
+    """Suggested names for conditions and actions: attributes of the repository and of its events."""
     yield from repository.attributes
     for event in event_types.of(repository):
         yield from (attribute.name for attribute in event.attributes)
 
 
 class RuleForm(EntityForm):
-    """A rule. Its trace switch is no attribute of it, but stands where people look for it."""
+    """The form of a rule, with the trace switch, which is no attribute of the rule."""
 
     trace = forms.BooleanField(
         required=False,
@@ -102,13 +102,13 @@ class RowForm(forms.ModelForm[Any]):
 
 
 class RuleFormSet(ChildFormSet):
-    """Rows in the order in which the platform counts them, so that its messages meet the row that they are about."""
+    """Rows in the dataset's order, so that errors are shown at their rows."""
 
     def get_queryset(self) -> Any:
         return super().get_queryset().order_by("pk")
 
 
 def _keep_stored(field: forms.ChoiceField, stored: str | None, known: list[str]) -> None:
-    """What is stored and no longer exists stays a choice: opening a page must not change what it shows."""
+    """Keep an unknown stored value as a choice: opening a page must not change the rule."""
     if stored and stored not in known:
         field.choices = [*field.choices, (stored, gettext("{0} (does not exist)").replace("{0}", stored))]  # type: ignore[misc]

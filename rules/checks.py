@@ -1,6 +1,6 @@
 """System checks of stored rules (`manage.py check --database default`, and before `migrate`).
 
-They look at the tables, so they belong to the database checks, which Django runs only where a database is named.
+They read tables, so they are database checks, which Django runs only for named databases.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from rules.actions import action_types
 def stored_names(
     app_configs: Sequence[AppConfig] | None = None, databases: Iterable[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
-    """rules.W001, rules.W002: stored event or action types whose class is gone. Their neighbours run on."""
+    """rules.W001, rules.W002: stored event or action types whose class is gone. Other rules still run."""
     if databases is None or "default" not in databases:
         return []
-    found: list[checks.CheckMessage] = []
+    result: list[checks.CheckMessage] = []
     try:
         events = set(bpm.UserBusinessRuleEvent.objects.values_list("event_type", flat=True).distinct())
         actions = set(bpm.UserBusinessRuleAction.objects.values_list("action_type", flat=True).distinct())
     except DatabaseError:
         return []  # before the first migration
     hint = "Run `manage.py validate_rules` to see which rules, and change or deactivate them."
-    found += [
+    result += [
         checks.Warning(f"Stored rules use the event type {name}, which does not exist.", hint=hint, id="rules.W001")
         for name in sorted(name for name in events if event_types.get(name) is None)
     ]
-    found += [
+    result += [
         checks.Warning(f"Stored rules use the action type {name}, which does not exist.", hint=hint, id="rules.W002")
         for name in sorted(name for name in actions if action_types.get(name) is None)
     ]
-    return found
+    return result

@@ -1,11 +1,11 @@
-"""Comparisons of conditions (spec 05, 5.2): a pure module that knows values and their kinds, no entity and no request.
+"""Comparisons of conditions (spec 05, 5.2): pure functions of values and kinds, without entities or requests.
 
-One class is one comparison. ACCEPTS is the table of which comparison takes which kind:
+One class is one comparison; `kinds` lists the kinds of values it accepts:
 
-    Equals, Not_Equals                 everything but binary
-    Greater_Than, Less_Than, …         what has an order: numbers, dates, states and enums (by number), text
-    Like                               text in one or several languages, enums by name
-    IsNull, Not_IsNull                 everything
+Equals, Not_Equals                 everything but binary
+Greater_Than, Less_Than, …         ordered kinds: numbers, dates, states and enums (by number), text
+Like                               text in one or several languages, enums by name
+IsNull, Not_IsNull                 everything
 
 Null is less than, greater than, equal to and like nothing; it is unequal to every value.
 """
@@ -20,15 +20,16 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar
 
+from domain.model.rule_enums import USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE
 from foundation import like_patterns
-from foundation.enums import DOCUMENT_STATE, EnumType
+from foundation.enums import DOCUMENT_STATE, EnumCatalogue, EnumType
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What is known of the left side: its kind, and the members of an enum or state."""
+    """Type of the left side: its kind, and the members of an enum or state."""
 
     kind: Kind
     enum: EnumType | None = None
@@ -47,17 +48,17 @@ _KEY = re.compile(r"\w+\((?P<guid>[^()]*)\)")
 
 
 def parse_value(operand: Operand, text: str) -> Any:
-    """The comparison value that the text of a condition stands for. Raises ValueError.
+    """Parse the comparison value of a condition. Raises ValueError.
 
-    Numbers are taken exactly, not rounded to the attribute's scale: 0.999 is less than 1.00 however few places it has.
+    Numbers are exact, not rounded to the attribute's scale: 0.999 is less than 1.00 whatever its scale.
     """
     return _PARSERS[operand.kind](operand, text)
 
 
 def _parse_guid(operand: Operand, text: str) -> str:
-    # The form that OData shows references in is as good: Crm_Sales_Customers(0189…).
-    found = _KEY.fullmatch(text.strip())
-    return parse_guid(found["guid"] if found else text.strip())
+    # Also accepts OData's form of references: Crm_Sales_Customers(0189…).
+    match = _KEY.fullmatch(text.strip())
+    return parse_guid(match["guid"] if match else text.strip())
 
 
 def _parse_text(operand: Operand, text: str) -> str:
@@ -130,12 +131,12 @@ _PARSERS: Mapping[Kind, Callable[[Operand, str], Any]] = {
 
 
 def _texts(actual: Any) -> tuple[str, ...]:
-    """The texts of a value in one language or several: any of them may satisfy a comparison."""
+    """The texts of a value in one or several languages: any of them may satisfy a comparison."""
     return tuple(actual.values()) if isinstance(actual, Mapping) else (str(actual),)
 
 
 def _ordinal(operand: Operand, value: Any) -> Any:
-    """What decides the order of a value."""
+    """The sort key of a value."""
     match operand.kind:
         case Kind.STATE:
             return DOCUMENT_STATE.members[value]
@@ -147,7 +148,7 @@ def _ordinal(operand: Operand, value: Any) -> Any:
 
 
 def is_null(actual: Any) -> bool:
-    """No value: null, or a multilanguage value without any text."""
+    """Whether the value is null, or a multilanguage value without any text."""
     return actual is None or (isinstance(actual, Mapping) and not actual)
 
 
@@ -155,55 +156,35 @@ def is_null(actual: Any) -> bool:
 
 
 class Comparison:
-    """Base of every comparison. `name` is public and stored: never renamed, never reused."""
+    """Base of every comparison. `name` and `number` are public: never changed, never reused. `name` is stored."""
 
     name: ClassVar[str] = ""
+    number: ClassVar[int]
     needs_value: ClassVar[bool] = True
     kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
 
     def parse(self, operand: Operand, text: str) -> Any:
-        """The value to compare with, once, when the rule is compiled. Raises ValueError."""
+        """Parse the comparison value when the rule is compiled. Raises ValueError."""
         return parse_value(operand, text)
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
-        """Whether a canonical value satisfies it."""
+        """Whether a canonical value satisfies the comparison."""
         raise NotImplementedError
 
 
-class Comparisons:
-    """The catalogue, in declared order."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, Comparison] = {}
-
-    def register(self, declaration: type[Comparison]) -> type[Comparison]:
-        """Class decorator."""
-        if not declaration.name or declaration.name in self._by_name:
-            raise ValueError(f"comparison {declaration.__name__} has no name, or one that is taken")
-        self._by_name[declaration.name] = declaration()
-        return declaration
-
-    def get(self, name: str) -> Comparison | None:
-        """The comparison with this name."""
-        return self._by_name.get(name)
-
-    def all(self) -> list[Comparison]:
-        """Every comparison, in declared order."""
-        return list(self._by_name.values())
-
-
-comparisons = Comparisons()
+comparisons: EnumCatalogue[Comparison] = EnumCatalogue("comparison", USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE)
 
 
 @comparisons.register
 class Equals(Comparison):
-    """The same value; of a multilanguage text, in any language."""
+    """Equal values; of a multilanguage text, in any language."""
 
     name = "Equals"
+    number = 0
     kinds = EQUATABLE
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
-        """Text counts case; numbers do not count trailing zeros."""
+        """Text is case-sensitive; trailing zeros of numbers do not matter."""
         if is_null(actual):
             return False
         if operand.kind in TEXTS:
@@ -216,9 +197,9 @@ class NotEquals(Equals):
     """The opposite of Equals, and so true of null."""
 
     name = "Not_Equals"
+    number = 5
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
-        """Whether Equals does not hold."""
         return not super().holds(operand, actual, expected)
 
 
@@ -237,6 +218,7 @@ class GreaterThan(_Ordered):
     """Strictly above: 0.25 is not above 0.25."""
 
     name = "Greater_Than"
+    number = 1
     compare = operator.gt
 
 
@@ -245,6 +227,7 @@ class LessThan(_Ordered):
     """Strictly below."""
 
     name = "Less_Than"
+    number = 2
     compare = operator.lt
 
 
@@ -253,6 +236,7 @@ class GreaterThanOrEqual(_Ordered):
     """Above or the same."""
 
     name = "Greater_Than_Or_Equal"
+    number = 6
     compare = operator.ge
 
 
@@ -261,6 +245,7 @@ class LessThanOrEqual(_Ordered):
     """Below or the same."""
 
     name = "Less_Than_Or_Equal"
+    number = 7
     compare = operator.le
 
 
@@ -269,40 +254,35 @@ class Like(Comparison):
     """The whole text matches the pattern, in any language and any case (foundation.like_patterns)."""
 
     name = "Like"
+    number = 3
     kinds = TEXTS | {Kind.ENUM}
 
     def parse(self, operand: Operand, text: str) -> Any:
-        """The pattern."""
         return like_patterns.Pattern(text)
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
-        """Whether some text matches."""
         return not is_null(actual) and any(expected.matches(text) for text in _texts(actual))
 
 
 @comparisons.register
 class IsNull(Comparison):
-    """No value. An empty text is a value."""
+    """The value is null. An empty text is a value."""
 
     name = "IsNull"
+    number = 4
     needs_value = False
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
-        """Whether there is none."""
         return is_null(actual)
 
 
 @comparisons.register
 class NotIsNull(Comparison):
-    """Some value."""
+    """The value is not null."""
 
     name = "Not_IsNull"
+    number = 8
     needs_value = False
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
-        """Whether there is one."""
         return not is_null(actual)
-
-
-#: comparison → the kinds that it takes
-ACCEPTS: Mapping[str, frozenset[Kind]] = {comparison.name: comparison.kinds for comparison in comparisons.all()}

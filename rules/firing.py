@@ -1,15 +1,16 @@
-"""One rule acting on one event."""
+"""Firing: one rule on one occurrence of an event."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from domain.dataset.lookups.names import EventValues
+from domain.dataset.lookups.name_binding import EventValues
 from domain.dataset.records.dispatch import Occurrence
-from domain.dataset.templates.template import Escape, InvalidTemplate, Template
+from domain.dataset.templates.record_template import Escape, InvalidTemplate, Template
 from domain.events.types import event_types
 from foundation import errors
+from foundation.failures import record_failure
 from rules.scope import cached_template, event_names
 from rules.specs import RuleSpec
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """What an action may look at, and the dataset that it may change."""
+    """The input of an action, and the dataset that it may change."""
 
     rule: RuleSpec
     occurrence: Occurrence
@@ -31,7 +32,7 @@ class Firing:
 
     @property
     def dataset(self) -> UnitOfWork:
-        """Where changes go. Change by `assign` and `assign_custom`: the platform acts here, not the caller."""
+        """The dataset to change, by `assign` and `assign_custom`: the platform acts, not the caller."""
         return self.occurrence.dataset
 
     @property
@@ -40,9 +41,9 @@ class Firing:
         return self.occurrence.attributes
 
     def interpolate(self, template: str, mode: Escape = "text") -> str:
-        """Any template (spec 05, 5.4) filled in for the entity and the event.
+        """Render any template (spec 05, 5.4) for the entity and the event.
 
-        Raises Refused(INTERPOLATION_FAILED) for a name that means nothing: an unknown name is never an empty text.
+        Raises Refused(INTERPOLATION_FAILED) for an unknown name, which is never an empty text.
         """
         repository = self.record.repository
         event = event_types.get(self.occurrence.type)
@@ -54,12 +55,27 @@ class Firing:
         return self.render(compiled, mode)
 
     def render(self, template: Template, mode: Escape = "text") -> str:
-        """A template that is bound already."""
+        """Render a bound template."""
         return template.render(self.record, escape=mode, events=self.events)
 
     def key(self, *parts: object) -> tuple[object, ...]:
-        """Identifies what this rule does on this event of this entity, for Dataset.defer_write.
+        """Identity of a deferred write (Dataset.defer_write): this rule, event and entity.
 
-        An event that settles twice in one commit so leaves one deferred write, with the later content.
+        An event raised twice in one commit leaves one deferred write, with the later content.
         """
         return (self.rule.id, self.occurrence.type, self.occurrence.parameter, self.record.key, *parts)
+
+
+def broken(rule: RuleSpec, dataset: UnitOfWork, why: object) -> errors.Refused:
+    """The error for a rule that cannot be evaluated."""
+    return errors.Refused(errors.RULE_BROKEN, rule.title(dataset.context.language), why)
+
+
+def report_broken(rule: RuleSpec, dataset: UnitOfWork, why: object) -> None:
+    """Raise the error if the rule may refuse; else add it to the warnings."""
+    error = broken(rule, dataset, why)
+    if rule.can_refuse():
+        raise error
+    if error.message not in dataset.warnings:
+        dataset.warnings.append(error.message)
+        record_failure(f"rule {rule.code}", error)

@@ -1,8 +1,8 @@
-"""The active rules in this process, by what raises them: (repository, event) → parameter → rules in order.
+"""Index of the active rules in this process: (repository, event) → parameter → rules in order.
 
 Built from the stamps "rules" (bumped by every commit of a rule or its children) and "custom_properties", and from the
-registry's generation; checked on each question, which costs a comparison. So a rule that is saved acts on the next
-write, in this process and in others (foundation.stamps).
+registry's generation; compared at each use. So a saved rule applies to the next write, in this process and in others
+(foundation.stamps).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Triggers = Mapping[str, tuple[CompiledRule, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RuleIndex:
-    """One consistent set of rules. triggers: (repository, event) → rules by parameter."""
+    """A consistent set of rules. triggers: (repository, event) → rules by parameter."""
 
     triggers: Mapping[tuple[str, str], Triggers]
 
 
 def rule_index() -> RuleIndex:
-    """The index as of now."""
+    """The current index."""
     return _index.get()
 
 
@@ -44,9 +44,9 @@ _index = StampedCache(_build, STAMP, custom_properties.STAMP, state=lambda: repo
 
 
 def _by_trigger(rules: list[CompiledRule]) -> dict[tuple[str, str], Triggers]:
-    found: dict[tuple[str, str], dict[str, tuple[CompiledRule, ...]]] = {}
+    result: dict[tuple[str, str], dict[str, tuple[CompiledRule, ...]]] = {}
     for rule in rules:
         for repository in rule.steps:
-            triggers = found.setdefault((repository, rule.event), {})
+            triggers = result.setdefault((repository, rule.event), {})
             triggers[rule.parameter] = (*triggers.get(rule.parameter, ()), rule)
-    return dict(found)
+    return dict(result)

@@ -1,4 +1,4 @@
-"""What is kept about rules beside the rules themselves."""
+"""Tables of rules besides their entities: state, statistics, traces."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from foundation.fields import GuidField
 
 
 class RuleState(models.Model):
-    """The author, the trace switch and the statistics of one rule (spec 05, 5.2 and 5.5).
+    """Author, trace switch and statistics of one rule (spec 05, 5.2 and 5.5).
 
-    The rule's own row is not the place: counting would move its version under whoever is editing it, and nobody but the
-    platform says who its author is (domain.dataset.checks.authors).
+    Not in the rule's own row: counting would change its version while somebody edits it, and only the platform sets the
+    author (domain.dataset.checks.authors).
     """
 
     rule_id = GuidField(primary_key=True)
@@ -37,7 +37,7 @@ class RuleState(models.Model):
 
 
 class RuleTrace(models.Model):
-    """What a rule did on one event, kept while its trace switch is on (spec 05, 5.5): see rules.trace_log."""
+    """Trace of a rule on one event, stored while its trace switch is on (spec 05, 5.5): see rules.trace_log."""
 
     rule_id = GuidField(db_index=True)
     at = models.DateTimeField()

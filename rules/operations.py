@@ -1,4 +1,4 @@
-"""GetRepositoryEvents: which events a repository has, for people who write rules (spec 05, 5.1)."""
+"""GetRepositoryEvents: the events of a repository, for authors of rules (spec 05, 5.1)."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ class GetRepositoryEvents(Operation):
     description = "Lists the events of a repository that user business rules can listen to."
 
     def run(self, call: OperationCall) -> Result:
-        """Raises BadRequest(UNKNOWN_REPOSITORY) with near names."""
+        """Raises BadRequest(UNKNOWN_REPOSITORY) with similar names."""
         repository = repositories.get(str(call.arguments["repositoryName"]))
         return Result(repository_events(repository, call.context.language), is_object=True)

@@ -1,4 +1,4 @@
-"""What the names in one rule mean for one of its events."""
+"""Name resolution of a rule for one of its events."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.lookups.names import EventName, Name, bind
-from domain.dataset.templates.template import Template, compile_template
+from domain.dataset.lookups.name_binding import EventName, Name, bind
+from domain.dataset.templates.record_template import Template, compile_template
 from domain.events.types import EventType, event_types
 from domain.model import custom_properties
 from domain.model.registry import repositories
@@ -24,7 +24,7 @@ from rules.specs import EventSpec, RuleSpec
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with a rule. `target` is relative to what is checked: "AttributeName", "Parameter1Value"."""
+    """A problem. `target` is relative to the checked part: "AttributeName", "Parameter1Value"."""
 
     message: str
     target: str = ""
@@ -34,17 +34,17 @@ class Finding:
         return Finding(self.message, f"{prefix}/{self.target}" if self.target else prefix)
 
 
-def found(target: str, message_format: str, *parameters: object) -> Finding:
+def finding(target: str, message_format: str, *parameters: object) -> Finding:
     """A finding in the active language; `message_format` has {0}…"""
     return Finding(errors.format_message(message_format, [str(parameter) for parameter in parameters]), target)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleScope:
-    """A rule's repository and the attributes of one of its events, by which names are understood.
+    """A rule's repository and the attributes of one of its events, in which names are resolved.
 
-    rule        the rule; for messages and for actions that look at the whole of it
-    event       None for a rule that has no events (yet)
+    rule        the rule; for messages and for actions that depend on the whole rule
+    event       None for a rule without events
     parameter   the event's normalised parameter, "" for none
     events      event attributes that names may refer to
     """
@@ -56,7 +56,7 @@ class RuleScope:
     events: tuple[EventName, ...] = ()
 
     def bind(self, name: str) -> Name:
-        """The meaning of an attribute, path, custom property or event attribute. Raises UnknownName."""
+        """Resolve an attribute, path, custom property or event attribute. Raises UnknownName."""
         return bind(self.repository, name, self.events)
 
     def template(self, source: str) -> Template:
@@ -65,7 +65,7 @@ class RuleScope:
 
 
 def cached_template(repository: Repository[Any], source: str, events: tuple[EventName, ...]) -> Template:
-    """As `compile_template`, once for as long as the registry and the custom properties stay the same."""
+    """As `compile_template`, cached while the registry and the custom properties are unchanged."""
     return _cached_template(
         repository, source, events, repositories.generation, stamps.current(custom_properties.STAMP)
     )
@@ -79,7 +79,7 @@ def _cached_template(
 
 
 def event_names(repository: Repository[Any], event: EventType, parameter: str) -> tuple[EventName, ...]:
-    """The attributes of the event with their kinds; those of $NewValue and $OldValue come from the parameter."""
+    """The event's attributes with their kinds; those of $NewValue and $OldValue follow from the parameter."""
     attribute = repository.attribute(parameter) if parameter else None
     custom = custom_properties.by_code(repository, parameter[1:]) if parameter.startswith("@") else None
     names = []
@@ -95,9 +95,9 @@ def event_names(repository: Repository[Any], event: EventType, parameter: str) -
 
 
 def any_event_names(repository: Repository[Any]) -> tuple[EventName, ...]:
-    """Every event attribute that entities of the repository could tell, for templates that rules of any event use.
+    """Every event attribute of the repository's events, for templates that rules of any event use.
 
-    $NewValue and $OldValue have no kind of their own here, so formats of them are checked when they are filled in.
+    $NewValue and $OldValue have no kind here, so their formats are checked when they are rendered.
     """
     names: dict[str, EventName] = {}
     for event in event_types.of(repository):
@@ -107,19 +107,19 @@ def any_event_names(repository: Repository[Any]) -> tuple[EventName, ...]:
 
 
 def bind_event(rule: RuleSpec, repository: Repository[Any], spec: EventSpec) -> RuleScope | Finding:
-    """The scope of one of the rule's events, or what is wrong with the event (spec 05, 5.2)."""
+    """The scope of one of the rule's events, or a finding (spec 05, 5.2)."""
     event = event_types.get(spec.event_type)
     if event is None:
-        return found("EventType", _("There is no event type {0}."), spec.event_type)
+        return finding("EventType", _("There is no event type {0}."), spec.event_type)
     if not event.offered_by(repository):
-        return found("EventType", _("{0} has no event {1}."), repository.name, event.name)
+        return finding("EventType", _("{0} has no event {1}."), repository.name, event.name)
     text = (spec.parameter or "").strip()
     if event.parameter is None:
         if text:
-            return found("EventParameter", _("The event {0} takes no parameter."), event.name)
+            return finding("EventParameter", _("The event {0} takes no parameter."), event.name)
         return RuleScope(rule, repository, event, "", event_names(repository, event, ""))
     if not text:
-        return found(
+        return finding(
             "EventParameter",
             _("The event {0} needs a parameter: {1}"),
             event.name,
@@ -128,7 +128,9 @@ def bind_event(rule: RuleSpec, repository: Repository[Any], spec: EventSpec) -> 
     try:
         parameter = event.parameter.normalise(repository, text)
     except ValueError as exc:
-        return found("EventParameter", _("'{0}' is not a parameter of {1}: {2}"), text, event.name, errors.reason(exc))
+        return finding(
+            "EventParameter", _("'{0}' is not a parameter of {1}: {2}"), text, event.name, errors.reason(exc)
+        )
     return RuleScope(rule, repository, event, parameter, event_names(repository, event, parameter))
 
 

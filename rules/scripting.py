@@ -1,53 +1,42 @@
-"""The one place where rules call the script runner (spec 05, 5.2: "then the script")."""
+"""Runs scripts of user business rules (spec 05, 5.2) with the scripts app."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from django.utils.translation import gettext
-
-from foundation import errors
+from domain.dataset.dataset import Dataset
+from scripts.services import SourceRefused, check_source, script_run
 
 if TYPE_CHECKING:
     from rules.firing import Firing
-
-_RUNNER = "scripts.rule_scripts"
 
 
 def run_script(firing: Firing) -> None:
     """Run the rule's script against the dataset, with the entity as `subject` and the event attributes as `event`.
 
-    Raises Refused: SCRIPT_CANCELLED (Action.cancel), SCRIPT_THREW, SCRIPT_LIMIT, or RULE_BROKEN where this instance
-    has no script runner.
+    The script acts as the platform: CLIENT* events do not fire for its changes, and it may change the subject whatever
+    the caller's rights; for everything else the caller's rights apply. It cannot end its transaction. Raises Refused:
+    SCRIPT_CANCELLED (Action.cancel), SCRIPT_THREW, SCRIPT_LIMIT, or a refusal of the platform.
     """
-    if find_spec(_RUNNER) is None:
-        raise errors.Refused(
-            errors.RULE_BROKEN,
-            firing.rule.title(firing.dataset.context.language),
-            gettext("this instance cannot run scripts of rules"),
+    source, dataset = firing.rule.script_text or "", firing.dataset
+    if source.strip():
+        assert isinstance(dataset, Dataset)  # only datasets raise events
+        script_run(
+            source,
+            dataset,
+            kind="Rule",
+            name=firing.rule.code,
+            subject=firing.record,
+            event=dict(firing.events),
         )
-    runner = import_module(_RUNNER)
-    runner.run_rule_script(
-        firing.record,
-        dict(firing.events),
-        firing.dataset,
-        firing.rule.script_text or "",
-        firing.rule.code,
-    )
 
 
 def script_problem(source: str) -> str | None:
-    """Why the script does not compile; None when it does, or when nobody here can tell."""
-    if find_spec(_RUNNER) is None:
-        return None
-    runner = import_module(_RUNNER)
-    check = getattr(runner, "check_rule_script", None)
-    if check is None:
+    """Why the script does not compile; None if it does. Raises Unavailable if no worker is free."""
+    if not source.strip():
         return None
     try:
-        check(source)
-    except errors.Refused as exc:  # a busy sandbox says nothing about the script, so that error goes on
+        check_source(source)
+    except SourceRefused as exc:
         return exc.message
     return None

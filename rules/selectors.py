@@ -1,4 +1,4 @@
-"""Which rules need somebody's attention (spec 05, 5.5; spec 09, 9.5)."""
+"""Selects broken and failing rules (spec 05, 5.5; spec 09, 9.5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rules.validation import check_rule
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """An active rule that can no longer be evaluated, and the first reason."""
+    """An active rule that cannot be evaluated any more, and the first reason."""
 
     id: str
     code: str
@@ -28,7 +28,7 @@ class BrokenRule:
 
 @dataclass(frozen=True, slots=True)
 class FailingRule:
-    """An active rule that failed at what it should do, `failures` times of `runs` since its numbers began."""
+    """An active rule with failures: `failures` of `runs`."""
 
     id: str
     code: str
@@ -43,18 +43,20 @@ _broken: StampedCache[dict[str, tuple[BrokenRule, ...]]] = StampedCache(
 
 
 def broken_rules() -> tuple[BrokenRule, ...]:
-    """By code. Checked once after each change of rules, custom properties or repositories, as rules.index is built."""
+    """Broken rules by code. Computed once after each change of rules, custom properties or repositories, as rules.index
+    is.
+    """
     known, language = _broken.get(), get_language() or ""
     if language not in known:
-        found = ((rule, next(check_rule(rule), None)) for rule in stored_rules(active_only=True))
-        known[language] = tuple(BrokenRule(rule.id, rule.code, why.message) for rule, why in found if why is not None)
+        result = ((rule, next(check_rule(rule), None)) for rule in stored_rules(active_only=True))
+        known[language] = tuple(BrokenRule(rule.id, rule.code, why.message) for rule, why in result if why is not None)
     return known[language]
 
 
 def failing_rules(limit: int) -> tuple[list[FailingRule], int]:
-    """(those that failed most often, how many there are)."""
+    """(the most frequently failing rules, number of failing rules)."""
     state = RuleState.objects.filter(rule_id=OuterRef("pk"), failure_count__gt=0)
-    found = (
+    result = (
         UserBusinessRule.objects.filter(is_active=True)
         .annotate(
             failures=Subquery(state.values("failure_count")[:1]),
@@ -62,6 +64,6 @@ def failing_rules(limit: int) -> tuple[list[FailingRule], int]:
         )
         .filter(failures__gt=0)
     )
-    rows = found.annotate(runs=F("failures") + F("fired")).order_by("-failures", "code")
+    rows = result.annotate(runs=F("failures") + F("fired")).order_by("-failures", "code")
     shown = rows.values_list("pk", "code", "failures", "runs")[:limit]
-    return [FailingRule(*row) for row in shown], found.count()
+    return [FailingRule(*row) for row in shown], result.count()

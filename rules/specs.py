@@ -1,4 +1,4 @@
-"""A rule as it is stored: plain values, whether they come from a dataset that is being saved or from the tables."""
+"""RuleSpec: a stored rule as plain values, from a dataset that is being saved or from the tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from domain.model.values import in_language
 from foundation.guids import is_guid
 from rules.authors import AUTHORS
 
-#: What scripts of rules are written in here. The model knows CSharp too, which is stored and refused.
+#: The supported script language. The model also has CSharp, which is stored and refused.
 LANGUAGES = ("Integrated", "JavaScript")
 RULES = "Systems.Bpm.UserBusinessRules"
 EVENTS = "Systems.Bpm.UserBusinessRuleEvents"
@@ -24,7 +24,7 @@ ACTIONS = "Systems.Bpm.UserBusinessRuleActions"
 
 @dataclass(frozen=True, slots=True)
 class EventSpec:
-    """One event that the rule listens to. `index` is its position in the collection, for error targets."""
+    """An event of the rule. `index` is its position in the collection, for error targets."""
 
     index: int
     event_type: str
@@ -35,8 +35,6 @@ class EventSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConditionSpec:
-    """One comparison."""
-
     index: int
     number: int
     attribute_name: str
@@ -46,7 +44,7 @@ class ConditionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ParameterSpec:
-    """One parameter of an action; type None: whatever is usual for it."""
+    """A parameter of an action; type None: the default type."""
 
     type: str | None
     value: str | None
@@ -54,7 +52,7 @@ class ParameterSpec:
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """One thing that the rule does. `parameters` are always three."""
+    """An action of the rule, always with three `parameters`."""
 
     index: int
     number: int
@@ -64,8 +62,6 @@ class ActionSpec:
 
 @dataclass(frozen=True, slots=True)
 class RuleSpec:
-    """A whole rule."""
-
     id: str
     code: str
     name: Mapping[str, str]
@@ -78,7 +74,7 @@ class RuleSpec:
     conditions: tuple[ConditionSpec, ...]
     actions: tuple[ActionSpec, ...]
     user_startable: bool = False
-    #: Whose authority stands behind what it does: who saved it last.
+    #: The user who saved the rule last; the rule acts with that user's authority.
     author: Authority = NOBODY
 
     def title(self, language: str) -> str:
@@ -92,9 +88,9 @@ class RuleSpec:
         return self.script_language == "JavaScript" and bool((self.script_text or "").strip())
 
     def can_refuse(self) -> bool:
-        """Whether it may be there to refuse something: such a rule fails closed when it is broken.
+        """Whether the rule may refuse an operation: such a rule fails closed when it is broken.
 
-        A script refuses by Action.cancel, and by an exception that nothing catches.
+        A script refuses by Action.cancel, and by an uncaught exception.
         """
         if self.has_script and any(word in (self.script_text or "") for word in ("cancel", "throw")):
             return True
@@ -102,7 +98,7 @@ class RuleSpec:
 
 
 def rule_from_record(record: Record) -> RuleSpec:
-    """The rule as its dataset has it now, pending children included."""
+    """The rule as it is in its dataset, pending children included."""
     return _rule(
         record.values,
         [child.values for child in record.children("Events")],
@@ -113,12 +109,12 @@ def rule_from_record(record: Record) -> RuleSpec:
 
 
 def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> list[RuleSpec]:
-    """Every stored rule, by code, in five queries; of these guids if `only` is given."""
+    """Every stored rule, by code, in five queries; `only` selects guids."""
     rules = bpm.UserBusinessRule.objects.order_by("code")
     if active_only:
         rules = rules.filter(is_active=True)
     if only is not None:
-        # A page is asked for whatever its address says; PostgreSQL refuses to compare a guid with anything else.
+        # URLs may contain any text; PostgreSQL refuses to compare a guid with anything else.
         rules = rules.filter(pk__in=[text for text in only if is_guid(text)])
     rows = [_api_names(RULES, row) for row in rules.values()]
     ids = {row["Id"] for row in rows}
@@ -134,7 +130,7 @@ def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> l
 
 
 def authors_of(ids: Collection[str]) -> dict[str, Authority]:
-    """Guid → author of the rules that have one."""
+    """Guid of a rule → author."""
     return AUTHORS.of(ids)
 
 
@@ -150,12 +146,12 @@ def _api_names(repository: str, row: Mapping[str, Any]) -> dict[str, Any]:
 def _by_rule(
     repository: str, rows: Iterable[Mapping[str, Any]], wanted: set[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    result: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         rule_id = row["user_business_rule_id"]
         if rule_id in wanted:
-            found.setdefault(rule_id, []).append(_api_names(repository, row))
-    return found
+            result.setdefault(rule_id, []).append(_api_names(repository, row))
+    return result
 
 
 def _rule(
@@ -175,7 +171,7 @@ def _rule(
         script_language=values["ScriptLanguage"] or "Integrated",
         script_text=values["ScriptText"],
         events=tuple(_event(index, row) for index, row in enumerate(events)),
-        # The numbers say the order in which conditions are asked and actions done; the key decides between equals.
+        # Conditions and actions run by number; the key decides between equal numbers.
         conditions=_ordered([_condition(index, row) for index, row in enumerate(conditions)]),
         actions=_ordered([_action(index, row) for index, row in enumerate(actions)]),
         user_startable=bool(values["UserStartable"]),

@@ -1,56 +1,43 @@
-"""Traces of rules whose switch is on, in a small table (spec 05, 5.5).
+"""Stores traces of rules whose trace switch is on (spec 05, 5.5): the newest MAX_KEPT of each rule.
 
-They are written when the request ends or the transaction has committed, not where they arise: a rule that refuses has
-its transaction rolled back, and that is the trace people look for. Of each rule the newest MAX_KEPT stay.
+Traces are written after the request: a refusal rolls back its transaction, but its trace must be stored.
 """
 
 from __future__ import annotations
 
 import datetime
-import threading
-from collections import deque
-from collections.abc import Mapping
-from typing import Any
-
-from django.db import DatabaseError, connection, transaction
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from foundation.fields import utc_now
+from foundation.write_behind import WriteBehind
 from rules.models import RuleTrace
 
 MAX_KEPT = 200
-#: Of a request or job that fires more, the newest are kept.
+#: Of a request or job with more traces, the newest are kept.
 MAX_PENDING = 1000
 
-_lock = threading.Lock()
-_pending: deque[tuple[str, datetime.datetime, Mapping[str, Any]]] = deque(maxlen=MAX_PENDING)
+
+class _Entry(NamedTuple):
+    rule_id: str
+    at: datetime.datetime
+    entry: Mapping[str, Any]
+
+
+def _write(entries: Sequence[_Entry]) -> None:
+    RuleTrace.objects.bulk_create([RuleTrace(**entry._asdict()) for entry in entries])
+    for rule_id in {entry.rule_id for entry in entries}:
+        _remove_old(rule_id)
+
+
+pending: WriteBehind[_Entry] = WriteBehind("rule traces", _write, limit=MAX_PENDING, retries=False)
 
 
 def keep(rule_id: str, entry: Mapping[str, Any]) -> None:
-    """Keep an entry (rules.tracing.Trace.entry) until it can be written."""
-    with _lock:
-        _pending.append((rule_id, utc_now(), entry))
-    # Workers and commands end no requests.
-    transaction.on_commit(flush_if_any, robust=True)
-
-
-def flush_if_any(**_: Any) -> None:
-    """Write what waits. Does nothing inside a transaction: it may be rolled back."""
-    if _pending and not connection.in_atomic_block:
-        flush()
-
-
-def flush() -> None:
-    """Write what waits, and remove what has become old. A busy database costs traces, not the caller's time."""
-    with _lock:
-        taken = list(_pending)
-        _pending.clear()
-    try:
-        with transaction.atomic():
-            RuleTrace.objects.bulk_create([RuleTrace(rule_id=rule, at=at, entry=entry) for rule, at, entry in taken])
-            for rule_id in {rule for rule, _, _ in taken}:
-                _remove_old(rule_id)
-    except DatabaseError:
-        return
+    """Buffer an entry (rules.tracing.Trace.entry) until it can be written. A busy database drops entries instead of
+    waiting.
+    """
+    pending.add([_Entry(rule_id, utc_now(), entry)])
 
 
 def _remove_old(rule_id: str) -> None:

@@ -1,7 +1,7 @@
-"""What rules did, told to an administrator who asks (spec 05, 5.5).
+"""Traces of rules, for administrators (spec 05, 5.5).
 
 Prefer: erpnet.trace-rules      the entries of this request, in Dataset.traces (odata.message.response_annotations)
-RuleState.trace                 the entries of one rule, whoever sets it off, in rules.trace_log
+RuleState.trace                 the entries of one rule, whichever caller fires it, in rules.trace_log
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from domain.model.interpolation import format_value
+from domain.model.template_syntax import format_value
 from domain.odata.message.response_annotations import trace_asked
-from rules import switches, trace_log
+from rules import trace_log, trace_switches
 
 if TYPE_CHECKING:
     from domain.dataset.records.dispatch import Occurrence
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rules.actions import BoundAction
     from rules.compiling import BoundCondition, CompiledRule
 
-#: Entries kept of one request; an import of thousands must not fill the memory.
+#: Entries of one request; an import of thousands of rows must not fill the memory.
 MAX_ENTRIES = 1000
 
 
 @dataclass(slots=True)
 class Trace:
-    """One rule on one event."""
+    """Trace of one rule on one event."""
 
     rule_id: str
     rule: str
@@ -40,7 +40,7 @@ class Trace:
     actions: list[str] = field(default_factory=list)
 
     def condition(self, condition: BoundCondition, actual: Any, holds: bool) -> None:
-        """A condition was asked: both values, and the outcome."""
+        """Record a condition: both values, and the outcome."""
         self.conditions.append(
             {
                 "AttributeName": condition.name.text,
@@ -52,16 +52,16 @@ class Trace:
         )
 
     def action(self, action: BoundAction) -> None:
-        """An action is taken."""
+        """Record an action."""
         first = action.spec.parameters[0].value
         self.actions.append(action.type.name if first is None else f"{action.type.name} {first}")
 
     def script(self) -> None:
-        """The script is run."""
+        """Record the script."""
         self.actions.append("script")
 
     def entry(self, milliseconds: float) -> dict[str, Any]:
-        """As it is shown."""
+        """The trace in the form of the API."""
         return {
             "Rule": self.rule,
             "Event": self.event,
@@ -75,13 +75,13 @@ class Trace:
 
 
 def begin(rule: CompiledRule, occurrence: Occurrence) -> Trace | None:
-    """A trace to fill where somebody asked for it, else None: the usual case costs two lookups."""
+    """A new trace if the caller or the rule's switch asks for one, else None; costs two lookups."""
     context = occurrence.dataset.context
-    asked = trace_asked(context)
-    switched = rule.spec.id in switches.traced_rules()
-    if not asked and not switched:
+    requested = trace_asked(context)
+    switched = rule.spec.id in trace_switches.traced_rules()
+    if not requested and not switched:
         return None
-    return trace_of(rule, occurrence, for_caller=asked, logged=switched)
+    return trace_of(rule, occurrence, for_caller=requested, logged=switched)
 
 
 def trace_of(rule: CompiledRule, occurrence: Occurrence, *, for_caller: bool, logged: bool = False) -> Trace:
@@ -92,7 +92,7 @@ def trace_of(rule: CompiledRule, occurrence: Occurrence, *, for_caller: bool, lo
 
 
 def finish(trace: Trace, dataset: UnitOfWork, seconds: float) -> None:
-    """Hand the trace to whoever asked."""
+    """Add the trace to the response, the trace log, or both."""
     entry = trace.entry(seconds * 1000)
     if trace.for_caller and len(dataset.traces) < MAX_ENTRIES:
         dataset.traces.append(entry)

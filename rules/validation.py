@@ -1,56 +1,66 @@
-"""Everything of spec 05, 5.2 that a rule is held to when it is saved, by whatever way: API, import, script, admin."""
+"""Validates a rule when it is saved (spec 05, 5.2), by any client: API, import, script, admin."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
+from domain.dataset.checks.authority import Authority
+from domain.dataset.lookups.name_binding import ReferencePath, paths_of
 from domain.dataset.records.record import Record
-from domain.model import extensions
+from domain.model import behaviours
 from domain.model.naming import near
 from domain.model.registry import repositories
+from domain.model.repository import Repository
 from foundation import errors
 from rules.actions import action_types
 from rules.authors import AUTHORS
 from rules.compiling import bind_condition
-from rules.doubts import contradiction, doubts_of
-from rules.scope import Finding, RuleScope, found, scopes_of
+from rules.likely_mistakes import contradiction, likely_mistakes
+from rules.read_access import unreadable_repository
+from rules.scope import Finding, RuleScope, finding, scopes_of
 from rules.scripting import script_problem
 from rules.specs import ACTIONS, CONDITIONS, EVENTS, LANGUAGES, RULES, EventSpec, RuleSpec, rule_from_record
 
-#: Problems whose messages are in the error's own message; all of them are in its details.
+#: Problems that the error's own message lists; its details have all of them.
 SHOWN = 5
+#: Limit of conditions, which are compared in pairs for each event: 3,000 took ten seconds to save.
+_MOST = {"Events": 100, "Conditions": 200, "Actions": 200}
 _HARMLESS = frozenset({"IsActive", "Name", "Notes", "Icon"})
 
 
 def register() -> None:
-    """Hold rules and their children to it from now on."""
-    extensions.add_validation(RULES, validate_rule)
+    """Register the validation of rules and their children."""
+    behaviours.add_validation(RULES, validate_rule)
     for name in (EVENTS, CONDITIONS, ACTIONS):
-        extensions.add_validation(name, validate_rule_of_child)
+        behaviours.add_validation(name, validate_rule_of_child)
     for name in (RULES, EVENTS, CONDITIONS, ACTIONS):
-        extensions.add_validation(name, AUTHORS.note)
+        behaviours.add_validation(name, AUTHORS.note)
 
 
 def validate_rule(record: Record) -> None:
     """Raise Refused(RULE_INVALID) with one detail for each problem of the rule as it would be saved."""
     if record.is_deleted or _is_switched_off(record):
         return
+    for collection, most in _MOST.items():
+        if len(record.children(collection)) > most:
+            raise invalid([finding(collection, _("A rule has at most {0} {1}."), most, collection)])
     rule = rule_from_record(record)
-    review = review_rule(rule)
+    review = review_rule(rule, _authors(record))
     if review.problems:
         raise invalid(review.problems)
     warnings = record.dataset.warnings
-    # Validations run again while a commit settles.
-    warnings += [doubt.message for doubt in review.doubts if doubt.message not in warnings]
+    # A commit may validate several times.
+    warnings += [finding.message for finding in review.warnings if finding.message not in warnings]
 
 
 def _is_switched_off(record: Record) -> bool:
-    """The rule is only deactivated: that must be possible with one that broke since it was saved.
+    """Whether the rule is only deactivated, which must be possible for a rule that broke after it was saved.
 
-    Activating it again is a change of its own, and is checked.
+    Activation is a change of its own, and is checked.
     """
     if record.state != "Modified" or record.values["IsActive"] or not set(record.original_values) <= _HARMLESS:
         return False
@@ -61,43 +71,51 @@ def _is_switched_off(record: Record) -> bool:
     )
 
 
+def _authors(record: Record) -> Collection[Authority]:
+    """The authors after this commit: every user who changes the rule or one of its children."""
+    changed = [record, *(child for name in ("Events", "Conditions", "Actions") for child in record.children(name))]
+    return set().union(*(record.dataset.authorities.get(each.key, set()) for each in changed))
+
+
 def validate_rule_of_child(record: Record) -> None:
     """As `validate_rule`, for the rule that a changed event, condition or action belongs to."""
     rule = record.parent
-    # A rule that changes itself is asked by itself.
+    # A changed rule has its own validation.
     if rule is not None and rule.state == "Unchanged":
         validate_rule(rule)
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What is to be said of a rule: problems, for which it is refused, or else doubts, which are warnings."""
+    """Findings about a rule: problems, which refuse it, or else likely mistakes, which give warnings."""
 
     problems: list[Finding]
-    doubts: list[Finding]
+    warnings: list[Finding]
 
 
-def review_rule(rule: RuleSpec) -> Review:
-    """Everything that saving the rule would tell."""
-    problems = list(check_rule(rule))
-    return Review(problems, [] if problems else list(doubts_of(rule)))
+def review_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Review:
+    """All findings of saving the rule with the rights of its authors."""
+    problems = list(check_rule(rule, authors))
+    return Review(problems, [] if problems else list(likely_mistakes(rule)))
 
 
 def invalid(problems: list[Finding]) -> errors.Refused:
     """The error for a rule with these problems."""
-    summary = " ".join(f"{problem.message.rstrip('.')}." for problem in problems[:SHOWN])
+    shown = (problem.message.rstrip(".") for problem in problems[:SHOWN])
+    summary = " ".join(text if text.endswith("?") else f"{text}." for text in shown)
     details = [errors.Detail(errors.RULE_INVALID, (problem.message,), problem.target or None) for problem in problems]
     return errors.Refused(errors.RULE_INVALID, summary, target=problems[0].target or None, details=details)
 
 
-def check_rule(rule: RuleSpec) -> Iterator[Finding]:
-    """What is wrong with a rule, each thing once. Targets are paths from the rule: "Conditions[2]/AttributeName"."""
+def check_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Iterator[Finding]:
+    """Problems of a rule, each once. Targets are paths from the rule: "Conditions[2]/AttributeName"."""
     if rule.repository not in repositories:
         hint = near(rule.repository, (repository.name for repository in repositories))
-        yield found("RepositoryName", _("There is no repository '{0}'.{1}"), rule.repository, hint)
+        yield finding("RepositoryName", _("There is no repository '{0}'.{1}"), rule.repository, hint)
         return
     repository = repositories[rule.repository]
     yield from _check_script(rule)
+    yield from _check_reading(authors, repository, [], "RepositoryName")
     scopes: list[RuleScope] = []
     for event, scope in scopes_of(rule, repository):
         if isinstance(scope, Finding):
@@ -105,43 +123,59 @@ def check_rule(rule: RuleSpec) -> Iterator[Finding]:
         else:
             scopes.append(scope)
             yield from _check_layers(rule, event, scope)
-    # Where an event is wrong, what depends on events is still checked as far as that can be done without it.
-    yield from _once(_check_members(rule, scopes or [RuleScope(rule, repository)]))
+    # With an invalid event, everything that does not depend on it is still checked.
+    yield from _once(_check_members(rule, scopes or [RuleScope(rule, repository)], authors))
     impossible = [contradiction(rule, scope) for scope in scopes or [RuleScope(rule, repository)]]
     if impossible[0] is not None and all(impossible):
         yield impossible[0]
 
 
 def _check_layers(rule: RuleSpec, spec: EventSpec | None, scope: RuleScope) -> Iterator[Finding]:
-    """The layers that are given are ones that the event has; a Common rule runs in each of them."""
+    """The given layers exist for the event; a Common rule runs in each of them."""
     if scope.event is None or spec is None:
         return
     layers = scope.event.layers
     given = {f"Events[{spec.index}]/Layer": spec.layer, "Layer": rule.layer}
     for target, layer in given.items():
         if layer not in layers and (target, layer) != ("Layer", "Common"):
-            yield found(target, _("{0} has the layer {1}, not {2}."), scope.event.name, ", ".join(layers), layer)
+            yield finding(target, _("{0} has the layer {1}, not {2}."), scope.event.name, ", ".join(layers), layer)
 
 
-def _check_members(rule: RuleSpec, scopes: list[RuleScope]) -> Iterator[Finding]:
+def _check_reading(
+    authors: Collection[Authority], repository: Repository[Any], paths: Iterable[ReferencePath], target: str
+) -> Iterator[Finding]:
+    paths = list(paths)
+    for author in authors:
+        if name := unreadable_repository(author, repository.name, paths):
+            yield finding(target, _("The rule reads {0}, which its author may not read."), name)
+
+
+def _check_members(rule: RuleSpec, scopes: list[RuleScope], authors: Collection[Authority]) -> Iterator[Finding]:
     for scope in scopes:
         for condition in rule.conditions:
             bound = bind_condition(condition, scope)
+            prefix = f"Conditions[{condition.index}]"
             if isinstance(bound, Finding):
-                yield bound.within(f"Conditions[{condition.index}]")
+                yield bound.within(prefix)
+                continue
+            for problem in _check_reading(authors, scope.repository, paths_of(bound.name), "AttributeName"):
+                yield problem.within(prefix)
         for action in rule.actions:
             action_type = action_types.get(action.action_type)
             prefix = f"Actions[{action.index}]"
             if action_type is None:
-                yield found("ActionType", _("There is no action type {0}."), action.action_type).within(prefix)
+                yield finding("ActionType", _("There is no action type {0}."), action.action_type).within(prefix)
                 continue
-            for problem in action_type.check(action, scope):
-                yield problem.within(prefix)
+            problems = list(action_type.check(action, scope))
+            if not problems and authors:
+                for index, path in action_type.paths(action_type.bind(action, scope)):
+                    problems += _check_reading(authors, scope.repository, [path], f"Parameter{index + 1}Value")
+            yield from (problem.within(prefix) for problem in problems)
 
 
 def _check_script(rule: RuleSpec) -> Iterator[Finding]:
     if rule.script_language not in LANGUAGES:
-        yield found("ScriptLanguage", _("{0} is not available on this instance."), rule.script_language)
+        yield finding("ScriptLanguage", _("{0} is not available on this instance."), rule.script_language)
     elif rule.has_script:
         problem = script_problem(rule.script_text or "")
         if problem is not None:
@@ -150,7 +184,7 @@ def _check_script(rule: RuleSpec) -> Iterator[Finding]:
 
 def _once(findings: Iterator[Finding]) -> Iterator[Finding]:
     seen: set[Finding] = set()
-    for finding in findings:
-        if finding not in seen:
-            seen.add(finding)
-            yield finding
+    for each in findings:
+        if each not in seen:
+            seen.add(each)
+            yield each

@@ -1,4 +1,4 @@
-"""The admin pages of managed scripts and of the runs of all scripts (spec 04, 4.4)."""
+"""Admin pages of managed scripts and of the history of script runs (spec 04, 4.4)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from domain.admin.entity_pages import EntityAdmin, admin_class
-from domain.admin.post_actions import VerbPages
-from domain.admin.rights import admin_context, is_administrator
+from domain.admin.context import admin_context, is_administrator
+from domain.admin.entity_pages import EntityAdmin, entity_page
+from domain.admin.post_actions import PostActions
 from domain.entities.systems_core import Script
-from domain.model.registry import repositories
 from foundation.errors import PlatformError
 from scripts import history
 from scripts.argument_form import PREFIX, ArgumentForm
 from scripts.authors import AUTHORS
+from scripts.dry_run import DryRun, script_dry_run
 from scripts.models import ScriptRun
 from scripts.parameters import EMPTY, InvalidSchema, ParameterSchema, read_schema
-from scripts.trial import Trial, trial_run
 from scripts.validation import source_problems
 
 _LATEST_RUNS = 10
@@ -39,10 +38,11 @@ _LATEST_RUNS = 10
 _FIELDS = {"ScriptText": "script_text", "ParameterSchema": "parameter_schema"}
 
 
-class ScriptAdmin(VerbPages, EntityAdmin):
-    """Write a script, try it, see how it ran."""
+@entity_page(Script)
+class ScriptAdmin(PostActions, EntityAdmin):
+    """Managed scripts: an editor, a panel to run the script, and its latest runs."""
 
-    verbs = ("run",)
+    post_actions = ("run",)
 
     change_form_template = "scripts/script.html"
     list_display = ("code", "__str__", "is_active", "language", "last_run")
@@ -52,17 +52,16 @@ class ScriptAdmin(VerbPages, EntityAdmin):
         css = {"all": ("scripts/scripts.css",)}
         js = ()
 
-    def has_verb_permission(self, request: HttpRequest, obj: Any) -> bool:
-        """Running needs the scope `exec`, which only administrators have here (domain.admin.rights)."""
-        return "exec" in admin_context(request).scopes and super().has_verb_permission(request, obj)
+    def has_post_permission(self, request: HttpRequest, obj: Any) -> bool:
+        """Running a script needs the scope `exec`, which only administrators have here (domain.admin.context)."""
+        return "exec" in admin_context(request).scopes and super().has_post_permission(request, obj)
 
     def get_urls(self) -> list[URLPattern]:
-        """Checking, then the others."""
         check = self.admin_site.admin_view(never_cache(require_POST(self.check_view)))
         return [path("check/", check, name=f"{self.opts.app_label}_{self.opts.model_name}_check"), *super().get_urls()]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """As generated; a saved script has its author, too."""
+        """Adds the author of a stored script."""
         sections = super().get_fieldsets(request, obj)
         author = [] if obj is None else [(None, {"fields": ["author"]})]
         return [*sections[:1], *author, *sections[1:]]
@@ -73,17 +72,17 @@ class ScriptAdmin(VerbPages, EntityAdmin):
 
     @admin.display(description=_("Author"))
     def author(self, script: Script) -> str:
-        """Who saved it last, and whether it may so change who may do what."""
-        return AUTHORS.told(script.pk)
+        """The user who saved the script last, and whether that user may change access."""
+        return AUTHORS.describe(script.pk)
 
     @admin.display(description=_("Last run"), empty_value="–")
     def last_run(self, script: Script) -> SafeString | None:
-        """When, and what became of it."""
+        """Time and outcome of the last run."""
         run = ScriptRun.objects.filter(kind="Managed", name=script.code).first()
         return None if run is None else format_html("{} {}", outcome_badge(run.outcome), _when(run))
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Texts get what the editor looks for; without scripts they are plain text areas."""
+        """Source and schema get the attributes of the editor."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         code = {"script_text": "javascript", "parameter_schema": "json"}.get(db_field.name)
         if code is not None and field is not None:
@@ -105,12 +104,12 @@ class ScriptAdmin(VerbPages, EntityAdmin):
         return field
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """With the Run panel and the latest runs; a new script has neither."""
+        """Adds the run panel and the latest runs of a stored script."""
         script: Script | None = kwargs.get("obj")
         if script is not None:
             context.update(
                 self._panel(script, ArgumentForm(_schema(script))),
-                may_run=self.has_verb_permission(request, script),
+                may_run=self.has_post_permission(request, script),
                 runs=_runs_of(script)[:_LATEST_RUNS] if is_administrator(request) else [],
             )
         return super().render_change_form(request, context, *args, **kwargs)
@@ -137,22 +136,22 @@ class ScriptAdmin(VerbPages, EntityAdmin):
                     given.get("language", "JavaScript"),
                 )
             )
-        except PlatformError:  # no worker is free: the next key asks again
+        except PlatformError:  # no worker is free; the editor checks again after the next key press
             problems = []
-        found = [
+        result = [
             {"field": _FIELDS[each.attribute], "line": each.line, "column": each.column, "message": each.message}
             for each in problems
         ]
-        return JsonResponse({"problems": found})
+        return JsonResponse({"problems": result})
 
     # --- trying ---------------------------------------------------------------------------------------------------
 
     def do_run(self, request: HttpRequest, script: Script) -> HttpResponse:
-        """POST arguments: what became of it, as a page, or as a part of one for the page's own script."""
+        """Run the script with the arguments of the form; responds with a page, or a fragment for the page's script."""
         form = ArgumentForm(_schema(script), request.POST)
         context: dict[str, Any] = {"form_problems": [], "trial": None}
         if form.is_valid():
-            trial = trial_run(
+            trial = script_dry_run(
                 str(script.pk), form.arguments(), admin_context(request), text=_text(request.POST.get("script_text"))
             )
             context.update(shown(trial))
@@ -172,15 +171,15 @@ class ScriptAdmin(VerbPages, EntityAdmin):
         return TemplateResponse(request, "scripts/run.html", context)
 
 
-def shown(trial: Trial) -> dict[str, Any]:
-    """A trial as its template takes it."""
-    error = trial.error
+def shown(dry_run: DryRun) -> dict[str, Any]:
+    """The template's values for a dry run."""
+    error = dry_run.error
     details = [] if error is None else [(each.target or "", each.message) for each in error.details]
     return {
-        "trial": trial,
+        "trial": dry_run,
         "outcome": "Succeeded" if error is None else error.code.type,
-        "outputs": _json(trial.outputs),
-        "return_value": _json(trial.return_value),
+        "outputs": _json(dry_run.outputs),
+        "return_value": _json(dry_run.return_value),
         "details": details,
     }
 
@@ -190,19 +189,19 @@ def _json(value: Any) -> str:
 
 
 def _text(given: str | None) -> str | None:
-    """Forms send line ends as CR LF: positions and the editor count by LF."""
+    """Forms send CR LF line ends; positions and the editor count LF."""
     return None if given is None else given.replace("\r\n", "\n")
 
 
 def _schema(script: Script) -> ParameterSchema:
     try:
         return read_schema(script.parameter_schema)
-    except InvalidSchema:  # stored by somebody else's tool; saving it again says what is wrong
+    except InvalidSchema:  # stored by another client; saving the script reports the problem
         return EMPTY
 
 
 def _runs_of(script: Script) -> Any:
-    history.flush_if_free()
+    history.pending.flush_if_due()
     return ScriptRun.objects.filter(kind="Managed", name=script.code)
 
 
@@ -211,7 +210,7 @@ def _runs_url(script: Script) -> str:
 
 
 def outcome_badge(outcome: str) -> SafeString:
-    """An outcome with its colour."""
+    """An outcome as a badge in its colour."""
     return format_html(
         '<span class="run-outcome {}">{}</span>', "succeeded" if outcome == "Succeeded" else "failed", outcome
     )
@@ -221,8 +220,9 @@ def _when(run: ScriptRun) -> str:
     return str(localize(localtime(run.started)))
 
 
+@admin.register(ScriptRun)
 class ScriptRunAdmin(admin.ModelAdmin[ScriptRun]):
-    """The history of runs: read, not written."""
+    """The history of script runs, read-only."""
 
     list_display = ("started", "shown_outcome", "kind", "shown_name", "user_login", "duration", "head")
     list_display_links = ("started",)
@@ -237,44 +237,41 @@ class ScriptRunAdmin(admin.ModelAdmin[ScriptRun]):
         css = {"all": ("scripts/scripts.css",)}
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """A script's page links to its own runs."""
+        """Allow the link from a script's page to its runs by name."""
         return lookup == "name" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """The platform writes them."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody rewrites history."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Retention deletes them."""
         return False
 
     @admin.display(description=_("Outcome"), ordering="outcome")
     def shown_outcome(self, run: ScriptRun) -> SafeString:
-        """As a badge."""
+        """The outcome, as a badge."""
         return outcome_badge(run.outcome)
 
     @admin.display(description=_("Script"), ordering="name", empty_value="–")
     def shown_name(self, run: ScriptRun) -> str | None:
-        """ExecuteScript runs what has no name."""
+        """The script's name; a script of ExecuteScript has none."""
         return run.name or None
 
     @admin.display(description=_("Duration"), ordering="duration_ms")
     def duration(self, run: ScriptRun) -> str:
-        """In milliseconds."""
+        """The duration in milliseconds."""
         return f"{number_format(run.duration_ms, 1)} ms"
 
     @admin.display(description=_("Message or console"), empty_value="–")
     def head(self, run: ScriptRun) -> str | None:
-        """The beginning of what it said."""
+        """The beginning of the message or console."""
         text = (run.message or run.console_head).strip()
         return (text if len(text) <= 80 else f"{text[:79]}…") or None
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """With a link to the script, where there is one."""
+        """Adds a link to the script if it still exists."""
         run: ScriptRun = kwargs["obj"]
         script = Script._default_manager.filter(code=run.name).first() if run.kind == "Managed" else None
         context.update(
@@ -290,15 +287,3 @@ def _page_of(script: Script | None) -> str | None:
         return reverse(f"admin:{script._meta.app_label}_{script._meta.model_name}_change", args=[script.pk])
     except NoReverseMatch:
         return None
-
-
-def _register() -> None:
-    """In place of the generated pages, whose search and references stand where ours say nothing."""
-    generated = admin_class(repositories.for_model(Script))
-    if admin.site.is_registered(Script):
-        admin.site.unregister(Script)
-    admin.site.register(Script, type("ScriptAdmin", (ScriptAdmin, generated), {"__doc__": ScriptAdmin.__doc__}))
-    admin.site.register(ScriptRun, ScriptRunAdmin)
-
-
-_register()

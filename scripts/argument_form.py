@@ -1,4 +1,4 @@
-"""The form of a managed script's arguments, made from its ParameterSchema (spec 04, 4.4)."""
+"""Form for a managed script's arguments, generated from its ParameterSchema (spec 04, 4.4)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from foundation import errors
-from foundation.phrases import Phrase, of_json
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import of_json
 from scripts.parameters import ParameterSchema, ScriptParameter
 
-#: Keeps the names of parameters apart from what else a form sends.
+#: Prefix that separates the names of parameters from other form fields.
 PREFIX: Final = "arg:"
 _INPUT_TYPES: Final = {"date": "date", "time": "time", "email": "email", "uri": "url"}
 _MAX_JSON_CHARACTERS: Final = 1_000_000
 
 
 class ArgumentForm(forms.Form):
-    """One field a parameter that callers may give; a field that is left empty is an argument that is not given.
+    """One field for each input parameter; an empty field is an omitted argument.
 
-    Values that do not fit are not refused here: the service names what is wrong, as for any caller.
+    Invalid values are not refused here: the service reports them, as for any caller.
     """
 
     def __init__(self, schema: ParameterSchema, data: Any = None) -> None:
@@ -32,7 +33,7 @@ class ArgumentForm(forms.Form):
                 self.fields[PREFIX + parameter.name] = _field(parameter)
 
     def arguments(self) -> dict[str, Any]:
-        """What was given, by parameter; call it when the form is valid."""
+        """The given arguments by parameter; call it when the form is valid."""
         return {name.removeprefix(PREFIX): value for name, value in self.cleaned_data.items() if value is not NOT_GIVEN}
 
 
@@ -55,7 +56,7 @@ class _TextField(forms.CharField):
 
 
 class _NumberField(forms.CharField):
-    """A JSON number; what is none goes on as text, for the schema to refuse."""
+    """A JSON number; other text is passed on for the schema to refuse."""
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
@@ -76,13 +77,13 @@ class _JsonField(forms.CharField):
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError as exc:
-            why = Phrase("{0} (line {1}, column {2})", of_json(exc), exc.lineno, exc.colno)
+            why = Message("{0} (line {1}, column {2})", of_json(exc), exc.lineno, exc.colno)
             message = errors.format_message(gettext_noop("This is not valid JSON: {0}"), [why])
             raise forms.ValidationError(message) from exc
 
 
 class _ChoiceField(forms.ChoiceField):
-    """Choices are JSON texts: an enum may hold numbers and null."""
+    """Choices as JSON texts: an enum may have numbers and null."""
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
@@ -106,22 +107,22 @@ def _field(parameter: ScriptParameter) -> forms.Field:
         choices += [
             (text, value if isinstance(value, str) else text) for text, value in zip(texts, values, strict=True)
         ]
-        made: forms.Field = _ChoiceField(choices=choices, **options)
+        result: forms.Field = _ChoiceField(choices=choices, **options)
     elif kind in ("number", "integer"):
-        made = _NumberField(widget=forms.TextInput(attrs={"inputmode": "decimal", **attributes}), **options)
+        result = _NumberField(widget=forms.TextInput(attrs={"inputmode": "decimal", **attributes}), **options)
     elif kind == "string":
         widget = forms.TextInput(attrs=attributes)
         widget.input_type = _INPUT_TYPES.get(str(parameter.schema.get("format")), "text")
         if parameter.has_default and isinstance(parameter.default, str):
             widget.attrs["placeholder"] = parameter.default
-        made = _TextField(widget=widget, **options)
+        result = _TextField(widget=widget, **options)
     else:
         area = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", **attributes})
-        made = _JsonField(widget=area, max_length=_MAX_JSON_CHARACTERS, **options)
-    made.kind = _kind(parameter)  # type: ignore[attr-defined]  # for the template
+        result = _JsonField(widget=area, max_length=_MAX_JSON_CHARACTERS, **options)
+    result.kind = _kind(parameter)  # type: ignore[attr-defined]  # for the template
     if parameter.required and not parameter.has_default:
-        made.widget.attrs["aria-required"] = "true"
-    return made
+        result.widget.attrs["aria-required"] = "true"
+    return result
 
 
 def _kind(parameter: ScriptParameter) -> str:

@@ -1,4 +1,6 @@
-"""The authors of managed scripts: who last saved a script. Each run has its author's authority besides its caller's."""
+"""Authors of managed scripts: the user who saved a script last. Each run has its author's authority besides its
+caller's.
+"""
 
 from __future__ import annotations
 

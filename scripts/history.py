@@ -1,36 +1,27 @@
-"""Noting runs, and what Action.log left, without a share in the run's own fate (spec 04, 4.4).
-
-A run that fails takes its database transaction with it, so the note waits in the process until that is over: until the
-request has ended, or else the next moment without a transaction. A process that is killed loses what it had not
-written. Noting costs the caller nothing but the making of a row.
-"""
+"""Stores the history of script runs and the messages of Action.log, after the request (spec 04, 4.4)."""
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import socket
-import threading
-from collections import deque
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
 from django.utils import translation
 from prometheus_client import Counter, Histogram
 
 from domain.entities.systems_monitoring import InformationMessage
 from foundation import errors
 from foundation.fields import utc_now
+from foundation.write_behind import WriteBehind
 from identity.context import CallContext
 from scripts.models import ScriptRun
 
-logger = logging.getLogger("platform.scripts")
-
 Kind = Literal["ExecuteScript", "Managed", "Rule", "Command"]
 HEAD_CHARACTERS = 2_000
-#: Notes that wait; what is older is lost when the database does not take them.
+#: Maximum of buffered rows; older ones are dropped.
 MAX_WAITING = 2_000
 
 _runs = Counter("platform_script_runs", "Runs of scripts.", ("kind", "outcome"))
@@ -41,8 +32,13 @@ _seconds = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 
-_lock = threading.Lock()
-_waiting: deque[ScriptRun | InformationMessage] = deque(maxlen=MAX_WAITING)
+
+def _write(rows: Sequence[ScriptRun | InformationMessage]) -> None:
+    ScriptRun.objects.bulk_create([row for row in rows if isinstance(row, ScriptRun)])
+    InformationMessage.objects.bulk_create([row for row in rows if isinstance(row, InformationMessage)])
+
+
+pending: WriteBehind[ScriptRun | InformationMessage] = WriteBehind("script history", _write, limit=MAX_WAITING)
 
 
 def note(
@@ -57,7 +53,7 @@ def note(
     failure: errors.PlatformError | None,
     messages: list[tuple[str, str]],
 ) -> None:
-    """Remember a run."""
+    """Record a run; written when the request or transaction has ended."""
     caller = context.user
     login = caller.login if caller is not None else ""
     run = ScriptRun(
@@ -78,59 +74,33 @@ def note(
     )
     _runs.labels(kind, run.outcome).inc()
     _seconds.labels(kind).observe(duration_ms / 1000)
-    with _lock:
-        _waiting.append(run)
-        for message_type, text in messages:
-            _waiting.append(
-                InformationMessage(
-                    machine_name=socket.gethostname()[:128],
-                    information_message_type=message_type,
-                    message=_storable(text),
-                    process_description=(f"Script {name}" if name else kind)[:254],
-                    user_name=login,
-                )
-            )
-    if connection.in_atomic_block:
-        # Background processes end no requests. A failure's note waits for the next run or request.
-        transaction.on_commit(flush_if_free, robust=True)
+    host = socket.gethostname()[:128]
+    logged = [
+        InformationMessage(
+            machine_name=host,
+            information_message_type=message_type,
+            message=_storable(text),
+            process_description=(f"Script {name}" if name else kind)[:254],
+            user_name=login,
+        )
+        for message_type, text in messages
+    ]
+    pending.add([run, *logged])
 
 
 def _in_english(failure: errors.PlatformError) -> str:
-    """What is stored once, for all readers, is not in the language of one caller."""
+    """The error in English: it is stored once for readers of all languages."""
     with translation.override("en"):
         return failure.message
 
 
 def _storable(text: str) -> str:
-    """PostgreSQL stores no NUL character, and no halves of characters."""
+    """Replace characters that PostgreSQL cannot store: NUL and lone surrogates."""
     return text.replace("\0", "�").encode("utf-8", "replace").decode()
 
 
-def flush_if_free(**_: Any) -> None:
-    """Write what waits, unless that would share the fate of somebody's transaction."""
-    if _waiting and not connection.in_atomic_block:
-        flush()
-
-
-def flush() -> None:
-    """Write what waits now. A database that is busy gets it the next time."""
-    with _lock:
-        taken = list(_waiting)
-        _waiting.clear()
-    runs = [row for row in taken if isinstance(row, ScriptRun)]
-    messages = [row for row in taken if isinstance(row, InformationMessage)]
-    try:
-        with transaction.atomic():
-            ScriptRun.objects.bulk_create(runs)
-            InformationMessage.objects.bulk_create(messages)
-    except DatabaseError:
-        logger.warning("the history of %d script runs could not be written yet", len(runs), exc_info=True)
-        with _lock:
-            _waiting.extendleft(reversed(taken))
-
-
 def prune(days: int | None = None) -> int:
-    """Delete runs that are older than the retention; how many."""
+    """Delete runs that are older than the retention; returns their number."""
     kept = days if days is not None else settings.SCRIPT_HISTORY_DAYS
     deleted, _ = ScriptRun.objects.filter(started__lt=utc_now() - timedelta(days=kept)).delete()
     return deleted

@@ -1,4 +1,4 @@
-"""JSON values that somebody gave: looked at in bounded time, before anything else is done with them."""
+"""Checks on untrusted JSON values in bounded time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def has_more_parts(value: Any, most: int) -> bool:
-    """Whether a value has more values than that inside of it, at any depth."""
+    """Whether a value contains more than `most` values, at any depth."""
     waiting, found = [value], 0
     while waiting:
         item = waiting.pop()
@@ -21,9 +21,9 @@ def has_more_parts(value: Any, most: int) -> bool:
 
 
 def as_doubles(value: Any) -> Any:
-    """The value with the numbers that scripts have: doubles, and integers of at most 64 bits.
+    """The value with JavaScript's numbers: doubles, and integers of at most 64 bits.
 
-    Raises OverflowError for a number that no double comes near, as 1e400.
+    Raises OverflowError for a number beyond doubles, such as 1e400.
     """
     match value:
         case dict():
@@ -41,7 +41,7 @@ def as_doubles(value: Any) -> Any:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a number has no fraction, as JSON Schema has it (Draft 2020-12 core, 4.2.3): 1.0 is an integer."""
+    """Whether a number has no fraction, as in JSON Schema (Draft 2020-12 core, 4.2.3): 1.0 is an integer."""
     match value:
         case bool():
             return False
@@ -55,9 +55,9 @@ def is_integer(value: Any) -> bool:
 
 
 def is_multiple(number: float | Decimal, divisor: float | Decimal) -> bool:
-    """Whether number is an exact multiple of divisor, both as their decimal digits say.
+    """Whether number is an exact decimal multiple of divisor.
 
-    1E+400 and 1E+300000 cost no more than 1: powers of ten are never written out.
+    1E+400 and 1E+300000 cost no more than 1: powers of ten are never expanded.
     """
     factor, exponent = _digits(number)
     unit, unit_exponent = _digits(divisor)
@@ -66,7 +66,7 @@ def is_multiple(number: float | Decimal, divisor: float | Decimal) -> bool:
     shift = exponent - unit_exponent
     if shift >= 0:
         return factor * pow(10, shift, unit) % unit == 0
-    # factor has to have as many trailing zeros as its exponent lacks.
+    # factor must have as many trailing zeros as its exponent lacks.
     return factor == 0 or (-shift < len(str(factor)) and factor % (unit * 10**-shift) == 0)
 
 
@@ -78,9 +78,9 @@ def _digits(number: float | Decimal) -> tuple[int, int]:
 
 
 def comparable(value: Any) -> Any:
-    """The same for equal values and for no others, as JSON Schema has it: 1 is 1.0, and is not true. Hashable.
+    """A hashable form that is equal for equal values only, as in JSON Schema: 1 is 1.0, and is not true.
 
-    Raises RecursionError for what is nested too deeply.
+    Raises RecursionError for too deep nesting.
     """
     if isinstance(value, dict):
         return ("object", frozenset((name, comparable(item)) for name, item in value.items()))

@@ -1,4 +1,4 @@
-"""Managed scripts: arguments in, outputs and a return value out (spec 04, 4.4)."""
+"""Runs managed scripts: binds arguments and checks outputs (spec 04, 4.4)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import orjson
 
-from domain.dataset.checks.authority import Acting
+from domain.dataset.checks.authority import RunningStep
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from foundation import errors
-from foundation.phrases import reason_of
+from foundation.messages import reason_of
 from scripts.authors import AUTHORS
 from scripts.json_values import as_doubles
 from scripts.parameters import InvalidSchema, Problem, read_schema
-from scripts.services import FailedRun, script_attempt
+from scripts.services import FailedRun, script_outcome
 
 LANGUAGE = "JavaScript"
 
@@ -34,15 +34,15 @@ class ManagedOutcome:
 def execute(
     script: Record, arguments: Mapping[str, Any], dataset: Dataset, *, depth: int = 0, text: str | None = None
 ) -> ManagedOutcome | FailedRun:
-    """Run a managed script against the dataset. Nothing is committed and the definition is not touched.
+    """Run a managed script against the dataset. Nothing is committed and the definition is not changed.
 
-    text: what to run instead of the saved text, for those who are writing it.
+    text: source to run instead of the saved text, for the editor.
 
-    The script changes who may do what only if its author, too, is an administrator (dataset.checks.authority); the
-    text that somebody tries unsaved has no more.
+    The script may change access rights only if its author is an administrator, too (dataset.checks.authority); unsaved
+    text never may.
 
-    Raises Refused: SCRIPT_INACTIVE, SCRIPT_HAS_NO_TEXT, SCRIPT_LANGUAGE, SCRIPT_INVALID (a schema that cannot be read),
-    SCRIPT_ARGUMENTS. A run that fails, outputs that do not fit (SCRIPT_OUTPUTS) included, is a FailedRun.
+    Raises Refused: SCRIPT_INACTIVE, SCRIPT_HAS_NO_TEXT, SCRIPT_LANGUAGE, SCRIPT_INVALID (an unreadable schema),
+    SCRIPT_ARGUMENTS. A failed run, invalid outputs (SCRIPT_OUTPUTS) included, is a FailedRun.
     """
     code = str(script.values.get("Code") or "")
     if not script.values.get("IsActive"):
@@ -59,13 +59,13 @@ def execute(
     values, problems = schema.bind(arguments)
     if problems:
         raise _refused(errors.SCRIPT_ARGUMENTS, problems)
-    dataset.acting.append(Acting(code, AUTHORS.behind(script), is_rule=False))
+    dataset.running_steps.append(RunningStep(code, AUTHORS.behind(script), is_rule=False))
     try:
-        outcome = script_attempt(
+        outcome = script_outcome(
             source, dataset, kind="Managed", name=code, mode="function_body", parameters=as_doubles(values), depth=depth
         )
     finally:
-        dataset.acting.pop()
+        dataset.running_steps.pop()
     if isinstance(outcome, FailedRun):
         return outcome
     outputs, problems = schema.outputs(orjson.loads(outcome.parameters_json))

@@ -1,4 +1,4 @@
-"""What is kept of scripts besides the managed ones, which are entities (Systems.Core.Scripts)."""
+"""Tables of scripts besides the managed ones, which are entities (Systems.Core.Scripts)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from foundation.guids import new_guid
 
 
 class ScriptRun(models.Model):
-    """One run of a script, whoever asked for it (spec 04, 4.4). Written after the run, outside its dataset.
+    """One run of a script by any caller (spec 04, 4.4). Written after the run, outside its dataset.
 
     kind           ExecuteScript, Managed, Rule or Command
     name           code of the managed script or of the rule; "" for ExecuteScript
-    source_head    the beginning of the source, source_digest the whole of it (SHA-256): which version ran
+    source_head    the beginning of the source; source_digest, its SHA-256, identifies the version
     outcome        "Succeeded", or the type of the error (spec 07)
     console_head   the beginning of the console
     """
@@ -46,7 +46,7 @@ class ScriptRun(models.Model):
 
 
 class ScriptAuthor(models.Model):
-    """Who last saved a managed script: its author, where no way of writing scripts leads (dataset.checks.authors)."""
+    """The user who saved a managed script last, in a table that scripts cannot write (dataset.checks.authors)."""
 
     script_id = GuidField(primary_key=True)
     author = models.CharField(max_length=36, default="", blank=True)

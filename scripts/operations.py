@@ -1,4 +1,4 @@
-"""ExecuteScript and Execute (spec 04, 4.3 and 4.4). Neither commits by itself."""
+"""The operations ExecuteScript and Execute (spec 04, 4.3 and 4.4). Neither commits by itself."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.transactions.domain_transactions import TransactionDataset
 from domain.odata.operations.catalogue import Operation, OperationCall, Parameter, Result, operations
 from foundation import errors
-from foundation.phrases import Phrase, json_text
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import json_text
 from identity.licences import ADVANCED_BPM, require_feature
 from scripts import managed
 from scripts.bridge.calls.changing import NestedCall
-from scripts.services import FailedRun, script_attempt
+from scripts.services import FailedRun, script_outcome
 
 _UTF8 = ("utf-8", "utf8", "us-ascii")
 
@@ -37,7 +38,7 @@ class ExecuteScript(Operation):
         """{"ok", "sessionId", "transactionId", "durationMs" (an integer), "console"}."""
         require_feature(ADVANCED_BPM)
         source = _source(call)
-        outcome = script_attempt(source, _dataset_of(call), kind="ExecuteScript")
+        outcome = script_outcome(source, _dataset_of(call), kind="ExecuteScript")
         if isinstance(outcome, FailedRun):
             return _failed(call, outcome)
         return Result(
@@ -72,7 +73,7 @@ class Execute(Operation):
         given = call.arguments["arguments"]
         if given is not None and not isinstance(given, dict):
             raise errors.BadRequest(
-                errors.INVALID_LITERAL, json_text(given), Phrase("JSON object"), "arguments", target="arguments"
+                errors.INVALID_LITERAL, json_text(given), Message("JSON object"), "arguments", target="arguments"
             )
         depth = call.depth if isinstance(call, NestedCall) else 0
         outcome = managed.execute(call.record, given or {}, _dataset_of(call), depth=depth)
@@ -82,19 +83,19 @@ class Execute(Operation):
 
 
 def _dataset_of(call: OperationCall) -> Dataset:
-    """The transaction's or the calling script's dataset, or one that nobody commits but the script itself."""
+    """The dataset of the transaction or the calling script, or a new one that only the script commits."""
     if isinstance(call.dataset, TransactionDataset) or isinstance(call, NestedCall):
         return call.dataset
     own = Dataset(call.context)
-    # The answer tells what rules said of the request's dataset; what they say of the script's belongs there, too.
+    # Warnings of the script's dataset belong to the response, too.
     own.warnings, own.traces = call.dataset.warnings, call.dataset.traces
     return own
 
 
 def _failed(call: OperationCall, outcome: FailedRun) -> Result:
-    """What a script committed stays, also in a Domain transaction; what it did after that goes."""
+    """Keep what a script committed, also in a Domain transaction; discard its later changes."""
     if outcome.committed and isinstance(call.dataset, TransactionDataset) and not isinstance(call, NestedCall):
-        call.dataset.rollback_and_go_on()
+        call.dataset.rollback_and_continue()
         return Result(failure=outcome.error)
     raise outcome.error
 

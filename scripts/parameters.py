@@ -1,9 +1,9 @@
 """The parameters of a managed script: `{name: {type, direction, required, default, description, …JSON Schema}}`.
 
-Arguments and outputs are checked in the platform's own process, where nothing could stop a check that never ends. So
-patterns are no part of what is understood, nor is what looks at the same values again and again (`unevaluated…`), nor
-references, which would make it fetch documents; uniqueness is found in one pass; and a value is not checked at all
-that has too many parts for its schema.
+Arguments and outputs are checked in the platform's own process, where nothing could stop an endless check. So patterns
+are not supported, nor keywords that visit the same values repeatedly (`unevaluated…`), nor references, which would
+fetch documents; uniqueness is checked in one pass; and a value with too many parts for its schema is not checked at
+all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import extend
 
 from domain.model.naming import near
-from foundation.phrases import Phrase, json_text, of_json, quoted
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import json_text, of_json, quoted
 from scripts.json_values import as_doubles, comparable, has_more_parts, is_integer, is_multiple
 
 INPUT: Final = "Input"
@@ -36,16 +37,16 @@ _REFUSED: Final = frozenset(
     }
 )  # fmt: skip
 _MAX_DEPTH: Final = 20
-#: Parts of a value times parts of its schema; a million take a few seconds at worst, and mostly a fraction of one.
+#: Limit of parts of a value times parts of its schema; a million take a few seconds at worst.
 MAX_CHECKS: Final = 1_000_000
-#: Problems that are told; nobody mends more at a time.
+#: Maximum number of problems in one error.
 MAX_PROBLEMS: Final = 20
-#: Characters of a value or of the library's message in a problem.
+#: Maximum length of a value or of the library's message in a problem.
 _MAX_SHOWN: Final = 300
 
 
 class InvalidSchema(ValueError):
-    """The schema cannot be used; the text says where and why. line, column: of text that is no JSON."""
+    """An unusable schema; the message says where and why. line, column: position in text that is no JSON."""
 
     def __init__(self, text: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(text)
@@ -55,7 +56,7 @@ class InvalidSchema(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one parameter."""
+    """A problem of one parameter."""
 
     parameter: str
     text: str
@@ -76,30 +77,28 @@ class ScriptParameter:
 
     @property
     def is_input(self) -> bool:
-        """Whether callers may give it."""
         return self.direction != OUTPUT
 
     @property
     def is_output(self) -> bool:
-        """Whether callers get it."""
         return self.direction != INPUT
 
     def problems(self, value: Any) -> Iterator[Problem]:
-        """What is wrong with a value; null is as good as absent where it need not be there."""
+        """Problems of a value; null is the same as absent for optional parameters."""
         if value is None and not self.required:
             return
         if has_more_parts(value, MAX_CHECKS // self.schema_parts):
-            yield Problem(self.name, Phrase("{0}: too many values to be checked against its schema", self.name))
+            yield Problem(self.name, Message("{0}: too many values to be checked against its schema", self.name))
             return
         try:
             as_doubles(value)
             for error in _Validator(self.schema).iter_errors(value):
                 place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
-                yield Problem(self.name, Phrase("{0}: {1}", self.name + place, _reason(error)))
+                yield Problem(self.name, Message("{0}: {1}", self.name + place, _reason(error)))
         except OverflowError:
-            yield Problem(self.name, Phrase("{0}: a number is too large for a script", self.name))
+            yield Problem(self.name, Message("{0}: a number is too large for a script", self.name))
         except RecursionError:
-            yield Problem(self.name, Phrase("{0}: nested too deeply", self.name))
+            yield Problem(self.name, Message("{0}: nested too deeply", self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ class ParameterSchema:
     parameters: Mapping[str, ScriptParameter]
 
     def bind(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-        """Every declared parameter with its value (null where there is none), and the first MAX_PROBLEMS problems."""
+        """Every declared parameter with its value (default null), and the first MAX_PROBLEMS problems."""
         values = {
             parameter.name: arguments.get(parameter.name, parameter.default) if parameter.is_input else None
             for parameter in self.parameters.values()
@@ -121,80 +120,82 @@ class ParameterSchema:
             parameter = self.parameters.get(name)
             if parameter is None:
                 hint = near(name, list(self.parameters))
-                yield Problem(name, Phrase("'{0}' is not a parameter{1}{2}", name, hint and ".", hint))
+                yield Problem(name, Message("'{0}' is not a parameter{1}{2}", name, hint and ".", hint))
             elif not parameter.is_input:
-                yield Problem(name, Phrase("'{0}' is an output", name))
+                yield Problem(name, Message("'{0}' is an output", name))
         for parameter in self.parameters.values():
             if not parameter.is_input:
                 continue
             if parameter.name in arguments:
                 yield from parameter.problems(arguments[parameter.name])
             elif parameter.required and not parameter.has_default:
-                yield Problem(parameter.name, Phrase("'{0}' is required", parameter.name))
+                yield Problem(parameter.name, Message("'{0}' is required", parameter.name))
 
     def outputs(self, left: Any) -> tuple[dict[str, Any], list[Problem]]:
-        """The outputs among what the script left in `parameters`, and the first MAX_PROBLEMS problems."""
+        """The outputs among the final `parameters` of the script, and the first MAX_PROBLEMS problems."""
         given = left if isinstance(left, dict) else {}
         declared = [parameter for parameter in self.parameters.values() if parameter.is_output]
-        found = {parameter.name: given.get(parameter.name) for parameter in declared}
-        problems = (problem for parameter in declared for problem in parameter.problems(found[parameter.name]))
-        return found, list(islice(problems, MAX_PROBLEMS))
+        result = {parameter.name: given.get(parameter.name) for parameter in declared}
+        problems = (problem for parameter in declared for problem in parameter.problems(result[parameter.name]))
+        return result, list(islice(problems, MAX_PROBLEMS))
 
 
 def _reason(error: ValidationError | SchemaError) -> str:
-    """Why a value does not fit. The library says it in English only: most keywords' words, and the others by name."""
+    """The problem's message. The library's are in English: most keywords have translated messages, others only their
+    name.
+    """
     value, wanted = json_text(error.instance), json_text(error.validator_value)
     match error.validator:
         case "type":
             types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-            return Phrase("{0} is not of type {1}", value, ", ".join(map(str, types)))
+            return Message("{0} is not of type {1}", value, ", ".join(map(str, types)))
         case "enum":
-            return Phrase("{0} is not one of {1}", value, wanted)
+            return Message("{0} is not one of {1}", value, wanted)
         case "const":
-            return Phrase("{0} was expected", wanted)
+            return Message("{0} was expected", wanted)
         case "minimum":
-            return Phrase("{0} is less than the minimum of {1}", value, wanted)
+            return Message("{0} is less than the minimum of {1}", value, wanted)
         case "maximum":
-            return Phrase("{0} is greater than the maximum of {1}", value, wanted)
+            return Message("{0} is greater than the maximum of {1}", value, wanted)
         case "exclusiveMinimum":
-            return Phrase("{0} is less than or equal to the minimum of {1}", value, wanted)
+            return Message("{0} is less than or equal to the minimum of {1}", value, wanted)
         case "exclusiveMaximum":
-            return Phrase("{0} is greater than or equal to the maximum of {1}", value, wanted)
+            return Message("{0} is greater than or equal to the maximum of {1}", value, wanted)
         case "multipleOf":
-            return Phrase("{0} is not a multiple of {1}", value, wanted)
+            return Message("{0} is not a multiple of {1}", value, wanted)
         case "pattern":
-            return Phrase("{0} does not match {1}", value, wanted)
+            return Message("{0} does not match {1}", value, wanted)
         case "minLength" | "minItems":
-            return Phrase("{0} is too short", value)
+            return Message("{0} is too short", value)
         case "maxLength" | "maxItems":
-            return Phrase("{0} is too long", value)
+            return Message("{0} is too long", value)
         case "uniqueItems":
-            return Phrase("the items are not unique")
+            return Message("the items are not unique")
         case "required":
-            return Phrase("{0} is a required property", error.message)
+            return Message("{0} is a required property", error.message)
         case "additionalProperties":
             known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
             unknown = ", ".join(name for name in error.instance if name not in known)[:_MAX_SHOWN]
-            return Phrase("additional properties are not allowed: {0}", unknown)
+            return Message("additional properties are not allowed: {0}", unknown)
         case "anyOf":
-            return Phrase("{0} is not valid under any of the given schemas", value)
-    return Phrase("{0} does not fit {1} of its schema", value, error.validator)
+            return Message("{0} is not valid under any of the given schemas", value)
+    return Message("{0} does not fit {1} of its schema", value, error.validator)
 
 
 def _unique_items(validator: Any, is_asked: Any, items: Any, schema: Any) -> Iterator[ValidationError]:
-    """The library compares objects each with each."""
+    """Replaces the library's check, which compares each pair of objects."""
     if is_asked and validator.is_type(items, "array") and len({comparable(item) for item in items}) < len(items):
         yield ValidationError("the items are not unique")
 
 
 def _multiple_of(validator: Any, divisor: Any, number: Any, schema: Any) -> Iterator[ValidationError]:
-    """The library divides, which decimals beside floats, and numbers of hundreds of digits, do not survive."""
+    """Replaces the library's check, whose division fails for decimals beside floats and for huge numbers."""
     if validator.is_type(number, "number") and not is_multiple(number, divisor):
         yield ValidationError("")
 
 
 def _required(validator: Any, names: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """The message is the bare name; the library quotes it as Python does."""
+    """Replaces the library's message, which quotes the name as Python does."""
     if validator.is_type(value, "object"):
         for name in names:
             if name not in value:
@@ -211,28 +212,28 @@ EMPTY: Final = ParameterSchema({})
 
 @lru_cache(maxsize=256)
 def read_schema(text: str | None) -> ParameterSchema:
-    """The schema in its text; nothing at all is a script without parameters. Raises InvalidSchema."""
+    """Parse the schema; empty text is a schema without parameters. Raises InvalidSchema."""
     if text is None or not text.strip():
         return EMPTY
     try:
         given = orjson.loads(text)
     except orjson.JSONDecodeError as exc:
-        raise InvalidSchema(Phrase("not valid JSON: {0}", of_json(exc)), exc.lineno, exc.colno) from exc
+        raise InvalidSchema(Message("not valid JSON: {0}", of_json(exc)), exc.lineno, exc.colno) from exc
     if not isinstance(given, dict):
-        raise InvalidSchema(Phrase("an object of parameters is expected"))
+        raise InvalidSchema(Message("an object of parameters is expected"))
     return ParameterSchema({name: _parameter(name, spec) for name, spec in given.items()})
 
 
 def _parameter(name: str, spec: Any) -> ScriptParameter:
     if not _NAME.match(name):
-        raise InvalidSchema(Phrase("'{0}' is not a name that a script can use", name))
+        raise InvalidSchema(Message("'{0}' is not a name that a script can use", name))
     if not isinstance(spec, dict):
-        raise InvalidSchema(Phrase("{0}: an object with type, direction … is expected", name))
+        raise InvalidSchema(Message("{0}: an object with type, direction … is expected", name))
     direction = _direction(name, spec.get("direction", INPUT))
-    # A list is JSON Schema's own `required`, of the members of an object.
+    # A list is JSON Schema's own `required`, with the members of an object.
     required = spec.get("required", False)
     if not isinstance(required, bool | list):
-        raise InvalidSchema(Phrase("{0}: required is true or false", name))
+        raise InvalidSchema(Message("{0}: required is true or false", name))
     own = ("direction", "default", "description") if isinstance(required, list) else (
         "direction", "default", "description", "required",
     )  # fmt: skip
@@ -242,7 +243,7 @@ def _parameter(name: str, spec: Any) -> ScriptParameter:
         Draft202012Validator.check_schema(schema)
     except SchemaError as exc:
         place = ".".join(str(part) for part in exc.absolute_path)
-        raise InvalidSchema(Phrase("{0}: {1}", f"{name}{'.' + place if place else ''}", _reason(exc))) from exc
+        raise InvalidSchema(Message("{0}: {1}", f"{name}{'.' + place if place else ''}", _reason(exc))) from exc
     parameter = ScriptParameter(
         name,
         direction,
@@ -256,21 +257,23 @@ def _parameter(name: str, spec: Any) -> ScriptParameter:
     if parameter.has_default and parameter.default is not None:
         wrong = next(parameter.problems(parameter.default), None)
         if wrong is not None:
-            raise InvalidSchema(Phrase("the default does not fit: {0}", wrong.text))
+            raise InvalidSchema(Message("the default does not fit: {0}", wrong.text))
     return parameter
 
 
 def _direction(name: str, given: Any) -> str:
-    found = next((known for known in DIRECTIONS if known.lower() == str(given).lower()), None)
-    if found is None:
-        raise InvalidSchema(Phrase("{0}: direction is one of {1}, not {2}", name, ", ".join(DIRECTIONS), quoted(given)))
-    return found
+    result = next((known for known in DIRECTIONS if known.lower() == str(given).lower()), None)
+    if result is None:
+        raise InvalidSchema(
+            Message("{0}: direction is one of {1}, not {2}", name, ", ".join(DIRECTIONS), quoted(given))
+        )
+    return result
 
 
 def _check_keywords(where: str, schema: Any, depth: int) -> int:
-    """How many schemas and lists the schema is made of, itself included. Raises InvalidSchema."""
+    """Number of schemas and lists in the schema, itself included. Raises InvalidSchema."""
     if depth > _MAX_DEPTH:
-        raise InvalidSchema(Phrase("{0}: nested too deeply", where))
+        raise InvalidSchema(Message("{0}: nested too deeply", where))
     if isinstance(schema, list):
         return 1 + sum(_check_keywords(where, item, depth + 1) for item in schema)
     if not isinstance(schema, dict):
@@ -278,7 +281,7 @@ def _check_keywords(where: str, schema: Any, depth: int) -> int:
     parts = 1
     for key, value in schema.items():
         if key in _REFUSED:
-            raise InvalidSchema(Phrase("{0}: {1} is not supported", where, key))
+            raise InvalidSchema(Message("{0}: {1} is not supported", where, key))
         if key in ("properties", "$defs", "dependentSchemas") and isinstance(value, dict):
             for name, inner in value.items():
                 parts += _check_keywords(f"{where}.{name}", inner, depth + 1)

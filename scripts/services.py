@@ -1,7 +1,7 @@
-"""Running scripts for the platform: one pool of workers a process, and errors as the platform tells them (spec 04).
+"""Runs scripts for the platform: one pool of workers a process, and the platform's errors (spec 04).
 
-script_run(source, dataset, kind="ExecuteScript")        a script; what it changes stays in the dataset
-check_source(source, mode="function_body")               SCRIPT_SYNTAX where it does not parse
+script_run(source, dataset, kind="ExecuteScript")        a script; its changes stay in the dataset
+check_source(source, mode="function_body")               raises SCRIPT_SYNTAX if it does not parse
 """
 
 from __future__ import annotations
@@ -9,20 +9,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from prometheus_client import Counter
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.transactions.domain_transactions import TransactionDataset
-from foundation import errors, turns
-from foundation.phrases import Phrase
-from foundation.turns import turn
+from foundation import errors
+from foundation.messages import TranslatableMessage as Message
 from scripts import history
 from scripts.bridge.bridge import MAX_DEPTH, PRELUDE, Bridge, Refusal
 from scripts.sandbox.errors import (
@@ -46,31 +43,9 @@ _lock = threading.Lock()
 _pool: SandboxPool | None = None
 
 
-class _ProcessTurn:
-    """While a script computes, its process works for others (foundation.turns).
-
-    A script in a Domain transaction, or in a rule, runs inside a database transaction: others may wait for its locks
-    while they have the turn. Then the run goes on without the turn after a moment.
-    """
-
-    PATIENCE_SECONDS: Final = 0.02
-
-    def waiting(self) -> AbstractContextManager[None]:
-        return turns.waiting(self._patience())
-
-    def share(self) -> None:
-        turns.share(self._patience())
-
-    def _patience(self) -> float | None:
-        return self.PATIENCE_SECONDS if connection.in_atomic_block else None
-
-
-TURN: Final = _ProcessTurn()
-
-
 @dataclass(frozen=True, slots=True)
 class FailedRun:
-    """A run that did not. committed: Transaction.commit() had succeeded before. line, column: where in its source."""
+    """A failed run. committed: Transaction.commit() had succeeded before. line, column: position in its source."""
 
     error: errors.PlatformError
     committed: bool
@@ -81,7 +56,7 @@ class FailedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """A run that succeeded. value_json and parameters_json are of function bodies."""
+    """A successful run. value_json and parameters_json are of function bodies."""
 
     console: str
     duration_ms: float
@@ -92,7 +67,7 @@ class RunOutcome:
 
 
 def pool() -> SandboxPool:
-    """The process's workers; they start with the first run."""
+    """The workers of the process; the first run starts them."""
     global _pool
     if _pool is None:
         with _lock:
@@ -107,7 +82,7 @@ def pool() -> SandboxPool:
 
 
 def limits() -> Limits:
-    """What a run may cost on this instance."""
+    """The limits of runs on this instance."""
     return Limits(
         wall_seconds=settings.SCRIPT_WALL_SECONDS,
         cpu_seconds=settings.SCRIPT_WALL_SECONDS,
@@ -130,8 +105,8 @@ def script_run(
     event: Mapping[str, Any] | None = None,
     depth: int = 0,
 ) -> RunOutcome:
-    """As `script_attempt`. Raises the error of a run that fails."""
-    outcome = script_attempt(
+    """As `script_outcome`, but raises the error of a failed run."""
+    outcome = script_outcome(
         source,
         dataset,
         kind=kind,
@@ -147,7 +122,7 @@ def script_run(
     return outcome
 
 
-def script_attempt(
+def script_outcome(
     source: str,
     dataset: Dataset,
     *,
@@ -169,7 +144,7 @@ def script_attempt(
     PlatformError that the script let pass. `info` holds the place and the console.
     """
     if depth > MAX_DEPTH:
-        return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, Phrase("scripts within scripts ({0})", MAX_DEPTH)), False)
+        return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, Message("scripts within scripts ({0})", MAX_DEPTH)), False)
     allowed = limits()
     begun = time.monotonic()
     bridge = Bridge(
@@ -191,7 +166,6 @@ def script_attempt(
             globals_json=bridge.globals_json(event=event, files=kind == "Managed"),
             host_calls=bridge.call,
             limits=allowed,
-            standby=TURN if turn.is_mine or turn.is_lent else None,
             caller=dataset.context.user.id if dataset.context.user is not None else "",
         )
         console = result.console
@@ -199,7 +173,7 @@ def script_attempt(
             failure = errors.Refused(errors.SCRIPT_CANCELLED, bridge.cancelled, info=_info(None, None, "", console))
     except ScriptFailed as exc:
         console, line, column = exc.console, exc.line, exc.column
-        failure = _told(exc, bridge)
+        failure = _platform_error(exc, bridge)
     except CallerBusy as exc:
         return FailedRun(_no_worker(exc), False)
     except (SandboxBusy, SandboxUnavailable) as exc:
@@ -228,7 +202,7 @@ def script_attempt(
 
 
 class SourceRefused(errors.Refused):
-    """A source that does not parse, with the place; both None where the engine does not know it."""
+    """A source that does not parse, with the position; None if the engine does not know it."""
 
     line: int | None = None
     column: int | None = None
@@ -237,10 +211,10 @@ class SourceRefused(errors.Refused):
 def check_source(source: str, *, mode: Mode = "script", parameter_names: tuple[str, ...] = ()) -> None:
     """Raise SourceRefused(SCRIPT_SYNTAX or SCRIPT_LIMIT) where the source does not parse."""
     try:
-        pool().check_syntax(source, mode=mode, parameter_names=parameter_names, standby=TURN)
+        pool().check_syntax(source, mode=mode, parameter_names=parameter_names)
     except ScriptFailed as exc:
-        told = _told(exc, None)
-        refused = SourceRefused(told.code, *told.parameters, info=told.info)
+        error = _platform_error(exc, None)
+        refused = SourceRefused(error.code, *error.parameters, info=error.info)
         refused.line, refused.column = exc.line, exc.column
         raise refused from exc
     except (SandboxBusy, SandboxUnavailable) as exc:
@@ -248,7 +222,7 @@ def check_source(source: str, *, mode: Mode = "script", parameter_names: tuple[s
 
 
 def _no_worker(refused: CallerBusy | SandboxBusy | SandboxUnavailable) -> errors.PlatformError:
-    """Why a run did not begin: 429 for the caller's own runs, 503 for everybody's."""
+    """The error for a run that did not begin: 429 for too many runs of the caller, 503 for a busy pool."""
     match refused:
         case CallerBusy(runs=runs, retry_after_seconds=seconds):
             _refusals.labels("caller").inc()
@@ -261,8 +235,8 @@ def _no_worker(refused: CallerBusy | SandboxBusy | SandboxUnavailable) -> errors
     return errors.Unavailable(errors.SANDBOX_BUSY, seconds, retry_after_seconds=seconds)
 
 
-def _told(failed: ScriptFailed, bridge: Bridge | None) -> errors.PlatformError:
-    """The sandbox's failure as the platform tells it (spec 07)."""
+def _platform_error(failed: ScriptFailed, bridge: Bridge | None) -> errors.PlatformError:
+    """The platform's error for an error of the sandbox (spec 07)."""
     info = _info(failed.line, failed.column, getattr(failed, "stack", ""), failed.console)
     if bridge is not None and bridge.cancelled is not None:
         return errors.Refused(errors.SCRIPT_CANCELLED, bridge.cancelled, info=info)
@@ -271,7 +245,7 @@ def _told(failed: ScriptFailed, bridge: Bridge | None) -> errors.PlatformError:
         case ScriptSyntaxError():
             return errors.Refused(errors.SCRIPT_SYNTAX, failed.message, *place, info=info)
         case ScriptThrew(host_error=Refusal() as refusal):
-            return _surfaced(refusal.original, info)
+            return _with_place(refusal.original, info)
         case ScriptThrew():
             name = "" if failed.name in ("", "Error") else f"{failed.name}: "
             return errors.Refused(errors.SCRIPT_THREW, f"{name}{failed.message}", *place, info=info)
@@ -282,8 +256,8 @@ def _told(failed: ScriptFailed, bridge: Bridge | None) -> errors.PlatformError:
     return errors.Refused(errors.SCRIPT_THREW, failed.message, *place, info=info)
 
 
-def _surfaced(original: errors.PlatformError, info: str) -> errors.PlatformError:
-    """The platform's own error, with the place in the script beside what it told already."""
+def _with_place(original: errors.PlatformError, info: str) -> errors.PlatformError:
+    """The platform's error, with the position in the script added to its info."""
     original.info = info if original.info is None else f"{original.info}\n{info}"
     return original
 

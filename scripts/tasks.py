@@ -1,27 +1,17 @@
-"""What the task cluster does for scripts by the clock (spec 04, 4.4)."""
+"""Scheduled tasks of scripts (spec 04, 4.4)."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.conf import settings
 from django_q.models import Schedule
 
+from foundation.pruning import pruners
+from foundation.schedules import scheduled
 from scripts import history
 
-_NAME = "scripts: prune history"
+pruners.add("script_runs", history.prune)
 
 
+@scheduled("scripts: prune history", Schedule.DAILY)
 def prune() -> str:
-    """Delete runs older than SCRIPT_HISTORY_DAYS; a sentence for the task's record."""
+    """Delete runs older than SCRIPT_HISTORY_DAYS; returns a sentence for the task's row."""
     return f"{history.prune()} runs deleted"
-
-
-def ensure_schedule(sender: Any, using: str, **kwargs: Any) -> None:
-    """Called after migrations: the daily task is in the broker's schedule exactly once."""
-    broker = "broker" if "broker" in settings.DATABASES else "default"
-    if getattr(sender, "name", "") != "django_q" or using != broker:
-        return
-    Schedule.objects.using(broker).update_or_create(
-        name=_NAME, defaults={"func": "scripts.tasks.prune", "schedule_type": Schedule.DAILY}
-    )

@@ -1,4 +1,4 @@
-"""A managed script is checked when it is saved (spec 04, 4.4): its text parses, its schema can be used."""
+"""Validates a managed script when it is saved (spec 04, 4.4): its source and its schema."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from django.utils.translation import gettext
 
 from domain.dataset.records.record import Record
-from domain.model import extensions
+from domain.model import behaviours
 from foundation import errors
-from foundation.phrases import Phrase, said
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import translated
 from scripts.authors import AUTHORS
 from scripts.managed import LANGUAGE
 from scripts.parameters import InvalidSchema, read_schema
@@ -21,7 +22,7 @@ SCRIPTS = "Systems.Core.Scripts"
 
 @dataclass(frozen=True, slots=True)
 class SourceProblem:
-    """What is wrong with one attribute's text; line and column count from 1, None where nobody knows them."""
+    """A problem of one attribute's text; line and column count from 1, None if unknown."""
 
     attribute: str
     message: str
@@ -30,31 +31,31 @@ class SourceProblem:
 
 
 def register() -> None:
-    """Hold every save of a script to it, and note its author."""
-    extensions.add_validation(SCRIPTS, check_script)
-    extensions.add_validation(SCRIPTS, AUTHORS.note)
+    """Register the validation of scripts and the recording of authors."""
+    behaviours.add_validation(SCRIPTS, check_script)
+    behaviours.add_validation(SCRIPTS, AUTHORS.note)
 
 
 def check_script(script: Record) -> None:
-    """Raise Refused(SCRIPT_INVALID) with the line and column of each problem, at the attribute."""
+    """Raise Refused(SCRIPT_INVALID) with line, column and attribute of each problem."""
     if script.is_deleted:
         return
     if script.state == "Modified" and not {"ParameterSchema", "ScriptText", "Language"} & set(script.original_values):
         return
     values = script.values
     problems = source_problems(values.get("ScriptText"), values.get("ParameterSchema"), str(values.get("Language")))
-    found = [(problem.attribute, _in_words(problem)) for problem in problems]
-    if found:
+    result = [(problem.attribute, _in_words(problem)) for problem in problems]
+    if result:
         raise errors.Refused(
             errors.SCRIPT_INVALID,
-            "; ".join(text for _, text in found),
-            target=found[0][0],
-            details=[errors.Detail(errors.SCRIPT_INVALID, (text,), target) for target, text in found],
+            "; ".join(text for _, text in result),
+            target=result[0][0],
+            details=[errors.Detail(errors.SCRIPT_INVALID, (text,), target) for target, text in result],
         )
 
 
 def source_problems(text: str | None, schema: str | None, language: str) -> Iterator[SourceProblem]:
-    """What keeps a script from being saved. Raises Unavailable when no worker is free to look at it."""
+    """Problems that prevent saving a script. Raises Unavailable if no worker is free."""
     names: tuple[str, ...] = ()
     try:
         names = tuple(read_schema(schema).parameters)
@@ -68,9 +69,9 @@ def source_problems(text: str | None, schema: str | None, language: str) -> Iter
 
 
 def _in_words(problem: SourceProblem) -> str:
-    # The message of a syntax error names its place itself.
+    # The message of a syntax error contains its position.
     place = problem.attribute == "ParameterSchema" and problem.line is not None
     words = f"{problem.attribute}: {problem.message}"
     if not place:
         return words
-    return said(Phrase("{0} (line {1}, column {2})", words, problem.line, problem.column), gettext)
+    return translated(Message("{0} (line {1}, column {2})", words, problem.line, problem.column), gettext)

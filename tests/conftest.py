@@ -139,9 +139,8 @@ def language_of_nobody() -> None:
 def nothing_left_to_write() -> Iterator[None]:
     """What rules counted and scripts noted in one test is not written by the next one, which may have no database."""
     yield
-    statistics.forget()
-    history._waiting.clear()
-    trace_log._pending.clear()
+    for module in (statistics, history, trace_log):
+        module.pending.clear()
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ from platform_site.settings import (  # noqa: E402
     STORAGES,
 )
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.sample_library"]
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.sample_library", "tests.sample_app"]
 
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 

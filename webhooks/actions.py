@@ -1,4 +1,4 @@
-"""WEBHOOK: the action of a rule that tells another system (spec 05, 5.3; spec 06, 6.2)."""
+"""WEBHOOK: the action of a rule that sends an event to another system (spec 05, 5.3; spec 06, 6.2)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
+from domain.dataset.lookups.name_binding import ReferencePath
 from foundation import errors
 from rules.actions import ActionType, BoundAction, ParameterRule
-from rules.scope import Finding, RuleScope, found
+from rules.firing import report_broken
+from rules.read_access import REASON, unreadable
+from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 from webhooks.headers import InvalidHeader
 from webhooks.outbox import delivery_prepare
@@ -20,19 +23,23 @@ from webhooks.templates import WebHookTemplate, web_hook_get
 if TYPE_CHECKING:
     from rules.firing import Firing
 
-#: Events that are told again while a commit settles: the last telling is the one that counts.
+#: Events that a commit may raise several times: only the last occurrence is sent.
 _SETTLING = frozenset({"COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT"})
 
 
+WEBHOOK_REASON = _("the author of its webhook may not read {0}")
+
+
 class WebHookAction(ActionType):
-    """Parameter 1 names the template by code or id. Rendered at the event, sent once that is committed."""
+    """Parameter 1 names the template by code or id. Rendered at the event, sent after the commit."""
 
     name = "WEBHOOK"
+    number = 5
     description = _("Sends a request to another system once the change is saved.")
     parameters = (ParameterRule(_("webhook"), ("Constant", "Reference")),)
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """The template exists, is of the rule's repository, and needs no value that the rule's event does not tell."""
+        """The template exists, belongs to the rule's repository, and uses only values that the rule's event has."""
         wrong = list(super().check(action, rule))
         yield from wrong
         reference = action.parameters[0].value
@@ -40,9 +47,9 @@ class WebHookAction(ActionType):
             return
         template = web_hook_get(reference)
         if template is None:
-            yield found("Parameter1Value", _("There is no webhook '{0}'."), reference)
+            yield finding("Parameter1Value", _("There is no webhook '{0}'."), reference)
         elif template.repository_name != rule.repository.name:
-            yield found(
+            yield finding(
                 "Parameter1Value",
                 _("The webhook {0} is for {1}, and the rule for {2}."),
                 template.code,
@@ -52,8 +59,13 @@ class WebHookAction(ActionType):
         else:
             yield from _check_events(template, rule)
 
+    def paths(self, action: BoundAction) -> Iterator[tuple[int, ReferencePath]]:
+        """The reference paths that the template reads."""
+        template = web_hook_get(action.parameters[0].constant or "")
+        return ((0, path) for path in (template.reads.paths if template is not None else ()))
+
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """Render, and leave the outbox row to the commit. An inactive template sends nothing."""
+        """Render the request and defer its outbox row to the commit. An inactive template sends nothing."""
         reference = action.text(0, firing)
         template = web_hook_get(reference)
         if template is None:
@@ -71,6 +83,12 @@ class WebHookAction(ActionType):
             rule_code=firing.rule.code,
             events=firing.events,
         )
+        # The template and the rights of both authors may have changed since the rule was saved.
+        hidden = unreadable(firing.rule.author, template.reads, firing.record, firing.events)
+        if name := hidden or template.hidden_from_author(firing.record, firing.events):
+            why = REASON if hidden else WEBHOOK_REASON
+            report_broken(firing.rule, firing.dataset, errors.format_message(why, [name]))
+            return
         once = () if firing.occurrence.type in _SETTLING else (delivery.id,)
         firing.dataset.defer_write(firing.key("WEBHOOK", action.spec.index, *once), delivery)
 
@@ -79,10 +97,10 @@ def _check_events(template: WebHookTemplate, rule: RuleScope) -> Iterator[Findin
     try:
         needed = event_names_used(template.compiled)
     except (InvalidTemplate, InvalidHeader) as exc:
-        yield found("Parameter1Value", _("The webhook {0} cannot be filled in: {1}"), template.code, exc)
+        yield finding("Parameter1Value", _("The webhook {0} cannot be filled in: {1}"), template.code, exc)
         return
     for name in sorted(needed - {event.name for event in rule.events}):
-        yield found(
+        yield finding(
             "Parameter1Value",
             _("The webhook {0} needs {1}, which the rule's event does not tell."),
             template.code,

@@ -1,7 +1,7 @@
-"""The admin pages of webhooks: deliveries with their attempts, templates with charts and verbs (spec 06, 6.3).
+"""Admin pages of webhooks: deliveries with their attempts, templates with charts and actions (spec 06, 6.3).
 
-Pages of deliveries only show: what people do with them are the verbs of webhooks.services, each a POST of its own. What
-is shown of requests is what was masked when it was written; the page of a template never has its signing secret.
+Pages of deliveries are read-only; each action on a delivery is a POST that calls webhooks.services. Requests were
+masked when they were stored; the page of a template never shows its signing secret.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from domain.admin.entity_pages import EntityAdmin, EntityForm, admin_class
-from domain.admin.post_actions import VerbPages
-from domain.admin.rights import admin_context, permitted
+from domain.admin.context import admin_context, permitted
+from domain.admin.entity_pages import EntityAdmin, entity_page
+from domain.admin.forms import EntityForm
+from domain.admin.post_actions import PostActions
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
 from foundation.errors import PlatformError
 from foundation.guids import is_guid
+from webhooks.authentication import authentication_schemes
 from webhooks.charts import deliveries_chart, latency_chart
 from webhooks.headers import masked_lines, unmasked_lines
-from webhooks.health import web_hook_resume
 from webhooks.models import (
     DELIVERY_STATE,
     FINISHED_STATES,
@@ -46,18 +47,20 @@ from webhooks.services import (
     signing_secret_remove,
     signing_secret_rotate,
 )
+from webhooks.suspension import web_hook_resume
 
 _CSS = {"all": ("webhooks/webhooks.css",)}
 _SHOWN_ERROR = 60
 
 
 def state_badge(state: str) -> SafeString:
-    """A state with its colour."""
+    """A state as a badge in its colour."""
     return format_html('<span class="webhook-state {}">{}</span>', state.lower(), state)
 
 
-class WebHookDeliveryAdmin(VerbPages, EntityAdmin):
-    """What was, is and will be sent."""
+@entity_page(WebHookDelivery)
+class WebHookDeliveryAdmin(PostActions, EntityAdmin):
+    """Deliveries and their actions."""
 
     list_display = ("shown_state", "web_hook_code", "entity", "attempts", "next_attempt", "last")
     list_display_links = ("shown_state", "web_hook_code")
@@ -66,24 +69,24 @@ class WebHookDeliveryAdmin(VerbPages, EntityAdmin):
     search_help_text = _("Webhook, URL, error, or the id of a delivery or entity")
     ordering = ("-creation_time_utc",)
     actions = ("redeliver_chosen", "cancel_chosen")
-    verbs = ("redeliver", "cancel")
+    post_actions = ("redeliver", "cancel")
 
     class Media:
         css = _CSS
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Who may redeliver and cancel; nobody edits a delivery."""
+        """Whether the user may redeliver and cancel; no form edits a delivery."""
         return permitted(request, "update", self.repository, obj)
 
     # --- the list -------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebHookDelivery]:
-        """Without bodies and the headers as they are: a list has no use for them."""
-        found: QuerySet[WebHookDelivery] = super().get_queryset(request)
-        return found.defer("request_body", "headers")
+        """Without bodies and headers, which the list does not show."""
+        result: QuerySet[WebHookDelivery] = super().get_queryset(request)
+        return result.defer("request_body", "headers")
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
-        """A guid is looked up as one: that takes an index, where a text search reads the whole table."""
+        """Look a guid up by index; a text search would read the whole table."""
         term = search_term.strip().lower()
         if is_guid(term):
             return queryset.filter(pk=term) | queryset.filter(entity_id=term), False
@@ -91,46 +94,46 @@ class WebHookDeliveryAdmin(VerbPages, EntityAdmin):
 
     @admin.display(description=_("State"), ordering="state")
     def shown_state(self, delivery: WebHookDelivery) -> SafeString:
-        """As a badge."""
+        """The state, as a badge."""
         return state_badge(delivery.state)
 
     @admin.display(description=_("Entity"), ordering="repository_name")
     def entity(self, delivery: WebHookDelivery) -> SafeString:
-        """A link to its page, where it has one."""
+        """The entity, with a link to its page if it has one."""
         return entity_link(delivery)
 
     @admin.display(description=_("Attempts"), ordering="attempt_count")
     def attempts(self, delivery: WebHookDelivery) -> str:
-        """How many of how many."""
+        """Attempts made and attempts allowed."""
         return f"{delivery.attempt_count} / {delivery.max_retries + 1}"
 
     @admin.display(description=_("Next attempt"), ordering="next_attempt_time_utc", empty_value="–")
     def next_attempt(self, delivery: WebHookDelivery) -> Any:
-        """Nothing once it is finished."""
+        """The time of the next attempt; empty once the delivery is finished."""
         return delivery.next_attempt_time_utc
 
     @admin.display(description=_("Last answer"), empty_value="–")
     def last(self, delivery: WebHookDelivery) -> str | None:
-        """The error, else the status."""
+        """The last error, else the last status."""
         text = delivery.last_error or (str(delivery.last_status_code) if delivery.last_status_code else None)
         return text if text is None or len(text) <= _SHOWN_ERROR else f"{text[: _SHOWN_ERROR - 1]}…"
 
     @admin.action(description=_("Redeliver the chosen deliveries"), permissions=["change"])
     def redeliver_chosen(self, request: HttpRequest, chosen: QuerySet[WebHookDelivery]) -> None:
-        """Those that are finished or held back."""
-        self._say_redelivered(request, delivery_redeliver([str(row.pk) for row in chosen]))
+        """Send the finished and suspended ones of the chosen deliveries again."""
+        self._report_redelivered(request, delivery_redeliver([str(row.pk) for row in chosen]))
 
     @admin.action(description=_("Cancel the chosen deliveries"), permissions=["change"])
     def cancel_chosen(self, request: HttpRequest, chosen: QuerySet[WebHookDelivery]) -> None:
-        """Those that are not finished."""
-        self._say_cancelled(request, delivery_cancel([str(row.pk) for row in chosen]))
+        """Cancel the unfinished ones of the chosen deliveries."""
+        self._report_cancelled(request, delivery_cancel([str(row.pk) for row in chosen]))
 
     # --- one ------------------------------------------------------------------------------------------------------
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """The delivery, its request, and what each attempt sent and got."""
+        """The delivery, its request, and the request and response of each attempt."""
         delivery = self.get_object(request, object_id) if is_guid(object_id) else None
         if delivery is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
@@ -154,24 +157,24 @@ class WebHookDeliveryAdmin(VerbPages, EntityAdmin):
         return TemplateResponse(request, "webhooks/delivery.html", context)
 
     def do_redeliver(self, request: HttpRequest, delivery: WebHookDelivery) -> None:
-        """Verb."""
-        self._say_redelivered(request, delivery_redeliver([str(delivery.pk)]))
+        """Send the delivery again."""
+        self._report_redelivered(request, delivery_redeliver([str(delivery.pk)]))
 
     def do_cancel(self, request: HttpRequest, delivery: WebHookDelivery) -> None:
-        """Verb."""
-        self._say_cancelled(request, delivery_cancel([str(delivery.pk)]))
+        """Cancel the delivery."""
+        self._report_cancelled(request, delivery_cancel([str(delivery.pk)]))
 
-    def _say_redelivered(self, request: HttpRequest, count: int) -> None:
+    def _report_redelivered(self, request: HttpRequest, count: int) -> None:
         text = ngettext("%(count)d delivery is sent again.", "%(count)d deliveries are sent again.", count)
         self.message_user(request, text % {"count": count}, messages.SUCCESS if count else messages.WARNING)
 
-    def _say_cancelled(self, request: HttpRequest, count: int) -> None:
+    def _report_cancelled(self, request: HttpRequest, count: int) -> None:
         text = ngettext("%(count)d delivery is cancelled.", "%(count)d deliveries are cancelled.", count)
         self.message_user(request, text % {"count": count}, messages.SUCCESS if count else messages.WARNING)
 
 
 def entity_link(delivery: WebHookDelivery) -> SafeString:
-    """The entity that the event was about; its repository may be gone by now."""
+    """A link to the event's entity; only its name if the repository no longer exists."""
     name = delivery.repository_name
     try:
         opts = repositories.get(name).model._meta
@@ -183,7 +186,7 @@ def entity_link(delivery: WebHookDelivery) -> SafeString:
 
 
 class WebHookForm(EntityForm):
-    """Values of headers that smell of a secret are masked; a line that is left as it is shown keeps its value."""
+    """Masks header values that look like secrets; an unchanged mask keeps the stored value."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -191,22 +194,23 @@ class WebHookForm(EntityForm):
             self.initial["headers"] = masked_lines(self.initial["headers"])
 
     def clean_headers(self) -> str | None:
-        """What is saved."""
+        """The headers with the stored values in place of masks."""
         return unmasked_lines(self.cleaned_data.get("headers"), self.instance.headers)
 
 
-class WebHookAdmin(VerbPages, EntityAdmin):
-    """A template, how its deliveries do, and what can be done with it."""
+@entity_page(WebHook)
+class WebHookAdmin(PostActions, EntityAdmin):
+    """A template with the state of its deliveries, and its actions."""
 
     form = WebHookForm
     change_form_template = "webhooks/web_hook.html"
-    verbs = ("test", "resume", "rotate", "unsign")
+    post_actions = ("test", "resume", "rotate", "unsign")
 
     class Media:
         css = _CSS
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """With charts and the state of the template; a new one has neither."""
+        """Adds charts, state and actions to the page of a stored template."""
         hook: WebHook | None = kwargs.get("obj")
         if hook is not None:
             days = template_days(str(hook.pk))
@@ -222,20 +226,21 @@ class WebHookAdmin(VerbPages, EntityAdmin):
                     if (count := states.filter(state=state).count())
                 ],
                 is_signed=bool(hook.signing_secret),
+                schemes=list(authentication_schemes.names()),
                 former_secret_expires=hook.previous_secret_expires_utc if hook.previous_signing_secret else None,
                 may_change=self.has_change_permission(request, hook),
             )
         return super().render_change_form(request, context, *args, **kwargs)
 
     def do_test(self, request: HttpRequest, hook: WebHook) -> HttpResponse:
-        """Verb: send a test event, then show its delivery."""
+        """Send a test event, then show its delivery."""
         entity = request.POST.get("entity", "").strip().lower()
         delivery = send_test(context=admin_context(request), web_hook=str(hook.pk), entity_id=entity or None)
         messages.success(request, gettext("The test event is on its way; reload this page to see what became of it."))
         return HttpResponseRedirect(reverse("admin:webhooks_webhookdelivery_change", args=[delivery.pk]))
 
     def do_resume(self, request: HttpRequest, hook: WebHook) -> None:
-        """Verb: end a suspension."""
+        """End a suspension."""
         count = web_hook_resume(str(hook.pk))
         text = ngettext(
             "Resumed: %(count)d delivery is sent now.", "Resumed: %(count)d deliveries are sent now.", count
@@ -243,7 +248,7 @@ class WebHookAdmin(VerbPages, EntityAdmin):
         messages.success(request, text % {"count": count})
 
     def do_rotate(self, request: HttpRequest, hook: WebHook) -> HttpResponse:
-        """Verb: a new signing secret, shown in this answer alone: no redirect, and no message that a cookie keeps."""
+        """Generate a signing secret and show it in this response only: no redirect, and no message in a cookie."""
         had_one = bool(hook.signing_secret)
         context = {
             **self.admin_site.each_context(request),
@@ -251,24 +256,12 @@ class WebHookAdmin(VerbPages, EntityAdmin):
             "opts": self.opts,
             "media": self.media,
             "hook": hook,
-            "secret": signing_secret_rotate(str(hook.pk)),
+            "secret": signing_secret_rotate(str(hook.pk), scheme=request.POST.get("scheme", "")),
             "had_one": had_one,
         }
         return TemplateResponse(request, "webhooks/secret.html", context, headers={"Cache-Control": "no-store"})
 
     def do_unsign(self, request: HttpRequest, hook: WebHook) -> None:
-        """Verb: sign no more."""
+        """Remove the signing secret."""
         signing_secret_remove(str(hook.pk))
         messages.success(request, gettext("Deliveries are not signed any more."))
-
-
-def _register(model: type[Any], pages: type[EntityAdmin]) -> None:
-    """In place of the generated pages, whose columns, filters and inlines stand where ours say nothing."""
-    generated = admin_class(repositories.for_model(model))
-    if admin.site.is_registered(model):
-        admin.site.unregister(model)
-    admin.site.register(model, type(pages.__name__, (pages, generated), {"__doc__": pages.__doc__}))
-
-
-_register(WebHook, WebHookAdmin)
-_register(WebHookDelivery, WebHookDeliveryAdmin)

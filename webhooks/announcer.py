@@ -1,10 +1,10 @@
-"""Waking the workers without making the caller wait: one small thread in each process that commits webhooks.
+"""Wakes the workers after commits, from one small thread in each process that commits webhooks.
 
-Telling the task queue takes about as long as everything else that a webhook adds to a commit. So the commit only leaves
-its ids here, and the thread tells the queue a moment later, once for all that came meanwhile: at rest every commit is
-announced by itself within milliseconds, and under load a busy process sends a few messages a second and not hundreds.
+Enqueuing a task takes about as long as everything else that a webhook adds to a commit. So the commit only stores its
+ids here, and the thread enqueues one task for all ids a moment later: an idle process announces each commit within
+milliseconds, and a busy process sends a few messages a second instead of hundreds.
 
-What is lost here by a crash is found by the workers' own sweep, as everything else that is lost on this way.
+The workers' sweep finds deliveries whose announcement is lost by a crash.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from django_q.tasks import async_task
 
 logger = logging.getLogger(__name__)
 
-#: The thread lets whoever commits finish their answer first: both need the interpreter.
+#: The thread first lets the committing thread finish its response: both need the interpreter lock.
 _PAUSE_BEFORE_SECONDS = 0.003
-#: At most so often a process tells the queue.
+#: Minimum interval between messages of a process.
 _PAUSE_AFTER_SECONDS = 0.05
-#: Deliveries that one message names; the workers find the others by themselves.
+#: Deliveries named in one message; the workers find the others by themselves.
 NAMED_MAX = 50
 _STOP_SECONDS = 1.0
 
 
 class Announcer:
-    """A queue of ids and the thread that empties it."""
+    """A queue of ids and the thread that announces them."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -40,27 +40,27 @@ class Announcer:
         self._thread = threading.Thread(target=self._run, name="webhook-announcer", daemon=True)
         self._thread.start()
 
-    def tell(self, delivery_ids: Sequence[str]) -> None:
-        """Leave ids; returns at once."""
+    def announce(self, delivery_ids: Sequence[str]) -> None:
+        """Add ids; returns at once."""
         for delivery_id in delivery_ids[:NAMED_MAX]:
             self._ids.put(delivery_id)
 
     def stop(self) -> None:
-        """Tell what is left, then end: short-lived commands commit too."""
+        """Announce the remaining ids, then stop: short-lived commands commit too."""
         self._ids.put(None)
         self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
         going = True
         while going:
-            found = [self._ids.get()]
-            if found[0] is not None:
+            result = [self._ids.get()]
+            if result[0] is not None:
                 time.sleep(_PAUSE_BEFORE_SECONDS)
             with suppress(Empty):
                 while True:
-                    found.append(self._ids.get_nowait())
-            going = None not in found
-            ids = [delivery_id for delivery_id in found if delivery_id is not None]
+                    result.append(self._ids.get_nowait())
+            going = None not in result
+            ids = [delivery_id for delivery_id in result if delivery_id is not None]
             if ids:
                 enqueue(ids[:NAMED_MAX])
             if going:
@@ -70,7 +70,7 @@ class Announcer:
 def enqueue(delivery_ids: Sequence[str]) -> None:
     """Put the task into the queue. Never raises: the deliveries are in the database."""
     try:
-        # Its result is the delivery's own row; the queue keeps none.
+        # The delivery's row has the result; the queue stores none.
         async_task("webhooks.tasks.deliver", *delivery_ids, save=False, ack_failure=True)
     except Exception:
         logger.warning("webhook workers could not be woken; their sweep will find the deliveries", exc_info=True)
@@ -80,7 +80,7 @@ _lock = threading.Lock()
 _announcer: Announcer | None = None
 
 
-def tell_workers(delivery_ids: Sequence[str]) -> None:
+def wake_workers(delivery_ids: Sequence[str]) -> None:
     """Wake a worker soon."""
     global _announcer
     announcer = _announcer
@@ -90,4 +90,4 @@ def tell_workers(delivery_ids: Sequence[str]) -> None:
             if announcer is None or announcer.pid != os.getpid():
                 announcer = _announcer = Announcer()
                 atexit.register(announcer.stop)
-    announcer.tell(delivery_ids)
+    announcer.announce(delivery_ids)

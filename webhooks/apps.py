@@ -1,7 +1,6 @@
 """Django app."""
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
 
 
 class WebhooksConfig(AppConfig):
@@ -11,16 +10,16 @@ class WebhooksConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Add to the layers below: the action, the checks of templates; and to the workers: the pump."""
+        """Register the action, the checks of templates, and the delivery loop of the workers."""
         from django_q.signals import post_spawn
 
-        from domain.model import extensions
+        from domain.model import behaviours
         from rules.actions import action_types
-        from webhooks import actions, pump, schedules, services, templates, validation
+        from webhooks import actions, delivery_loop, services, tasks, templates, validation  # noqa: F401  (tasks are scheduled)
 
         action_types.register(actions.WebHookAction)
-        extensions.add_validation("Systems.Config.WebHooks", validation.check_web_hook)
-        extensions.add_validation("Systems.Config.WebHooks", templates.announce_change)
-        extensions.add_validation("Systems.Config.WebHooks", services.template_forget)
-        post_spawn.connect(pump.start_in_worker, dispatch_uid="webhooks.pump")
-        post_migrate.connect(schedules.ensure_schedules, dispatch_uid="webhooks.schedules")
+        behaviours.add_validation("Systems.Config.WebHooks", validation.check_web_hook)
+        behaviours.add_validation("Systems.Config.WebHooks", templates.AUTHORS.note)
+        behaviours.add_validation("Systems.Config.WebHooks", templates.announce_change)
+        behaviours.add_validation("Systems.Config.WebHooks", services.template_cleanup)
+        post_spawn.connect(delivery_loop.start_in_worker, dispatch_uid="webhooks.delivery_loop")

@@ -9,7 +9,7 @@ The end of its lease identifies a probe. The failure of another attempt, which b
 lease as a probe has ended, does not change an open or half-open circuit.
 
 A failure is no answer at all, 429 or 502 to 504. Any other status, also 500, comes from a working receiver and may
-concern one entity only: the template's next deliveries are sent. webhooks.health counts it.
+concern one entity only: the template's next deliveries are sent. webhooks.suspension counts it.
 
 Templates of one destination share no circuit breaker: one path may fail while another path of the host works.
 """
@@ -27,8 +27,8 @@ from webhooks.models import OPEN_STATES, CircuitBreaker, Queue, WebHookDelivery
 from webhooks.statements import rows_delete
 
 TROUBLE_STATUSES = frozenset({429, 502, 503, 504})
-#: Probes of one destination at once, over all of its templates: a host that accepts no connection holds each of them
-#: for connect_timeout_seconds.
+#: Concurrent probes of one destination, over all of its templates: a host that accepts no connection occupies each for
+#: connect_timeout_seconds.
 PROBES_PER_DESTINATION = 2
 
 
@@ -38,13 +38,13 @@ def breakers_open() -> dict[Queue, CircuitBreaker]:
 
 
 def is_blocked(breaker: CircuitBreaker, now: datetime) -> bool:
-    """Whether nothing may be sent now: it is open, or a probe is under way."""
+    """Whether nothing may be sent now: the circuit is open, or a probe is under way."""
     assert breaker.open_until is not None
     return breaker.open_until > now or (breaker.probe_until is not None and breaker.probe_until > now)
 
 
-def probe_claim(queue: Queue, *, now: datetime, lease: timedelta) -> bool:
-    """Take the one probe of a half-open circuit; False when another worker was first.
+def probe_lease(queue: Queue, *, now: datetime, duration: timedelta) -> bool:
+    """Lease the one probe of a half-open circuit; False if another worker was first.
 
     The caller holds the destination's lock. Also False while PROBES_PER_DESTINATION others probe the destination.
     """
@@ -53,12 +53,12 @@ def probe_claim(queue: Queue, *, now: datetime, lease: timedelta) -> bool:
         return False
     free = Q(probe_until__isnull=True) | Q(probe_until__lte=now)
     return bool(
-        CircuitBreaker.objects.filter(free, **queue._asdict(), open_until__lte=now).update(probe_until=now + lease)
+        CircuitBreaker.objects.filter(free, **queue._asdict(), open_until__lte=now).update(probe_until=now + duration)
     )
 
 
 def probe_release(queue: Queue, probe_until: datetime) -> None:
-    """Free a probe that nobody sends; that of another attempt, which has another lease, stays."""
+    """Release an unsent probe; a probe with another lease stays."""
     CircuitBreaker.objects.filter(**queue._asdict(), probe_until=probe_until).update(probe_until=None)
 
 
@@ -86,16 +86,16 @@ def circuits_close(queues: Collection[Queue]) -> None:
 
 
 def circuit_failed(queue: Queue, *, now: datetime, probe_until: datetime | None = None) -> None:
-    """Count a failure; open the circuit at the limit, and again, for longer, when the probe failed.
+    """Count a failure; open the circuit at the limit, and again, for longer, if the probe failed.
 
-    probe_until is the lease of the attempt as a probe, None for an attempt that was none.
+    probe_until is the lease of a probe; None for other attempts.
     """
     settings = webhook_settings()
     row, _ = CircuitBreaker.objects.get_or_create(**queue._asdict())
     CircuitBreaker.objects.filter(pk=row.pk).update(failures=F("failures") + 1)
     row.refresh_from_db()
     if row.open_until is not None and (probe_until is None or row.probe_until != probe_until):
-        return  # an attempt that was under way when the circuit opened
+        return  # the attempt began before the circuit opened
     if row.open_until is None and row.failures < settings.breaker_failures:
         return
     periods = settings.breaker_open_seconds

@@ -1,7 +1,7 @@
-"""Charts of a template's deliveries as SVG made here: no script, no style attribute, no picture from elsewhere.
+"""Renders charts of a template's deliveries as SVG, without scripts, style attributes or external images.
 
-The pages' Content-Security-Policy allows none of these (spec 09, 9.5); colours come from webhooks.css by class, so that
-they follow the light and the dark page. A chart has a name for those who do not see it, and each bar a title.
+The pages' Content-Security-Policy allows none of these (spec 09, 9.5); webhooks.css sets the colours by class, for
+light and dark pages. A chart has a name for screen readers, and each bar a title.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 
 from webhooks.selectors import DayOfTemplate
 
-#: Django's letters: in the reader's language, and short enough to stand below a bar.
+#: A format of Django: localized, and short enough below a bar.
 _DAY = "j M"
 WIDTH, HEIGHT = 640, 160
 _LEFT, _BOTTOM, _TOP = 44, 22, 10

@@ -1,8 +1,8 @@
-"""Settings of the webhooks: `settings.WEBHOOKS`, a dict of the names below; what it leaves out has these defaults."""
+"""Settings of the webhooks: `settings.WEBHOOKS`, a dict with the names below and these defaults."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -11,52 +11,51 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 
+def _setting(default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
+
+
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """Units are in the names.
+    """The settings with their defaults; units are in the names.
 
-    retry_seconds                  wait before the first, second … retry (spec 06, 6.2); the last one repeats
-    retry_jitter                   each wait is stretched or shrunk by up to this share, so that retries spread
-    retry_after_max_seconds        the longest Retry-After that is honoured
-    default_retries                what RetryLogic = Retry means
-    connect_timeout_seconds        of one attempt; the template's TimeoutSeconds bounds all of it
-    sweep_seconds                  how often each worker looks for what is due and was not announced
-    lease_margin_seconds           a claim holds this long beyond the template's timeout; then another worker may claim
-    lost_claims_max                claims that ended without a record (the worker died) before one counts as a failure
-    concurrency                    attempts at once in one worker process
-    destination_concurrency        attempts at once to one destination, all workers together; one template may have half
-                                   of what the others leave free
-    breaker_failures               failures in a row, of a template at a destination, that open the circuit
-    breaker_open_seconds           how long it stays open the first, second … time; the last one repeats
-    suspend_failures               failed attempts of a template in a row that suspend it …
-    suspend_after_seconds          … when the first of them is this old
-    retention_days                 finished deliveries are pruned after
-    stored_answer_bytes            of an answer's body, kept in the attempt
+    platform_site.environment reads each from the environment variable WEBHOOK_<NAME>, and documents it, from here.
     """
 
-    retry_seconds: tuple[float, ...] = (5, 30, 120, 600, 1800, 3600, 7200, 14400, 28800, 43200)
-    retry_jitter: float = 0.2
-    retry_after_max_seconds: float = 86_400
-    default_retries: int = 3
-    connect_timeout_seconds: float = 5
-    sweep_seconds: float = 2
-    lease_margin_seconds: float = 20
-    lost_claims_max: int = 5
-    concurrency: int = 64
-    destination_concurrency: int = 32
-    breaker_failures: int = 5
-    breaker_open_seconds: tuple[float, ...] = (30, 60, 120, 300, 600)
-    suspend_failures: int = 50
-    suspend_after_seconds: float = 3600
-    retention_days: int = 30
-    stored_answer_bytes: int = 4096
+    retry_seconds: tuple[float, ...] = _setting(
+        (5, 30, 120, 600, 1800, 3600, 7200, 14400, 28800, 43200),
+        "Wait before the first, second ... retry of a webhook; the last repeats.",
+    )
+    retry_jitter: float = _setting(0.2, "Random jitter of each wait, as a fraction of it.")
+    retry_after_max_seconds: int = _setting(86_400, "Longest Retry-After of a receiver that is honoured.")
+    default_retries: int = _setting(3, "Retries of a template with RetryLogic Retry.")
+    connect_timeout_seconds: float = _setting(
+        5.0, "Time to connect; the template's TimeoutSeconds bounds the whole attempt."
+    )
+    sweep_seconds: float = _setting(2.0, "Interval at which each worker polls for due deliveries.")
+    lease_margin_seconds: float = _setting(
+        20.0, "A worker's lease of a delivery expires so long after the template's timeout."
+    )
+    lost_leases_max: int = _setting(5, "Expired leases of one delivery before it counts as failed.")
+    concurrency: int = _setting(64, "Concurrent attempts in one worker process.")
+    destination_concurrency: int = _setting(
+        32, "Attempts at once to one destination, all workers together; a template has half of what others leave free."
+    )
+    breaker_failures: int = _setting(5, "Failures in a row of a template at a host that open its circuit.")
+    breaker_open_seconds: tuple[float, ...] = _setting(
+        (30, 60, 120, 300, 600), "How long a circuit stays open the first, second ... time; the last repeats."
+    )
+    suspend_failures: int = _setting(50, "Failed attempts of a template in a row that suspend it ...")
+    suspend_after_seconds: int = _setting(3600, "... when the first of them is this old.")
+    retention_days: int = _setting(30, "Days after which finished deliveries are removed.")
+    stored_answer_bytes: int = _setting(4096, "Bytes of a response body that are stored with the attempt.")
 
 
 @lru_cache(maxsize=1)
 def webhook_settings() -> WebhookSettings:
-    """The settings in force. Raises ImproperlyConfigured for a name that is none."""
+    """The current settings. Raises ImproperlyConfigured for an unknown name."""
     given: dict[str, Any] = dict(getattr(settings, "WEBHOOKS", {}))
-    known = {field.name for field in fields(WebhookSettings)}
+    known = {each.name for each in fields(WebhookSettings)}
     if unknown := sorted(set(given) - known):
         raise ImproperlyConfigured(f"settings.WEBHOOKS has no {', '.join(unknown)}; it has {', '.join(sorted(known))}.")
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Header lines of templates: how they are read, which names are not a template's to set, what is masked when shown."""
+"""Parses header lines of templates, checks reserved names, and masks secrets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from foundation.egress.headers import CONNECTION_HEADERS, Header, InvalidHeader, check_value, is_header_name
-from foundation.phrases import Phrase, quoted
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import quoted
 from foundation.vault import Unreadable, unseal
+from webhooks.authentication import authentication_schemes
 
-#: The headers of Standard Webhooks are the sender's, as those of the connection.
-RESERVED = CONNECTION_HEADERS | {"webhook-id", "webhook-timestamp", "webhook-signature"}
+_RESERVED = CONNECTION_HEADERS | {"webhook-id", "webhook-timestamp"}
 
 MASK = "***"
-#: Rather a harmless value masked than a secret shown. Signatures are none: what they sign with is not told by them.
+#: Masking a harmless value is better than showing a secret. Signatures are no secrets: they do not reveal the key.
 _SECRET_NAMES = re.compile(
     r"auth|cookie|secret|token|passw|passphrase|pwd|key|credential|session|bearer|jwt|\bsid\b", re.I
 )
@@ -23,8 +24,14 @@ _WITH_SCHEME = frozenset(("authorization", "www-authenticate", "proxy-authentica
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value of something that is called so is hidden where it is shown."""
+    """Whether a value with this name is masked."""
     return _SECRET_NAMES.search(name) is not None
+
+
+def is_reserved(name: str) -> bool:
+    """Whether the sender, the connection or an authentication scheme sets the header, so that a template may not."""
+    lowered = name.lower()
+    return lowered in _RESERVED or any(lowered in scheme.reserved_headers for scheme in authentication_schemes)
 
 
 def header_lines(text: str | None) -> Iterator[Header]:
@@ -34,11 +41,11 @@ def header_lines(text: str | None) -> Iterator[Header]:
             continue
         name, colon, value = line.partition(":")
         if not colon:
-            raise InvalidHeader(Phrase("line {0} of the headers has no colon", number))
+            raise InvalidHeader(Message("line {0} of the headers has no colon", number))
         if not is_header_name(name):
-            raise InvalidHeader(Phrase("line {0} of the headers: {1} is not a header name", number, quoted(name)))
-        if name.lower() in RESERVED:
-            raise InvalidHeader(Phrase("line {0} of the headers: {1} is set by the platform", number, name))
+            raise InvalidHeader(Message("line {0} of the headers: {1} is not a header name", number, quoted(name)))
+        if is_reserved(name):
+            raise InvalidHeader(Message("line {0} of the headers: {1} is set by the platform", number, name))
         check_value(name, value)
         yield name, value.strip()
 
@@ -49,14 +56,14 @@ def value_of(headers: Iterable[Header], name: str) -> str | None:
 
 
 def with_trace(headers: tuple[Header, ...], traceparent: str) -> tuple[Header, ...]:
-    """The headers with the trace of the request that caused them, unless they say another (W3C Trace Context)."""
+    """Add the trace headers of the causing request, unless the template sets them (W3C Trace Context)."""
     if not traceparent or value_of(headers, "traceparent") is not None:
         return headers
     return (*headers, ("traceparent", traceparent))
 
 
 def masked(headers: Iterable[Header]) -> list[Header]:
-    """As sent, but for values that smell of a secret; an authorization's scheme stays, for it helps to find faults."""
+    """The headers with likely secrets masked; an authorization's scheme stays, for diagnosis."""
     return [(name, _masked_value(name, value)) for name, value in headers]
 
 
@@ -68,7 +75,7 @@ def _masked_value(name: str, value: str) -> str:
 
 
 def opened_headers(stored: list[list[Any]] | str) -> tuple[tuple[Header, ...], str]:
-    """(headers as they are sent, "") of what WebHookDelivery.headers holds; ((), reason) where some are unreadable."""
+    """(headers as they are sent, "") from WebHookDelivery.headers; ((), reason) if some cannot be decrypted."""
     if isinstance(stored, str):
         return (), stored
     opened = tuple((name, unseal(value) if sealed else value) for name, value, *sealed in stored)
@@ -77,11 +84,11 @@ def opened_headers(stored: list[list[Any]] | str) -> tuple[tuple[Header, ...], s
 
 
 def secrets_of(headers: Iterable[Header]) -> list[str]:
-    """Values that are hidden where they are shown, and what follows the scheme of an authorization."""
-    found = [value for name, value in headers if is_secret_name(name)]
-    found += [rest for value in found if (rest := value.partition(" ")[2])]
-    # Shorter ones are part of too many words.
-    return sorted({value for value in found if len(value) >= _SECRET_LENGTH}, key=len, reverse=True)
+    """Values that are masked, and the credentials behind the scheme of an authorization."""
+    result = [value for name, value in headers if is_secret_name(name)]
+    result += [rest for value in result if (rest := value.partition(" ")[2])]
+    # Shorter values occur in too many words.
+    return sorted({value for value in result if len(value) >= _SECRET_LENGTH}, key=len, reverse=True)
 
 
 def header_text(headers: Iterable[Header]) -> str:
@@ -90,19 +97,19 @@ def header_text(headers: Iterable[Header]) -> str:
 
 
 def masked_lines(text: str | None) -> str:
-    """The lines of a template with secrets masked; what is no header line stays, for it is to be corrected."""
+    """The lines of a template with secrets masked; an invalid line stays, so that it can be corrected."""
     return "\n".join(_masked_line(line) for line in (text or "").splitlines())
 
 
 def unmasked_lines(given: str | None, original: str | None) -> str | None:
-    """Lines as a person left them, where those that are still as `masked_lines` showed them get their values back."""
+    """Edited lines, with the original values in place of unchanged masks."""
     if not given or not original:
         return given
     hidden: dict[str, list[str]] = {}
     for line in original.splitlines():
         hidden.setdefault(_masked_line(line), []).append(line)
     return "\n".join(
-        found.pop(0) if (found := hidden.get(line)) and MASK in line else line for line in given.splitlines()
+        result.pop(0) if (result := hidden.get(line)) and MASK in line else line for line in given.splitlines()
     )
 
 

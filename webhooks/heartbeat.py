@@ -1,6 +1,6 @@
-"""Signs of life of the worker processes, for `/readyz`, `/metrics` and people (spec 09, 9.3).
+"""Heartbeats of the worker processes, for `/readyz`, `/metrics` and people (spec 09, 9.3).
 
-In the database and not in the cache: web nodes and worker nodes need not share anything else.
+In the database, not the cache: web nodes and worker nodes need not share anything else.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from datetime import datetime, timedelta
 from foundation.fields import utc_now
 from webhooks.models import WorkerHeartbeat
 
-#: Written so often …
+#: Interval of heartbeats.
 BEAT_SECONDS = 5.0
-#: … a worker that was not heard of for so long is taken for dead; a database that is locked for a while kills nobody.
+#: A worker without a heartbeat for this time counts as dead; long enough for a locked database.
 ALIVE_SECONDS = 30.0
-#: Rows of workers that ended without a word are removed after.
+#: Rows of workers that ended without notice are deleted after this time.
 _FORGET = timedelta(hours=1)
 
 
 def heartbeat_write(worker: str, *, under_way: int, now: datetime | None = None) -> None:
-    """This worker lives."""
+    """Record that this worker runs."""
     moment = now or utc_now()
     values = {"seen_at": moment, "under_way": under_way}
     if not WorkerHeartbeat.objects.filter(pk=worker).update(**values):
@@ -28,5 +28,5 @@ def heartbeat_write(worker: str, *, under_way: int, now: datetime | None = None)
 
 
 def heartbeat_end(worker: str) -> None:
-    """This worker ends in order."""
+    """Delete the heartbeat of a worker that stops."""
     WorkerHeartbeat.objects.filter(pk=worker).delete()

@@ -1,7 +1,7 @@
-"""Tables of the webhooks: the outbox with its attempts, circuit breakers, and the health of templates.
+"""Tables of webhooks: the outbox with its attempts, circuit breakers, and the health of templates.
 
-Deliveries are the one kind of entity that the dataset does not write: the outbox row is inserted by the commit that
-caused it (`Dataset.defer_write`), and workers move it on (claim, record). Over OData they are read-only.
+Deliveries are the only entities that the dataset does not write: the causing commit inserts the outbox row
+(`Dataset.defer_write`), and workers update it (lease, record). Over OData they are read-only.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ DELIVERY_STATE = EnumType(
     {"Pending": 0, "Delivering": 1, "Delivered": 2, "Failed": 3, "Cancelled": 4, "Suspended": 5},
     edm_name="Systems_Config_WebHookDeliveries_State",
 )
-#: States in which a delivery holds back later events of its entity.
+#: States in which a delivery blocks later events of its entity.
 OPEN_STATES = ("Pending", "Delivering")
 FINISHED_STATES = ("Delivered", "Failed", "Cancelled")
 REDELIVERABLE_STATES = (*FINISHED_STATES, "Suspended")
-#: The last error of what was cancelled with its template.
+#: The last error of deliveries that were cancelled with their template.
 TEMPLATE_DELETED = "The webhook has been deleted."
 _FINISHED = models.Q(finish_time_utc__isnull=False)
 
@@ -36,18 +36,19 @@ class Queue(NamedTuple):
 
 
 class WebHookDelivery(AggregateRoot):
-    """One event of one template: the rendered request and how far its delivery has come.
+    """One event of one template: the rendered request and the state of its delivery.
 
     web_hook_id           guid of the template; no reference, so that a template can be deleted before its history
-    destination           host:port; "-" where the rendered URL has no valid host
-    is_host_rendered      a placeholder is part of host or port: only hosts that EGRESS_ALLOW lists are sent to
+    destination           host:port; "-" if the rendered URL has no valid host
+    is_host_rendered      a placeholder is part of host or port: only hosts in EGRESS_ALLOW are allowed
     sequence              order of the events of one entity and template; see webhooks.outbox
     request_headers       as sent, secrets masked
-    headers               [[name, value], …] as sent, for a secret [name, sealed value, true]; a text instead says why
-                          there are none
+    headers               [[name, value], …] as sent, for a secret [name, sealed value, true]; a text instead is the
+    reason
+                          why there are none
     attempt_count         attempts with an outcome
-    claim_count           claims; more than attempts when workers died over it
-    claim_token           who may record the outcome; another claim writes another token
+    lease_count           leases; more than attempts if workers died while they held one
+    lease_token           identifies the holder, who may record the outcome; each lease has a new token
     next_attempt_time_utc when it is due; null once finished
     """
 
@@ -72,8 +73,8 @@ class WebHookDelivery(AggregateRoot):
     next_attempt_time_utc = models.DateTimeField(null=True, blank=True)
     finish_time_utc = models.DateTimeField(null=True, blank=True)
     attempt_count = models.PositiveSmallIntegerField(default=0)
-    claim_count = models.PositiveSmallIntegerField(default=0)
-    claim_token = models.CharField(max_length=32, null=True, blank=True)
+    lease_count = models.PositiveSmallIntegerField(default=0)
+    lease_token = models.CharField(max_length=32, null=True, blank=True)
     lease_until_utc = models.DateTimeField(null=True, blank=True)
     last_status_code = models.PositiveSmallIntegerField(null=True, blank=True)
     last_error = models.CharField(max_length=254, null=True, blank=True)
@@ -81,8 +82,8 @@ class WebHookDelivery(AggregateRoot):
     objects: ClassVar[models.Manager[WebHookDelivery]]
 
     class Meta:
-        # A commit pays for the first two. They are not partial: SQLite does not use a partial index for a state that
-        # comes as a parameter. The others are of finished deliveries, so that it is the worker who writes them.
+        # A commit writes the first two indexes. They are not partial: SQLite does not use a partial index for a state
+        # that is a parameter. The others index finished deliveries, so the worker writes them.
         indexes = [
             models.Index(fields=["state", "web_hook_id", "destination", "next_attempt_time_utc"], name="delivery_due"),
             models.Index(fields=["web_hook_id", "entity_id", "sequence"], name="delivery_lane"),
@@ -92,10 +93,10 @@ class WebHookDelivery(AggregateRoot):
 
 
 class WebHookAttempt(Entity):
-    """One attempt, written once.
+    """One attempt; written once.
 
     outcome        "Delivered", "Failed" or "Refused" (never sent: the address is not allowed)
-    response_body  the beginning of the answer's body, as text
+    response_body  the beginning of the response's body, as text
     """
 
     delivery = ReferenceField("WebHookDelivery", owner=True)
@@ -115,10 +116,10 @@ class WebHookAttempt(Entity):
 
 
 class CircuitBreaker(models.Model):
-    """The circuit breaker of one template and destination that failed lately; without failures there is no row.
+    """The circuit breaker of one template and destination with recent failures; without failures there is no row.
 
     open_until       closed while null; nothing is sent before
-    probe_until      the lease of the one attempt that half-opens it
+    probe_until      the lease of the one probe
     times_opened     openings since the last success
     """
 
@@ -134,12 +135,20 @@ class CircuitBreaker(models.Model):
 
     @property
     def queue(self) -> Queue:
-        """The queue that the circuit breaker belongs to."""
         return Queue(str(self.web_hook_id), self.destination)
 
 
+class TemplateAuthor(models.Model):
+    """The user who saved a template last (domain.dataset.checks.authors)."""
+
+    web_hook_id = GuidField(primary_key=True)
+    author = models.CharField(max_length=36, default="", blank=True)
+
+    objects: ClassVar[models.Manager[TemplateAuthor]]
+
+
 class TemplateHealth(models.Model):
-    """The run of failures of a template; one without failures has no row."""
+    """The run of failures of a template; no row without failures."""
 
     web_hook_id = GuidField(primary_key=True)
     failures = models.PositiveIntegerField(default=0)
@@ -150,10 +159,10 @@ class TemplateHealth(models.Model):
 
 
 class WorkerHeartbeat(models.Model):
-    """A worker process and when it was last heard of; see webhooks.heartbeat.
+    """A worker process and its last heartbeat; see webhooks.heartbeat.
 
     worker     host:pid
-    under_way  attempts that it was sending then
+    under_way  attempts under way at that time
     """
 
     worker = models.CharField(max_length=128, primary_key=True)

@@ -1,11 +1,10 @@
-"""The outbox: a delivery is a row of the very database transaction that writes the data (spec 06, 6.2).
+"""The outbox: a delivery is a row of the same database transaction that writes the data (spec 06, 6.2).
 
-Rolled back with the data it was never there; committed with it, it is sent at least once whatever crashes. After the
-commit a worker is woken through the task queue; if nobody hears that (a crash in between, a lost queue), the workers'
-own sweep finds the row.
+A rollback removes the row; a committed row is sent at least once, despite crashes. After the commit the task queue
+wakes a worker; if that message is lost, the workers' sweep finds the row.
 
-Events of one entity keep their order within one template: each row takes the next number among those of its entity and
-template. Commits of one entity follow one another, by the lock on its row, and so do the numbers.
+Events of one entity keep their order within one template: each row takes the next number of its entity and template.
+The lock on the entity's row serializes its commits, and so the numbers.
 """
 
 from __future__ import annotations
@@ -21,30 +20,32 @@ from django.db import connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from domain.database import cursor
-from domain.dataset.lookups.names import EventValues
+from domain.dataset.lookups.name_binding import EventValues
 from domain.dataset.records.record import Record
-from domain.dataset.templates.template import InvalidTemplate
+from domain.dataset.templates.record_template import InvalidTemplate
+from domain.dataset.transactions.stored_writes import write_handlers
 from domain.model.values import moment_to_storage
 from foundation import errors
 from foundation.egress.policy import destination_of
 from foundation.fields import utc_now
 from foundation.guids import new_guid
-from webhooks.announcer import tell_workers
+from webhooks.announcer import wake_workers
 from webhooks.headers import InvalidHeader, with_trace
 from webhooks.models import WebHookDelivery
 from webhooks.templates import WebHookTemplate
 
+_WRITE_HANDLER = "WebHookDelivery"
 #: The destination of a delivery whose rendered URL has no valid host.
 NO_DESTINATION = "-"
 
 
 @dataclass(slots=True)
 class NewDelivery:
-    """A row that is to be inserted, by the names of its columns; `headers` is JSON already.
+    """A row to insert, by the names of its columns; `headers` is JSON already.
 
-    Not a WebHookDelivery: to make one of those takes as long as to render the request and to insert the row together,
-    and every commit with a webhook pays for it. It inserts itself, with the others of its commit: so the event leaves
-    it to the commit (BulkWrite), and to a Domain transaction, whose commit comes with another request (KeepableWrite).
+    Not a WebHookDelivery: constructing one takes as long as rendering the request and inserting the row together, and
+    every commit with a webhook would pay for it. It inserts itself, with the others of its commit: so the event can
+    defer it to the commit (BulkWrite), and to a Domain transaction, whose commit is another request (KeepableWrite).
     """
 
     id: str
@@ -65,20 +66,18 @@ class NewDelivery:
     max_retries: int
 
     def __call__(self) -> None:
-        """Insert."""
         deliveries_insert([self])
 
     @classmethod
     def write_all(cls, deliveries: Sequence[Self]) -> None:
-        """Insert."""
         deliveries_insert(deliveries)
 
     def freeze(self) -> tuple[str, dict[str, Any]]:
         """See domain.dataset.transactions.stored_writes."""
-        return "webhooks.outbox.deliveries_insert_kept", asdict(self)
+        return _WRITE_HANDLER, asdict(self)
 
 
-#: Columns that hold the moment of the insert or, where the commit follows at once, that of the event.
+#: Columns with the time of the insert or, if the commit follows at once, of the event.
 _MOMENTS = ("aggregate_last_update_time_utc", "creation_time_utc", "next_attempt_time_utc")
 
 
@@ -93,7 +92,7 @@ def delivery_prepare(
 ) -> NewDelivery:
     """Render the template at the event. The row is not inserted yet.
 
-    Raises Refused where the template cannot be filled in any more or makes a request that cannot be sent.
+    Raises Refused if the template cannot be rendered any more or the request cannot be sent.
     """
     try:
         rendered = template.compiled.render(record, events)
@@ -122,7 +121,7 @@ def delivery_prepare(
 
 
 def _destination_of(url: str) -> str:
-    """host:port of a rendered URL. A host that is none is refused by the worker, visibly, and not by the commit."""
+    """host:port of a rendered URL. The worker refuses an invalid host, visibly; the commit does not."""
     try:
         return destination_of(url).name
     except ValueError:
@@ -130,28 +129,29 @@ def _destination_of(url: str) -> str:
 
 
 def deliveries_insert(deliveries: Sequence[NewDelivery]) -> None:
-    """Insert the rows in the current database transaction, due now, and wake a worker when that has committed."""
+    """Insert the rows in the current database transaction, due now, and wake a worker after its commit."""
     database = transaction.get_connection()
     deliveries_write(deliveries, database)
     announce([delivery.id for delivery in deliveries], database)
 
 
 def deliveries_write(deliveries: Sequence[NewDelivery], database: BaseDatabaseWrapper) -> None:
-    """The rows alone: one statement, carried out for each."""
+    """Insert the rows without waking a worker: one statement, executed for each."""
     insert = _insert_statement()
     moment = insert.moment(utc_now())
     rows = [(*insert.values(delivery), moment, moment, moment) for delivery in deliveries]
     cursor.execute_many(insert.sql, rows, connection=database)
 
 
-def deliveries_insert_kept(payloads: Sequence[dict[str, Any]]) -> None:
-    """Insert what `NewDelivery.freeze` kept; it is due from now."""
+@write_handlers.function(_WRITE_HANDLER)
+def deliveries_insert_stored(payloads: Sequence[dict[str, Any]]) -> None:
+    """Insert rows that `NewDelivery.freeze` stored, due now."""
     deliveries_insert([NewDelivery(**payload) for payload in payloads])
 
 
 @dataclass(frozen=True, slots=True)
 class _Insert:
-    """The statement that numbers a row and inserts it. Parameters: values(delivery), then the moments."""
+    """The statement that numbers a row and inserts it. Parameters: values(delivery), then the times."""
 
     sql: str
     values: Callable[[NewDelivery], tuple[Any, ...]]
@@ -160,7 +160,7 @@ class _Insert:
 
 @lru_cache(maxsize=1)
 def _insert_statement() -> _Insert:
-    """Made once: every commit with a webhook pays for it. What the row does not say are the model's own defaults."""
+    """Cached: every commit with a webhook uses it. Other columns have the model's defaults."""
     given = [field.name for field in fields(NewDelivery)]
     defaults = {
         str(field.column): _literal(field.get_default())
@@ -169,7 +169,7 @@ def _insert_statement() -> _Insert:
     }
     table = WebHookDelivery._meta.db_table
     number = f"(SELECT COALESCE(MAX(sequence), 0) + 1 FROM {table} WHERE web_hook_id = %s AND entity_id = %s)"  # noqa: S608
-    # The number comes first, so that its two parameters can be taken from the row with the others.
+    # The number comes first, so that its two parameters are taken from the row with the others.
     columns = ["sequence", *given, *_MOMENTS, *defaults]
     values = [number, *["%s"] * (len(given) + len(_MOMENTS)), *defaults.values()]
     return _Insert(
@@ -187,12 +187,12 @@ def _literal(default: int | str) -> str:
 
 @dataclass(slots=True)
 class _WakeUp:
-    """One message to the workers for everything that one database transaction put into the outbox."""
+    """One message to the workers for all rows that one database transaction inserts into the outbox."""
 
     ids: list[str] = field(default_factory=list)
 
     def __call__(self) -> None:
-        tell_workers(self.ids)
+        wake_workers(self.ids)
 
 
 def announce(delivery_ids: Sequence[str], database: BaseDatabaseWrapper) -> None:

@@ -1,11 +1,12 @@
-"""Renders a template to a request: fills in URL, headers and body at the event, inside the dataset (spec 06, 6.2).
+"""Renders a template to a request: URL, headers and body at the event, inside the dataset (spec 06, 6.2).
 
-A value is escaped for where it goes: percent-encoded in the URL, without line breaks in headers, as JSON, form data or
-XML in the body, by its content type. In the host and port of a URL a value may have the characters of a name or number;
+A value is escaped for its place: percent-encoded in the URL, without line breaks in headers, as JSON, form data or XML
+in the body, by its content type. In the host and port of a URL a value may have the characters of a name or number;
 others are percent-encoded, which makes a host that webhooks.send refuses.
 
 A JSON body may be written in either style: with doubled braces as in every template, {{"no": "{DocumentNo}"}}, or as
-plain JSON, {"no": "{DocumentNo}"}, where the braces of the JSON itself are recognised by what follows them.
+plain JSON, {"no": "{DocumentNo}"}, where the text after a brace tells whether it belongs to the JSON. Backslashes in it
+are the JSON's.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from domain.dataset.lookups.names import EventName, EventValues
+from domain.dataset.lookups.name_binding import EventName, EventValues, ReferencePath
 from domain.dataset.records.record import Record
-from domain.dataset.templates.template import Escape, InvalidTemplate, Template, compile_template
+from domain.dataset.templates.record_template import Escape, InvalidTemplate, Template, compile_template
 from domain.events.types import event_types
 from domain.model.repository import Repository
 from foundation.kinds import Kind
@@ -33,7 +34,7 @@ _STRUCTURAL_BRACE = re.compile(r"\{(?=\s*[\"}])")
 
 
 class RenderedRequest(NamedTuple):
-    """The request without what each attempt adds (webhook-id, timestamp, signature, length)."""
+    """The request without the headers of each attempt (webhook-id, timestamp, signature, length)."""
 
     url: str
     headers: tuple[Header, ...]
@@ -75,8 +76,15 @@ class CompiledRequest:
     content_type: str | None
     fixed_headers: tuple[Header, ...] | None
 
+    @property
+    def paths(self) -> Iterator[ReferencePath]:
+        """The reference paths of the placeholders."""
+        templates = [self.url.origin, self.url.rest, *(template for _, template in self.headers)]
+        for template in (*templates, *([] if self.body is None else [self.body])):
+            yield from template.paths
+
     def render(self, record: Record, events: EventValues | None = None) -> RenderedRequest:
-        """The request for one entity. Raises InvalidHeader, and Refused where an event attribute is not given."""
+        """The request for one entity. Raises InvalidHeader, and Refused if an event attribute has no value."""
         headers = self.fixed_headers
         if headers is None:
             headers = _with_type(list(self._render_headers(record, events)), self.content_type)
@@ -106,13 +114,14 @@ def compile_request(
     lines = tuple(header_lines(headers))
     known_type = content_type or value_of(lines, "Content-Type")
     body_format = format_of(known_type, body or "")
-    source = double_braces(body) if body and body_format == "json" else body
+    in_json = body_format == "json"
+    source = double_braces(body) if body and in_json else body
     headers_ = tuple((name, compile_template(repository, value, events=events)) for name, value in lines)
     sent_type = content_type or (_GUESSED[body_format] if body else None)
     return CompiledRequest(
         url=_compile_url(compile_template(repository, url, events=events)),
         headers=headers_,
-        body=compile_template(repository, source, events=events) if source else None,
+        body=compile_template(repository, source, events=events, in_json=in_json) if source else None,
         body_format=body_format,
         content_type=sent_type,
         fixed_headers=_fixed(headers_, sent_type),
@@ -130,7 +139,7 @@ def _compile_url(template: Template) -> CompiledUrl:
 
 
 def split_url(parts: Sequence[str | T]) -> tuple[tuple[str | T, ...], tuple[str | T, ...]]:
-    """(scheme, host and port; the rest) of a URL template. The first is empty where the URL does not begin so."""
+    """(scheme, host and port; the rest) of a URL template. The first is empty if the URL has no such beginning."""
     if not parts or not isinstance(parts[0], str) or (scheme := _SCHEME.match(parts[0])) is None:
         return (), tuple(parts)
     begin = scheme.end()
@@ -147,6 +156,7 @@ def _fixed(headers: Iterable[tuple[str, Template]], content_type: str | None) ->
     for name, template in headers:
         if template.literal is None:
             return None
+        check_value(name, template.literal)
         written.append((name, template.literal))
     return _with_type(written, content_type)
 
@@ -168,7 +178,7 @@ _GUESSED = {
 
 
 def format_of(content_type: str | None, body: str) -> BodyFormat:
-    """How values in the body are escaped: by the content type, else by how the body begins."""
+    """The escaping of values in the body: by the content type, else by the beginning of the body."""
     if content_type:
         media_type = content_type.partition(";")[0].strip().lower()
         if media_type.endswith(("/json", "+json")):
@@ -183,9 +193,10 @@ def format_of(content_type: str | None, body: str) -> BodyFormat:
 
 
 def double_braces(body: str) -> str:
-    """A body written as plain JSON with its own braces doubled, as the template language wants; others as they are.
+    """Double the JSON's own braces in a body of plain JSON, as the template language requires; other bodies are
+    unchanged.
 
-    `{` before a quote or `}` belongs to the JSON, for no name begins so; each `}` that closes no placeholder does too.
+    `{` before a quote or `}` belongs to the JSON, since no name begins so; so does each `}` that closes no placeholder.
     """
     if not _PLAIN_JSON.match(body):
         return body
@@ -193,6 +204,10 @@ def double_braces(body: str) -> str:
     index = 0
     while index < len(body):
         character = body[index]
+        if character == "\\":
+            written.append(body[index : index + 2])
+            index += 2
+            continue
         if character == "{" and not _STRUCTURAL_BRACE.match(body, index):
             end = body.find("}", index)
             if end < 0:

@@ -1,31 +1,23 @@
-"""What the Domain API shows of the webhooks (spec 06, 6.3): deliveries and their attempts, read-only."""
+"""Repositories of webhooks in the Domain API (spec 06, 6.3): deliveries and attempts, read-only."""
 
 from __future__ import annotations
 
-from domain.dataset.records.record import Record
+from domain.entities.behaviour import refuse_change
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import errors
 from webhooks.models import WebHookAttempt, WebHookDelivery
-
-
-def refuse_change(record: Record) -> None:
-    """Workers write these rows, and nobody else: neither callers nor scripts and rules. Asked of deletions too."""
-    raise errors.MethodNotAllowed(record.state, ("GET", "HEAD"))
 
 
 @repositories.register
 class WebHookDeliveries(Repository[WebHookDelivery]):
-    """Declares Systems.Config.WebHookDeliveries."""
-
     name = "Systems.Config.WebHookDeliveries"
     display_format = "{WebHookCode}: {State}"
     search_members = ("web_hook_code", "request_url", "last_error")
     children = (Child("Attempts", "Systems.Config.WebHookAttempts"),)
-    # `headers` holds secrets as they are; the others are the workers' own.
+    # `headers` holds secrets in clear; the others are internal to the workers.
     unpublished = frozenset(
-        {"headers", "is_host_rendered", "sequence", "claim_count", "claim_token", "lease_until_utc"}
+        {"headers", "is_host_rendered", "sequence", "lease_count", "lease_token", "lease_until_utc"}
     )
     api_names = {"request_url": "RequestURL"}
     ordering = ("-CreationTimeUtc",)
@@ -35,8 +27,6 @@ class WebHookDeliveries(Repository[WebHookDelivery]):
 
 @repositories.register
 class WebHookAttempts(Repository[WebHookAttempt]):
-    """Declares Systems.Config.WebHookAttempts."""
-
     name = "Systems.Config.WebHookAttempts"
     display_format = "{AttemptNo}. {Outcome}"
     ordering = ("AttemptNo",)

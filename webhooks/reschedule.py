@@ -1,4 +1,4 @@
-"""When a failed delivery is tried again (spec 06, 6.2). Pure: no clock, no database.
+"""Computes when a failed delivery is tried again (spec 06, 6.2). Pure: no clock, no database.
 
 The schedule is ours and not the task broker's, so that retries survive restarts and the loss of the broker.
 """
@@ -14,7 +14,7 @@ from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
 from webhooks.conf import webhook_settings
 
-#: What a template may ask for at most (spec 06, 6.1).
+#: Maximum number of retries of a template (spec 06, 6.1).
 MAX_RETRIES = 10
 
 
@@ -25,9 +25,9 @@ def retry_delay(
     max_retries: int = MAX_RETRIES,
     spread: Callable[[float, float], float] = random.uniform,
 ) -> timedelta | None:
-    """Wait before the next attempt, or None when there is none.
+    """Wait before the next attempt, or None if there is none.
 
-    attempts_made counts from 1. retry_after (RFC 9110, 10.2.3) wins when longer, up to retry_after_max_seconds.
+    attempts_made counts from 1. retry_after (RFC 9110, 10.2.3) wins if longer, up to retry_after_max_seconds.
     """
     if attempts_made > max_retries:
         return None
@@ -41,14 +41,14 @@ def retry_delay(
 
 
 def retries_of(web_hook: WebHook) -> int:
-    """How many retries a template allows: its MaxRetries, else what its RetryLogic means."""
+    """Number of retries of a template: its MaxRetries, else the default of its RetryLogic."""
     if web_hook.max_retries is not None:
         return min(web_hook.max_retries, MAX_RETRIES)
     return webhook_settings().default_retries if web_hook.retry_logic == "Retry" else 0
 
 
 def parse_retry_after(value: str | None, *, now: datetime | None = None) -> timedelta | None:
-    """A Retry-After header: seconds or a date (RFC 9110, 10.2.3); None for what is neither."""
+    """Parse a Retry-After header: seconds or a date (RFC 9110, 10.2.3); None for other text."""
     if value is None:
         return None
     text = value.strip()

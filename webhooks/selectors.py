@@ -1,4 +1,4 @@
-"""Numbers about deliveries, for metrics, readiness and the admin's charts (spec 06, 6.3; spec 09, 9.3)."""
+"""Statistics of deliveries, for metrics, readiness and the admin's charts (spec 06, 6.3; spec 09, 9.3)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.db.models.functions import TruncDate
 from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
 from webhooks.breaker import breakers_waited_for
-from webhooks.claim import waits_for_an_earlier_one
 from webhooks.heartbeat import ALIVE_SECONDS
+from webhooks.lease import has_open_predecessor
 from webhooks.models import (
     DELIVERY_STATE,
     CircuitBreaker,
@@ -23,18 +23,18 @@ from webhooks.models import (
     WorkerHeartbeat,
 )
 
-#: Deliveries that have been due for longer are late; below it a busy minute looks the same.
+#: Deliveries that have been due for longer are late; a shorter time is normal in a busy minute.
 LATE_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryStatistics:
-    """The outbox in numbers.
+    """Statistics of the outbox.
 
     by_state             state → deliveries
-    lag_seconds          how long the oldest has been due of those that workers could send
+    lag_seconds          how long the oldest sendable delivery has been due
     open_circuits        "CODE (host:port)" of templates whose receiver gets nothing for now, or only a probe
-    suspended_templates  how many are held back after failures
+    suspended_templates  number of suspended templates
     """
 
     by_state: dict[str, int]
@@ -44,19 +44,19 @@ class DeliveryStatistics:
 
 
 def delivery_statistics(now: datetime | None = None) -> DeliveryStatistics:
-    """The outbox at a glance."""
+    """The current statistics of the outbox."""
     moment = now or utc_now()
     counted = dict(WebHookDelivery.objects.values_list("state").annotate(Count("pk")).order_by())
-    # Nobody would ever close the circuit of a receiver that nothing is sent to any more.
+    # A circuit without deliveries would never be closed.
     blocked = CircuitBreaker.objects.filter(
         Q(open_until__gt=moment) | breakers_waited_for("Pending"), open_until__isnull=False
     )
-    # What waits for a receiver that does not answer, or for an earlier event's retry, says nothing about the workers.
+    # Deliveries that wait for a failing receiver, or for an earlier event's retry, do not measure the workers.
     its_circuit = CircuitBreaker.objects.filter(
         web_hook_id=OuterRef("web_hook_id"), destination=OuterRef("destination"), open_until__isnull=False
     )
     oldest = WebHookDelivery.objects.filter(
-        ~waits_for_an_earlier_one(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
+        ~has_open_predecessor(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
     ).aggregate(oldest=Min("next_attempt_time_utc"))["oldest"]
     return DeliveryStatistics(
         by_state={state: counted.get(state, 0) for state in DELIVERY_STATE.members},
@@ -76,7 +76,7 @@ def _names(breakers: Iterable[CircuitBreaker]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class DayOfTemplate:
-    """What became of one template's deliveries on a day (UTC). average_ms: None on days without an attempt."""
+    """A template's deliveries on a day (UTC). average_ms: None on days without an attempt."""
 
     day: date
     delivered: int
@@ -85,7 +85,7 @@ class DayOfTemplate:
 
 
 def template_days(web_hook_id: str, *, days: int = 14, now: datetime | None = None) -> list[DayOfTemplate]:
-    """Each of the last days, oldest first: deliveries that ended then, and the average time of its attempts."""
+    """The last days, oldest first: deliveries that ended on each, and the average time of its attempts."""
     today = (now or utc_now()).date()
     first = today - timedelta(days=days - 1)
     since = datetime.combine(first, time(), tzinfo=UTC)
@@ -111,13 +111,13 @@ def template_days(web_hook_id: str, *, days: int = 14, now: datetime | None = No
 
 
 def workers_alive(now: datetime | None = None) -> list[WorkerHeartbeat]:
-    """Worker processes that were heard of lately."""
+    """Number of worker processes with a recent heartbeat."""
     since = (now or utc_now()) - timedelta(seconds=ALIVE_SECONDS)
     return list(WorkerHeartbeat.objects.filter(seen_at__gte=since).order_by("worker"))
 
 
 def workers_problem(now: datetime | None = None) -> str | None:
-    """Why webhooks and tasks may be late, as a sentence; None when they are not."""
+    """Why webhooks and tasks may be late, as a sentence; None if they are not."""
     if not workers_alive(now):
         return f"No worker process has been heard of for {ALIVE_SECONDS:g} seconds."
     lag = delivery_statistics(now).lag_seconds

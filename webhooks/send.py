@@ -1,8 +1,8 @@
-"""One attempt: exactly the request of the delivery, over the network, with nothing of the database (spec 06, 6.2).
+"""Sends one attempt over the network, without database access (spec 06, 6.2).
 
-POST; the rendered headers in their order; User-Agent unless the template has its own; webhook-id (the delivery's id,
-the same on each attempt: the receiver's idempotency key), webhook-timestamp, and with a secret webhook-signature as
-Standard Webhooks 1.0 says. 2xx is delivered, everything else is not; a redirect is an answer like any other.
+POST; the rendered headers in order; User-Agent unless the template sets it; webhook-id (the delivery's id, the same on
+each attempt: the receiver's idempotency key), webhook-timestamp, and with a secret webhook-signature (Standard Webhooks
+1.0). 2xx is delivered, everything else is not; redirects are not followed.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from foundation.egress import client
 from foundation.egress.client import EgressFailed, EgressRequest, EgressResponse
 from foundation.egress.policy import destination_of
 from foundation.fields import utc_now
+from webhooks.authentication import authentication_schemes
 from webhooks.breaker import TROUBLE_STATUSES
-from webhooks.claim import Claim
 from webhooks.conf import webhook_settings
 from webhooks.headers import MASK, Header, header_text, masked, secrets_of, value_of
+from webhooks.lease import Lease
 from webhooks.reschedule import parse_retry_after
-from webhooks.signing import signature_header
 
 USER_AGENT = "BusinessPlatform-Webhooks/1.0"
-#: The receiver says that it never wants this again (RFC 9110, 15.5.11; Standard Webhooks).
+#: The receiver rejects further deliveries (RFC 9110, 15.5.11; Standard Webhooks).
 GONE = 410
-#: Answers whose Retry-After is honoured (RFC 9110, 15.6.4; RFC 6585, 4).
+#: Statuses whose Retry-After is honoured (RFC 9110, 15.6.4; RFC 6585, 4).
 _PATIENT = frozenset({429, 503})
 _ERROR_LENGTH = 254
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one attempt.
+    """Outcome of one attempt.
 
-    delivered      a 2xx answer
-    permanent      no retry would help: 410, an address that is not allowed, a request that cannot be sent
-    host_trouble   the failure counts for the circuit breaker (webhooks.breaker); False for refusals of our own
+    delivered      a 2xx response
+    permanent      no retry can help: 410, a forbidden address, a request that cannot be sent
+    host_trouble   the failure counts for the circuit breaker (webhooks.breaker); False for our own refusals
     """
 
     started_at: datetime
@@ -56,7 +56,7 @@ class Outcome:
 
     @property
     def name(self) -> str:
-        """As the attempt's row says it."""
+        """The outcome in the attempt's row."""
         if self.delivered:
             return "Delivered"
         return "Refused" if self.permanent and self.status is None else "Failed"
@@ -64,7 +64,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Clock:
-    """When the attempt began, by the calendar and by the stopwatch."""
+    """Start time of an attempt: wall clock and monotonic clock."""
 
     at: datetime = field(default_factory=utc_now)
     began: float = field(default_factory=time.perf_counter)
@@ -73,43 +73,43 @@ class _Clock:
         return round((time.perf_counter() - self.began) * 1000)
 
 
-def delivery_send(claim: Claim) -> Outcome:
-    """Send one claimed delivery. Never raises: whatever happens is the outcome."""
+def delivery_send(lease: Lease) -> Outcome:
+    """Send one leased delivery. Never raises: every error is an outcome."""
     if not spans.are_wanted():
-        return _attempt(claim)
-    with spans.span("POST webhook", kind="CLIENT", traceparent=value_of(claim.headers, "traceparent") or "") as span:
-        outcome = _attempt(claim)
-        span.tell(
+        return _attempt(lease)
+    with spans.span("POST webhook", kind="CLIENT", traceparent=value_of(lease.headers, "traceparent") or "") as span:
+        outcome = _attempt(lease)
+        span.describe(
             {
                 "http.request.method": "POST",
-                "server.address": claim.destination,
-                "http.response.status_code": outcome.status or "",  # none where nobody answered
-                "platform.web_hook": claim.web_hook_code,
-                "platform.delivery": claim.delivery_id,
-                "platform.attempt": claim.attempt_no,
+                "server.address": lease.destination,
+                "http.response.status_code": outcome.status or "",  # None without a response
+                "platform.web_hook": lease.web_hook_code,
+                "platform.delivery": lease.delivery_id,
+                "platform.attempt": lease.attempt_no,
             },
             failed=not outcome.delivered,
         )
     return outcome
 
 
-def _attempt(claim: Claim) -> Outcome:
+def _attempt(lease: Lease) -> Outcome:
     clock = _Clock()
     head = ""
-    if claim.unreadable:
-        return _failed(clock, head, claim.unreadable, permanent=True)
+    if lease.unreadable:
+        return _failed(clock, head, lease.unreadable, permanent=True)
     try:
-        headers = sent_headers(claim, timestamp=int(clock.at.timestamp()))
-        head = _request_head(claim, headers)
+        headers = sent_headers(lease, timestamp=int(clock.at.timestamp()))
+        head = _request_head(lease, headers)
         answer = client.send(
             EgressRequest(
                 "POST",
-                claim.url,
+                lease.url,
                 headers,
-                claim.body,
+                lease.body,
                 connect_timeout_seconds=webhook_settings().connect_timeout_seconds,
-                total_timeout_seconds=claim.timeout_seconds,
-                listed_hosts_only=claim.is_host_rendered,
+                total_timeout_seconds=lease.timeout_seconds,
+                listed_hosts_only=lease.is_host_rendered,
             )
         )
     except EgressFailed as exc:
@@ -117,30 +117,29 @@ def _attempt(claim: Claim) -> Outcome:
     except errors.PlatformError as exc:
         return _failed(clock, head, exc.message, permanent=True)
     except Exception as exc:
-        # A bug of ours or a signing secret that is none: visible at the delivery, and no other one must wait for it.
+        # A bug of ours or an invalid signing secret: shown at the delivery; other deliveries must not wait for it.
         return _failed(clock, head, f"{type(exc).__name__}: {exc}", permanent=True)
-    return _answered(clock, head, answer, secrets=[*claim.secrets, *secrets_of(headers)])
+    return _answered(clock, head, answer, secrets=[*lease.secrets, *secrets_of(headers)])
 
 
-def sent_headers(claim: Claim, *, timestamp: int) -> list[Header]:
-    """Every header but Host and Content-Length, which belong to the connection."""
-    headers = list(claim.headers)
+def sent_headers(lease: Lease, *, timestamp: int) -> list[Header]:
+    """Every header but Host and Content-Length, which the HTTP client adds."""
+    headers = list(lease.headers)
     if value_of(headers, "User-Agent") is None:
         headers.append(("User-Agent", USER_AGENT))
-    headers.append(("webhook-id", claim.delivery_id))
+    headers.append(("webhook-id", lease.delivery_id))
     headers.append(("webhook-timestamp", str(timestamp)))
-    if claim.secrets:
-        signature = signature_header(claim.secrets, message_id=claim.delivery_id, timestamp=timestamp, body=claim.body)
-        headers.append(("webhook-signature", signature))
-    return headers
+    return headers + authentication_schemes.headers(
+        lease.secrets, message_id=lease.delivery_id, timestamp=timestamp, body=lease.body
+    )
 
 
-def _request_head(claim: Claim, headers: list[Header]) -> str:
+def _request_head(lease: Lease, headers: list[Header]) -> str:
     try:
-        destination = destination_of(claim.url)
+        destination = destination_of(lease.url)
     except ValueError:
-        return ""  # a rendered host that is none: nothing is sent, foundation.egress.client says why
-    lines = [("Host", destination.host_header), *masked(headers), ("Content-Length", str(len(claim.body)))]
+        return ""  # an invalid rendered host: nothing is sent, foundation.egress.client says why
+    lines = [("Host", destination.host_header), *masked(headers), ("Content-Length", str(len(lease.body)))]
     return f"POST {destination.target} HTTP/1.1\n{header_text(lines)}"
 
 
@@ -157,9 +156,9 @@ def _failed(clock: _Clock, head: str, error: str, *, permanent: bool = False, ho
 
 
 def _answered(clock: _Clock, head: str, answer: EgressResponse, *, secrets: Sequence[str]) -> Outcome:
-    """What is kept of the answer; secrets that the receiver sends back are masked in it."""
+    """The outcome of a response; secrets that the receiver echoes are masked in it."""
     delivered = 200 <= answer.status < 300
-    # Masked before it is cut, so that no secret is cut in two and its beginning kept.
+    # Masked before it is cut, so that no part of a secret remains at the cut.
     text = _without(secrets, answer.body.decode(errors="replace"))[: webhook_settings().stored_answer_bytes]
     text = text.replace("\x00", "\ufffd")
     response_head = f"HTTP/1.1 {answer.status} {answer.reason}\n{header_text(masked(answer.headers))}"

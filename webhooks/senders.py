@@ -1,7 +1,7 @@
-"""The threads that send: they only talk to the network, and they hold up no process that wants to end.
+"""Threads that send deliveries over the network, and do not delay the end of the process.
 
-Not a ThreadPoolExecutor: its threads are waited for when the interpreter ends, and a receiver that takes its time would
-then keep a stopping worker alive until somebody kills it.
+Not a ThreadPoolExecutor: the interpreter waits for its threads at exit, so a slow receiver would keep a stopping worker
+alive until it is killed.
 """
 
 from __future__ import annotations
@@ -10,36 +10,36 @@ import threading
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 
-from webhooks.claim import Claim
+from webhooks.lease import Lease
 from webhooks.send import Outcome
 
 
 class Senders:
-    """Up to `limit` daemon threads, started as they are needed. `finished` has (claim, outcome) of what was sent."""
+    """Up to `limit` daemon threads, started on demand. `finished` has (lease, outcome) of sent deliveries."""
 
-    def __init__(self, limit: int, send: Callable[[Claim], Outcome], tell: Callable[[], None]) -> None:
-        self.finished: SimpleQueue[tuple[Claim, Outcome]] = SimpleQueue()
+    def __init__(self, limit: int, send: Callable[[Lease], Outcome], tell: Callable[[], None]) -> None:
+        self.finished: SimpleQueue[tuple[Lease, Outcome]] = SimpleQueue()
         self._limit = limit
         self._send = send
         self._tell = tell
-        self._waiting: SimpleQueue[Claim] = SimpleQueue()
+        self._waiting: SimpleQueue[Lease] = SimpleQueue()
         self._threads = 0
-        self._open = 0  # claims that were taken and are not finished; threads beyond them would have nothing to do
+        self._open = 0  # number of leases that are taken and not finished; more threads would be idle
         self._lock = threading.Lock()
 
-    def take(self, claims: Sequence[Claim]) -> None:
+    def take(self, leases: Sequence[Lease]) -> None:
         """Send these as soon as a thread is free."""
         with self._lock:
-            self._open += len(claims)
+            self._open += len(leases)
             more = min(self._open, self._limit) - self._threads
             self._threads += max(0, more)
-        for claim in claims:
-            self._waiting.put(claim)
+        for lease in leases:
+            self._waiting.put(lease)
         for _ in range(more):
             threading.Thread(target=self._run, name="webhook-send", daemon=True).start()
 
-    def give_up(self) -> list[Claim]:
-        """Take back what no thread has begun with."""
+    def take_unsent(self) -> list[Lease]:
+        """Return the leases that no thread has begun."""
         unsent = []
         try:
             while True:
@@ -51,9 +51,9 @@ class Senders:
 
     def _run(self) -> None:
         while True:
-            claim = self._waiting.get()
-            outcome = self._send(claim)
+            lease = self._waiting.get()
+            outcome = self._send(lease)
             with self._lock:
                 self._open -= 1
-            self.finished.put((claim, outcome))
+            self.finished.put((lease, outcome))
             self._tell()

@@ -1,4 +1,4 @@
-"""What people do with deliveries: redeliver, cancel, send a test, prune (spec 06, 6.3)."""
+"""Actions on deliveries and templates: redeliver, cancel, send a test, rotate secrets, prune (spec 06, 6.3)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from domain.query import select_ids
 from foundation import errors
 from foundation.fields import utc_now
 from identity.context import CallContext
+from rules.read_access import REASON
+from webhooks.authentication import authentication_schemes
 from webhooks.conf import webhook_settings
 from webhooks.models import (
     FINISHED_STATES,
@@ -28,7 +30,6 @@ from webhooks.models import (
     WebHookDelivery,
 )
 from webhooks.outbox import announce, deliveries_insert, delivery_prepare
-from webhooks.signing import key_of, new_secret
 from webhooks.templates import WebHookTemplate, web_hook_get
 
 #: Rows of one statement: databases bound the number of its parameters.
@@ -36,21 +37,21 @@ _BATCH = 1000
 
 
 def delivery_redeliver(delivery_ids: Iterable[str]) -> int:
-    """Send finished or suspended deliveries again, the same requests with the same webhook-id; how many.
+    """Send finished or suspended deliveries again, the same requests with the same webhook-id; returns their number.
 
-    Their retries begin anew. What is open already is left alone.
+    Their retries start again. Open deliveries are unchanged.
     """
     wanted = WebHookDelivery.objects.filter(pk__in=list(delivery_ids), state__in=REDELIVERABLE_STATES)
     return deliveries_redeliver(wanted)
 
 
 def deliveries_redeliver(wanted: QuerySet[WebHookDelivery]) -> int:
-    """As `delivery_redeliver`, for a query; what it finds in other states is left alone."""
+    """As `delivery_redeliver`, for a query; deliveries in other states are unchanged."""
     with transaction.atomic():
         ids = [str(id) for id in wanted.values_list("pk", flat=True)]
         count = 0
         for start in range(0, len(ids), _BATCH):
-            # Asked for the state once more: somebody else may have been first, and a worker have claimed it since.
+            # The state is checked again: another request may have redelivered it, or a worker leased it.
             count += WebHookDelivery.objects.filter(
                 pk__in=ids[start : start + _BATCH], state__in=REDELIVERABLE_STATES
             ).update(
@@ -58,8 +59,8 @@ def deliveries_redeliver(wanted: QuerySet[WebHookDelivery]) -> int:
                 next_attempt_time_utc=utc_now(),
                 finish_time_utc=None,
                 attempt_count=0,
-                claim_count=0,
-                claim_token=None,
+                lease_count=0,
+                lease_token=None,
             )
         if count:
             announce(ids[:1], transaction.get_connection())
@@ -67,17 +68,17 @@ def deliveries_redeliver(wanted: QuerySet[WebHookDelivery]) -> int:
 
 
 def delivery_cancel(delivery_ids: Iterable[str]) -> int:
-    """Send these no more; how many. An attempt under way ends as it ends, and is the last."""
+    """Cancel deliveries; returns their number. An attempt under way finishes, and is the last."""
     now = utc_now()
     return WebHookDelivery.objects.filter(
         pk__in=list(delivery_ids), state__in=("Pending", "Delivering", "Suspended")
-    ).update(state="Cancelled", finish_time_utc=now, next_attempt_time_utc=None, claim_token=None)
+    ).update(state="Cancelled", finish_time_utc=now, next_attempt_time_utc=None, lease_token=None)
 
 
-def template_forget(record: Record) -> None:
-    """With a template that is deleted goes what waits for it, and what is known of its failures.
+def template_cleanup(record: Record) -> None:
+    """Cancel the waiting deliveries of a deleted template, and delete its failure state.
 
-    What a commit inserts meanwhile is cancelled when a worker comes to it (webhooks.claim).
+    Deliveries that other commits insert meanwhile are cancelled when a worker leases them (webhooks.lease).
     """
     if record.is_deleted:
         record.dataset.defer_write(("web hook deleted", record.id), lambda: _cancel_all_of(record.id))
@@ -92,9 +93,9 @@ def _cancel_all_of(web_hook_id: str) -> None:
 
 
 def send_test(*, context: CallContext, web_hook: str, entity_id: str | None = None) -> WebHookDelivery:
-    """Send a template once for an entity (the newest one when none is named), outside of any rule; the delivery.
+    """Send a template once for an entity (by default the newest), without a rule; returns the delivery.
 
-    `web_hook` is a code or guid. Raises NotFound, and Refused where the template cannot be filled in.
+    `web_hook` is a code or guid. Raises NotFound, and Refused if the template cannot be rendered.
     """
     template = web_hook_get(web_hook)
     if template is None:
@@ -103,6 +104,8 @@ def send_test(*, context: CallContext, web_hook: str, entity_id: str | None = No
     repository = repositories.get(template.repository_name)
     record = dataset.open(repository, entity_id or _newest(template, context))
     delivery = delivery_prepare(template, record, event_type="TEST", events=_SampleEvents(), is_test=True)
+    if name := template.hidden_from_author(record, {}):
+        raise errors.Refused(errors.INTERPOLATION_FAILED, template.code, errors.format_message(REASON, [name]))
     with transaction.atomic():
         deliveries_insert([delivery])
     return WebHookDelivery.objects.get(pk=delivery.id)
@@ -110,17 +113,17 @@ def send_test(*, context: CallContext, web_hook: str, entity_id: str | None = No
 
 def _newest(template: WebHookTemplate, context: CallContext) -> str:
     """The key of the newest entity that the caller may see."""
-    found = select_ids(repositories.get(template.repository_name), ctx=context, orderby="Id desc", limit=1)
-    if not found:
+    result = select_ids(repositories.get(template.repository_name), ctx=context, orderby="Id desc", limit=1)
+    if not result:
         raise errors.Refused(
             errors.WEBHOOK_INVALID,
             gettext("{0} has no entity to try the webhook with.").replace("{0}", template.repository_name),
         )
-    return found[0]
+    return result[0]
 
 
 class _SampleEvents(dict[str, object]):
-    """Event values of a test: each is told, as its own name."""
+    """Event values of a test: each is the attribute's name."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -133,14 +136,21 @@ class _SampleEvents(dict[str, object]):
         return True
 
 
-def signing_secret_rotate(web_hook: str, *, secret: str | None = None, overlap: timedelta = timedelta(hours=24)) -> str:
-    """Give a template a new signing secret (a generated one unless given); the secret, which is shown this once.
+def signing_secret_rotate(
+    web_hook: str, *, scheme: str = "", secret: str | None = None, overlap: timedelta = timedelta(hours=24)
+) -> str:
+    """Set a new signing secret of a template and return it; it is shown only once.
 
-    The former one signs beside it for as long as `overlap`. Secrets are no attributes of the repository, so that no
-    read of the API can show them: they are written here and read by workers only.
+    `scheme` names the authentication scheme of a generated secret; if empty, it is that of the former secret, which
+    also signs for as long as `overlap`. Secrets are not attributes of the repository, so no read of the API can show
+    them. Raises NotFound for an unknown template or scheme, ValueError for a malformed secret.
     """
-    key_of(secret := secret or new_secret())
     row = _web_hook_row(web_hook)
+    chosen = authentication_schemes.get(scheme) if scheme else authentication_schemes.of(row.signing_secret or "")
+    if chosen is None:
+        raise errors.NotFound(errors.ENTITY_NOT_FOUND, authentication_schemes.kind, scheme)
+    secret = secret or chosen.new_secret()
+    authentication_schemes.of(secret).check(secret)
     WebHook._default_manager.filter(pk=row.pk).update(
         signing_secret=secret,
         previous_signing_secret=row.signing_secret,
@@ -150,7 +160,7 @@ def signing_secret_rotate(web_hook: str, *, secret: str | None = None, overlap: 
 
 
 def signing_secret_remove(web_hook: str) -> None:
-    """Sign no more."""
+    """Remove the signing secret."""
     WebHook._default_manager.filter(pk=_web_hook_row(web_hook).pk).update(
         signing_secret=None, previous_signing_secret=None, previous_secret_expires_utc=None
     )
@@ -164,7 +174,7 @@ def _web_hook_row(web_hook: str) -> WebHook:
 
 
 def deliveries_prune(*, before: datetime | None = None, state: str | None = None) -> int:
-    """Remove finished deliveries and their attempts, in batches that hold no lock for long; how many."""
+    """Delete finished deliveries and their attempts, in batches with short locks; returns their number."""
     moment = before or utc_now() - timedelta(days=webhook_settings().retention_days)
     states = FINISHED_STATES if state is None else (state,)
     removed = 0

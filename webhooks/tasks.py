@@ -1,26 +1,35 @@
-"""The tasks of the webhooks (django-q2). Each is short and may run twice without harm."""
+"""Tasks of webhooks (django-q2). Each is short and idempotent."""
 
 from __future__ import annotations
 
+from django_q.models import Schedule
+
+from foundation.pruning import pruners
+from foundation.schedules import scheduled
 from webhooks.breaker import breakers_prune
-from webhooks.pump import deliver_due, process_pump
+from webhooks.delivery_loop import deliver_due, process_delivery_loop
 from webhooks.services import deliveries_prune
+
+pruners.add("webhook_deliveries", deliveries_prune)
+pruners.add("webhook_circuits", breakers_prune)
 
 
 def deliver(*delivery_ids: str) -> None:
-    """Deliveries were committed: look at once. The ids are for people; the database knows what is due."""
-    pump = process_pump()
-    if pump is not None:
-        pump.wake()
+    """Wake the delivery loop for committed deliveries. The ids are for people; the database knows what is due."""
+    loop = process_delivery_loop()
+    if loop is not None:
+        loop.wake()
     else:
         deliver_due()
 
 
+@scheduled("webhooks: sweep", Schedule.MINUTES, minutes=1)
 def sweep_due() -> None:
-    """Look for what is due and was not announced. Each worker's pump does so by itself every few seconds."""
+    """Deliver due deliveries that were not announced. Each worker's delivery loop also finds them."""
     deliver()
 
 
+@scheduled("webhooks: prune", Schedule.DAILY)
 def prune() -> str:
-    """Remove finished deliveries beyond their retention, and circuits of no use; a sentence for the task's record."""
+    """Delete finished deliveries beyond their retention, and unused circuits; returns a sentence."""
     return f"{deliveries_prune()} deliveries and {breakers_prune()} circuits removed"

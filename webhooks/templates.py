@@ -1,7 +1,7 @@
-"""The templates as processes keep them: loaded once, compiled once, again when they or what they name has changed.
+"""Cache of webhook templates: loaded and compiled once, again after a change of theirs or of custom properties.
 
-Events must not pay for a look-up, so the templates live in memory under version stamps (foundation.stamps): their own,
-and that of the custom properties, which they may name.
+Events must not cost a query, so the templates are cached under version stamps (foundation.stamps): their own, and that
+of the custom properties, which they may name.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from functools import cached_property
 
 import orjson
 
+from domain.dataset.checks.authority import NOBODY, Authority
+from domain.dataset.checks.authors import Authors
+from domain.dataset.lookups.name_binding import EventValues
 from domain.dataset.records.record import Record
 from domain.entities.systems_config import WebHook
 from domain.model import custom_properties
@@ -20,20 +23,23 @@ from foundation import stamps
 from foundation.egress.policy import destination_of
 from foundation.stamped_cache import StampedCache
 from foundation.vault import Unreadable, key_ids, seal
+from rules.read_access import Reads, hidden_entity, unreadable
 from webhooks.headers import Header, header_text, is_secret_name, masked
+from webhooks.models import TemplateAuthor
 from webhooks.render import CompiledRequest, compile_request
 from webhooks.reschedule import retries_of
 
 STAMP = "webhooks"
+AUTHORS = Authors(TemplateAuthor)
 
 
-#: What templates were loaded and compiled from: their own stamp, that of custom properties, the registry, and the key
-#: that secrets are sealed with.
+#: Sources of the cache: the stamps of templates and custom properties, the registry, and the key that seals secrets.
 @dataclass(frozen=True)
 class WebHookTemplate:
-    """One template, ready to be rendered.
+    """A template, ready to be rendered.
 
-    unreadable   why its headers cannot be decrypted; its deliveries then fail for that reason
+    unreadable   why its headers cannot be decrypted, which fails its deliveries
+    author       the user who saved it last
     """
 
     id: str
@@ -47,10 +53,17 @@ class WebHookTemplate:
     body: str | None = field(repr=False)
     content_type: str | None = None
     unreadable: str = ""
+    author: Authority = NOBODY
+
+    def hidden_from_author(self, record: Record, events: EventValues) -> str:
+        """The first repository of read data that is hidden from the author; "" for none."""
+        return unreadable(self.author, self.reads, record, events) or hidden_entity(self.author, record)
 
     @cached_property
     def compiled(self) -> CompiledRequest:
-        """Raises InvalidTemplate or InvalidHeader where something it names is gone since it was saved."""
+        """The compiled template. Raises InvalidTemplate or InvalidHeader if a name has become invalid since it was
+        saved.
+        """
         return compile_request(
             repositories.get(self.repository_name),
             url=self.url,
@@ -60,13 +73,18 @@ class WebHookTemplate:
         )
 
     @cached_property
+    def reads(self) -> Reads:
+        """Data that it reads. Raises as `compiled`."""
+        return Reads(self.repository_name, frozenset(self.compiled.paths))
+
+    @cached_property
     def fixed_destination(self) -> str | None:
-        """host:port where no placeholder is part of it. Raises ValueError where it is none."""
+        """host:port if it has no placeholder. Raises ValueError for an invalid one."""
         origin = self.compiled.url.fixed_origin
         return None if origin is None else destination_of(origin).name
 
     def kept_headers(self, headers: tuple[Header, ...]) -> tuple[str, str]:
-        """(as people may see them, as JSON for WebHookDelivery.headers) of rendered headers; made once where fixed."""
+        """(masked for people, as JSON for WebHookDelivery.headers) of rendered headers; cached if fixed."""
         return self._kept_fixed if headers is self.compiled.fixed_headers else self._kept(headers)
 
     @cached_property
@@ -86,7 +104,7 @@ class WebHookTemplate:
 
     @cached_property
     def _sealed_fixed(self) -> dict[str, str]:
-        """Secrets that are the same for every entity, sealed once: each commit with the webhook would pay for it."""
+        """Constant headers with sealed secrets; cached, because each commit with the webhook needs them."""
         literals = ((name, template.literal) for name, template in self.compiled.headers)
         return {value: seal(value) for name, value in literals if value and is_secret_name(name)}
 
@@ -99,16 +117,18 @@ def web_hook_get(reference: str) -> WebHookTemplate | None:
 
 def _load() -> dict[str, WebHookTemplate]:
     """Code, guid and code in lower case → template."""
-    found = [_template(row) for row in WebHook._default_manager.all()]
-    in_lower_case = {template.code.lower(): template for template in found}
-    as_written = {name: template for template in found for name in (template.code, template.id)}
+    rows = list(WebHook._default_manager.all())
+    authors = AUTHORS.of({str(row.pk) for row in rows})
+    result = [_template(row, authors.get(str(row.pk), NOBODY)) for row in rows]
+    in_lower_case = {template.code.lower(): template for template in result}
+    as_written = {name: template for template in result for name in (template.code, template.id)}
     return {**in_lower_case, **as_written}
 
 
 _templates = StampedCache(_load, STAMP, custom_properties.STAMP, state=lambda: (repositories.generation, key_ids()[0]))
 
 
-def _template(row: WebHook) -> WebHookTemplate:
+def _template(row: WebHook, author: Authority) -> WebHookTemplate:
     return WebHookTemplate(
         id=str(row.pk),
         code=row.code,
@@ -121,14 +141,15 @@ def _template(row: WebHook) -> WebHookTemplate:
         body=row.body,
         content_type=row.content_type or None,
         unreadable=row.headers.reason if isinstance(row.headers, Unreadable) else "",
+        author=author,
     )
 
 
 def announce_change(record: Record) -> None:
-    """Every process reads the templates again once this change of one is committed."""
+    """Invalidate the cached templates of all processes once this change is committed."""
     record.dataset.defer_write(STAMP, lambda: stamps.bump(STAMP))
 
 
 def forget() -> None:
-    """Read them again at the next event (tests that roll back)."""
+    """Drop the cache (tests that roll back)."""
     _templates.forget()

@@ -1,25 +1,30 @@
-"""A template is checked when it is saved, in admin and API alike (spec 06, 6.1)."""
+"""Validates a template when it is saved, in admin and API (spec 06, 6.1)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import orjson
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
 from domain.dataset.records.record import Record
-from domain.dataset.templates.template import _Slot as Slot
-from domain.model.interpolation import Part, TemplateError, parse
+from domain.dataset.templates.record_template import _Slot as Slot
+from domain.dataset.templates.record_template import json_literal, sample_text
 from domain.model.registry import repositories
+from domain.model.repository import Repository
+from domain.model.template_syntax import Part, TemplateError, parse
 from foundation import errors
 from foundation.egress.client import certain_refusal, present_refusal
 from foundation.egress.policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
 from foundation.errors import Detail
 from foundation.kinds import Kind
-from foundation.phrases import Phrase, of_json, reason_of, said
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import of_json, reason_of, translated
+from rules.read_access import unreadable_repository
 from webhooks.headers import InvalidHeader, check_value, header_lines
 from webhooks.render import CompiledRequest, InvalidTemplate, compile_request, split_url
 from webhooks.reschedule import MAX_RETRIES
@@ -74,8 +79,20 @@ def _check_texts(record: Record) -> Iterator[Detail]:
         except InvalidTemplate as exc:
             for text in exc.problems:
                 yield _problem(target, "{0}", text)
+    for target, request in compiled.items() if record.is_active else ():
+        yield from _check_reading(record, repository, target, request)
     if "Body" in compiled and (problem := json_problem(record, compiled["Body"])):
         _warn(record, problem)
+
+
+def _check_reading(
+    record: Record, repository: Repository[Any], target: str, request: CompiledRequest
+) -> Iterator[Detail]:
+    """The authors, who choose the URL, may read what an active template sends."""
+    paths = list(request.paths)
+    for author in record.dataset.authorities.get(record.key, ()):
+        if name := unreadable_repository(author, repository.name, paths):
+            yield _problem(target, _("The webhook reads {0}, which you may not read."), name)
 
 
 def _content_type(record: Record) -> str | None:
@@ -96,7 +113,7 @@ def _check_url(record: Record) -> Iterator[Detail]:
     url = record.url or ""
     problem = url_problem(url)
     if problem is not None:
-        yield _problem("URL", _("The URL cannot be used: {0}"), said(problem, gettext))
+        yield _problem("URL", _("The URL cannot be used: {0}"), translated(problem, gettext))
         return
     try:
         origin, _rest = split_url(parse(url))
@@ -105,9 +122,9 @@ def _check_url(record: Record) -> Iterator[Detail]:
     certain, warning = _refusals(origin)
     is_new_here = record.is_changed("url") or record.is_changed("is_active")
     if certain is not None and record.by_client and record.is_active and is_new_here:
-        yield _problem("URL", "{0}", said(certain, gettext))
+        yield _problem("URL", "{0}", translated(certain, gettext))
     elif (text := certain or warning) is not None:
-        _warn(record, said(text, gettext))
+        _warn(record, translated(text, gettext))
 
 
 def url_problem(url: str) -> str | None:
@@ -117,7 +134,7 @@ def url_problem(url: str) -> str | None:
     except TemplateError:
         return None  # _check_texts reports it
     if not origin:
-        return Phrase("it must be absolute and begin with http:// or https://")
+        return Message("it must be absolute and begin with http:// or https://")
     sample = "".join(part if isinstance(part, str) else "x" for part in rest)
     try:
         destination_of(_sample_origin(origin) + sample)
@@ -127,7 +144,7 @@ def url_problem(url: str) -> str | None:
 
 
 def _sample_origin(origin: Sequence[Part]) -> str:
-    """The origin with a sample in place of each placeholder: a name in the host, a number in the port."""
+    """The origin with a sample for each placeholder: a name in the host, a number in the port."""
     sample = ""
     for part in origin:
         in_port = ":" in sample.partition("://")[2].rpartition("]")[2]
@@ -142,7 +159,7 @@ def _refusals(origin: Sequence[Part]) -> tuple[str | None, str | None]:
     if all(isinstance(part, str) for part in origin):
         certain = certain_refusal(destination, policy=policy)
         if certain is not None:
-            text = Phrase(
+            text = Message(
                 "Requests to {0} are refused: {1}. The setting {2} can allow it.",
                 destination.name,
                 certain,
@@ -152,7 +169,7 @@ def _refusals(origin: Sequence[Part]) -> tuple[str | None, str | None]:
         at_present = _present_refusal(destination, policy, int(time.monotonic() // _REMEMBER_SECONDS))
         if at_present is None:
             return None, None
-        text = Phrase(
+        text = Message(
             "Requests to {0} are refused at present: {1}. The setting {2} can allow it.",
             destination.name,
             at_present,
@@ -163,7 +180,7 @@ def _refusals(origin: Sequence[Part]) -> tuple[str | None, str | None]:
     listed = policy.may_list(pieces) if len(pieces) > 1 else policy.lists(destination.host)
     if listed:
         return None, None
-    text = Phrase(
+    text = Message(
         "The URL has a placeholder in its host or port. The setting {0} must list the hosts that it may become, each by"
         " its name or as *.example.com; no entry fits.",
         POLICY_SETTING,
@@ -172,7 +189,7 @@ def _refusals(origin: Sequence[Part]) -> tuple[str | None, str | None]:
 
 
 def _host_pieces(origin: Sequence[Part]) -> list[str]:
-    """The literal pieces of an origin's host, a placeholder between each two. IPv6 addresses come without brackets."""
+    """The literal pieces of an origin's host, between placeholders. IPv6 addresses have no brackets."""
     placeholder = "\0"
     text = "".join(part if isinstance(part, str) else placeholder for part in origin).partition("://")[2]
     host = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
@@ -196,14 +213,14 @@ def _warn(record: Record, text: str) -> None:
 
 
 def json_problem(record: Record, compiled: CompiledRequest) -> str | None:
-    """A warning when the body, filled in with sample values, is not JSON."""
+    """A warning if the body, rendered with sample values, is no JSON."""
     if compiled.body is None or compiled.body_format != "json":
         return None
     sample = "".join(part if isinstance(part, str) else _sample(part) for part in compiled.body.parts)
     try:
         orjson.loads(sample)
     except orjson.JSONDecodeError as exc:
-        why = Phrase("{0} (line {1}, column {2})", of_json(exc), exc.lineno, exc.colno)
+        why = Message("{0} (line {1}, column {2})", of_json(exc), exc.lineno, exc.colno)
         return errors.format_message(
             _("The body of the webhook {0} does not make valid JSON: {1}"), [str(record.code), why]
         )
@@ -216,5 +233,5 @@ def _sample(slot: Slot) -> str:
         return "x"
     if slot.kind is Kind.BOOL:
         return "true"
-    is_number = slot.kind in (Kind.INT, Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY)
-    return "1" if is_number and slot.placeholder.format.upper() not in ("Q", "CV") else '"x"'
+    text = sample_text(slot)
+    return json_literal(text, is_number=text != "x")

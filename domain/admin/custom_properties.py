@@ -1,4 +1,4 @@
-"""Custom properties as fields of the admin's forms (spec 08, 8.2)."""
+"""Custom properties as fields of admin forms (spec 08, 8.2)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from django import forms
 from django.contrib.admin.widgets import AdminDateWidget, AdminTextInputWidget
 from django.utils.formats import date_format
 
-from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.records.record import Record
 from domain.model.custom_properties import PREFIX, Definition, definitions, parse_value
 from domain.model.repository import Repository
 from domain.model.values import in_language
 from foundation.languages import active_language
-from identity.admin import NameInput
+from identity.admin_bases import NameInput
 
-#: Files, for which a field of text is no place.
+#: Property type of files, which forms do not show.
 _PICTURE = "Picture"
 
 
@@ -55,7 +54,7 @@ def _field(known: Definition) -> forms.Field:
 
 
 def custom_initial(form: Any) -> None:
-    """Fill the fields of a form with what its entity has. What is stored and no longer allowed stays a choice."""
+    """Fill the fields of a form from its entity. A stored value that is no longer allowed stays a choice."""
     stored = form.instance.custom_property_values or {}
     for name, known in definitions(form.repository.name).items():
         if name not in form.fields or known.code not in stored:
@@ -68,7 +67,7 @@ def custom_initial(form: Any) -> None:
 
 
 def show_custom(form: Any) -> None:
-    """Put values and labels where Django's read-only fields look for those of names that are no model fields."""
+    """Put values on the instance and labels on the fields, for Django's read-only fields."""
     stored = form.instance.custom_property_values or {}
     for name, known in definitions(form.repository.name).items():
         if (field := form.fields.get(name)) is None:
@@ -83,14 +82,14 @@ def show_custom(form: Any) -> None:
         setattr(form.instance, name, "-" if value in (None, "") else value)
 
 
-def set_custom(dataset: Dataset, record: Record, repository: Repository[Any], form: Any, names: Iterable[str]) -> None:
-    """Set those of the named fields that are custom properties."""
-    language = active_language()
+def set_custom(record: Record, form: Any, names: Iterable[str]) -> None:
+    """Set the named fields that are custom properties."""
+    dataset, language = record.dataset, active_language()
     for name in names:
         if not name.startswith(PREFIX):
             continue
         value = form.cleaned_data.get(name)
         given = value.isoformat() if hasattr(value, "isoformat") else value
         find = partial(find_allowed, dataset)
-        code, parsed = parse_value(repository.name, name, None if given == "" else given, language, find)
+        code, parsed = parse_value(record.repository.name, name, None if given == "" else given, language, find)
         dataset.set_custom(record, code, parsed)

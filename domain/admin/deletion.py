@@ -1,7 +1,7 @@
-"""The confirmation page of a deletion: the entities that are deleted together, and the entities that refer to them.
+"""Confirmation page of a deletion: the entities that are deleted together, and the entities that refer to them.
 
-Django's collector follows database relations and shows all rows to everyone. The dataset decides what is deleted: it
-deletes owned entities, and refuses while references remain. The page shows the same, and names the readable entities.
+Django's collector follows database relations and shows all rows to everyone. The dataset deletes owned entities, and
+refuses while references remain. The page shows the same, and names only readable entities.
 """
 
 from __future__ import annotations
@@ -17,52 +17,53 @@ from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import ngettext
 
-from domain.admin.rights import own_repository, rows_of, with_visible_references
-from domain.dataset.tables.storage import referrers_to
+from domain.admin.context import own_repository
+from domain.admin.visible_rows import rows_of, with_visible_references
+from domain.dataset.tables.row_storage import referrers_to
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 
-#: Entities of one kind that are named; the page counts the others.
+#: Maximum entities of one type that the page names; it counts the others.
 _NAMED = 20
 
 Nested = list[Any]
 
 
 def deletion_shown(request: HttpRequest, objects: Sequence[Any]) -> tuple[Nested, dict[str, int], set[str], Nested]:
-    """As ModelAdmin.get_deleted_objects: (nested texts, count by kind, kinds that may not be deleted, what refers)."""
-    going: dict[Repository[Any], list[str]] = defaultdict(list)
+    """As ModelAdmin.get_deleted_objects: (nested texts, count by type, types that may not be deleted, referrers)."""
+    deleted: dict[Repository[Any], list[str]] = defaultdict(list)
     named: Nested = []
     for each in with_visible_references(request, list(objects), ()):
         named.append(_link(each))
-        going[own_repository(each)].append(str(each.pk))
+        deleted[own_repository(each)].append(str(each.pk))
     refused = {
         str(repository.model._meta.verbose_name)
-        for repository, keys in going.items()
+        for repository, keys in deleted.items()
         if len(keys) > rows_of(request, repository.model._default_manager.filter(pk__in=keys), "delete").count()
     }
-    for repository, keys in list(going.items()):
-        named += _parts(request, repository, keys, going)
-    counts = {str(repository.model._meta.verbose_name_plural): len(keys) for repository, keys in going.items()}
-    return named, counts, refused, _referring(request, going)
+    for repository, keys in list(deleted.items()):
+        named += _owned_texts(request, repository, keys, deleted)
+    counts = {str(repository.model._meta.verbose_name_plural): len(keys) for repository, keys in deleted.items()}
+    return named, counts, refused, _referring(request, deleted)
 
 
-def _parts(
-    request: HttpRequest, repository: Repository[Any], owners: list[str], going: dict[Repository[Any], list[str]]
+def _owned_texts(
+    request: HttpRequest, repository: Repository[Any], owners: list[str], deleted: dict[Repository[Any], list[str]]
 ) -> Iterator[Any]:
-    """Texts of what the entities own, at any depth, nested below one another."""
+    """Texts of the owned entities, nested by depth."""
     for child, back in _owned(repository):
         rows = child.model._default_manager.filter(**{f"{back}__in": owners})
         keys = [str(key) for key in rows.values_list("pk", flat=True)]
         if not keys:
             continue
-        going[child] += keys
+        deleted[child] += keys
         yield _shown(request, rows, len(keys))
-        yield from _parts(request, child, keys, going)
+        yield from _owned_texts(request, child, keys, deleted)
 
 
 def _owned(repository: Repository[Any]) -> Iterator[tuple[Repository[Any], str]]:
-    """(repository, Python name of its reference to the owner) of the collections that are deleted with an entity."""
+    """(repository, Python name of its owner reference) of the collections that are deleted with an entity."""
     collection: Child
     for collection in repository.collections.values():
         child = repositories[collection.repository]
@@ -70,26 +71,24 @@ def _owned(repository: Repository[Any]) -> Iterator[tuple[Repository[Any], str]]
             yield child, child.owner.python_name
 
 
-def _referring(request: HttpRequest, going: dict[Repository[Any], list[str]]) -> Nested:
-    """Texts of the entities whose references make the dataset refuse."""
+def _referring(request: HttpRequest, deleted: dict[Repository[Any], list[str]]) -> Nested:
+    """Texts of the entities whose references block the deletion."""
     referring: dict[Repository[Any], Q] = defaultdict(Q)
-    for repository, keys in going.items():
+    for repository, keys in deleted.items():
         for referrer in referrers_to(repository):
             referring[referrer.repository] |= Q(**{f"{referrer.attribute.python_name}__in": keys})
     named: Nested = []
     for repository, condition in referring.items():
-        # Of entities of one identity, those that are deleted too.
-        deleted = [
-            key for each, keys in going.items() if each.identity_name == repository.identity_name for key in keys
-        ]
-        rows = repository.model._default_manager.filter(condition).exclude(pk__in=deleted)
+        # Rows of the same base table that are deleted too.
+        same = [key for each, keys in deleted.items() if each.identity_name == repository.identity_name for key in keys]
+        rows = repository.model._default_manager.filter(condition).exclude(pk__in=same)
         if count := rows.count():
             named += _shown(request, rows, count)
     return named
 
 
 def _shown(request: HttpRequest, rows: QuerySet[Any], count: int) -> Nested:
-    """The first readable ones of the rows, by name, and how many others there are of `count`."""
+    """Texts of the first readable rows, and the number of the others among `count`."""
     seen = list(rows_of(request, rows).order_by("pk")[:_NAMED])
     others = count - len(seen)
     return [

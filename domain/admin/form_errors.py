@@ -1,12 +1,14 @@
-"""Where on an admin page the refusal of a dataset is shown: at the field, in the row, else above the form.
+"""Assigns errors of the dataset to forms: at the field, in the row, else above the form.
 
-    Code                          the entity's own field
-    Conditions[2]/AttributeName   a field of the third row of an inline, as validations write it
-    Lines/2/Quantity              the same, as paths into JSON write it
+Targets of errors:
+
+    Code                          a field of the entity
+    Conditions[2]/AttributeName   a field of the third row of a collection, as validations write it
+    Lines/2/Quantity              the same as a path into JSON
     Lines(guid)/Quantity          a field of a stored row
     Lines[+2]/Quantity            a field of the third new row
 
-Rows are counted as the dataset counts children: deleted ones and rows that were left empty do not count.
+Rows are counted as the dataset counts children: deleted and empty rows do not count.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _ROW = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RowTarget:
-    """A place inside a collection. One of: index, of all rows; new, index of the new ones; id, of a stored one."""
+    """A field of a row: by `index` among all rows, by `new` among the new rows, or by the `id` of a stored row."""
 
     collection: str
     attribute: str
@@ -43,7 +45,7 @@ class RowTarget:
     id: str | None = None
 
     def form_among(self, initial: list[Any], extra: list[Any]) -> Any:
-        """The row's form; None when there is no such row."""
+        """The row's form; None if there is none."""
         if self.id is not None:
             return next((form for form in initial if str(form.instance.pk) == self.id), None)
         forms, index = (extra, self.new) if self.new is not None else ([*initial, *extra], self.index)
@@ -51,22 +53,22 @@ class RowTarget:
 
 
 def row_of(target: str | None) -> RowTarget | None:
-    """The place of a target inside a collection; None of any other."""
-    found = _ROW.fullmatch(target or "")
-    if found is None:
+    """The row of a target; None for targets outside of collections."""
+    match = _ROW.fullmatch(target or "")
+    if match is None:
         return None
-    index = found["index"] or found["position"]
+    index = match["index"] or match["position"]
     return RowTarget(
-        found["collection"],
-        found["rest"] or "",
+        match["collection"],
+        match["rest"] or "",
         None if index is None else int(index),
-        None if found["new"] is None else int(found["new"]),
-        found["id"],
+        None if match["new"] is None else int(match["new"]),
+        match["id"],
     )
 
 
 def messages_of(error: PlatformError) -> Iterator[tuple[str | None, ErrorCode, str]]:
-    """(target, code, message) of everything that an error tells: its details, or itself where it has none."""
+    """(target, code, message) of each detail of an error, or of the error itself without details."""
     if not error.details:
         yield error.target, error.code, error.message
     for detail in error.details:
@@ -74,7 +76,7 @@ def messages_of(error: PlatformError) -> Iterator[tuple[str | None, ErrorCode, s
 
 
 def show_error(form: forms.ModelForm[Any], error: PlatformError, collections: frozenset[str]) -> None:
-    """Put an error's messages at the form's fields, else above the form; those of `collections` are left to them."""
+    """Add messages at the form's fields, else above the form; except those about rows of `collections`."""
     repository = repositories.for_model(form._meta.model)
     for target, code, message in messages_of(error):
         row = row_of(target)
@@ -83,7 +85,7 @@ def show_error(form: forms.ModelForm[Any], error: PlatformError, collections: fr
 
 
 def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None:
-    """Put the messages about one collection at its rows; above the rows where there is no such row."""
+    """Add the messages about one collection at its rows; above the rows if there is no such row."""
     stored = [form for form in formset.initial_forms if not _is_deleted(formset, form)]
     new = [form for form in formset.extra_forms if form.has_changed() and not _is_deleted(formset, form)]
     repository = repositories.for_model(formset.model)
@@ -99,7 +101,7 @@ def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None
 
 
 def _add(form: forms.ModelForm[Any], field: str | None, code: ErrorCode, message: str) -> None:
-    """At its field a missing or taken value needs no names of types, attributes and indexes."""
+    """Add a message; a missing or taken value has Django's message, without names of types."""
     if field is not None and code is errors.REQUIRED_MISSING:
         form.add_error(field, ValidationError(forms.Field.default_error_messages["required"], code="required"))
     elif field is not None and code is errors.DUPLICATE_VALUE:
@@ -109,7 +111,7 @@ def _add(form: forms.ModelForm[Any], field: str | None, code: ErrorCode, message
 
 
 def _reason(code: ErrorCode, message: str) -> str:
-    """Without "The rule cannot be saved:" before it, which the place says as well."""
+    """The message without the code's prefix, such as "The rule cannot be saved:"."""
     before, placeholder, after = gettext(code.message_format).partition("{0}")
     return message.removeprefix(before) if placeholder and not after else message
 
@@ -120,6 +122,6 @@ def _is_deleted(formset: Any, form: Any) -> bool:
 
 def _field(form: forms.ModelForm[Any], repository: Repository[Any], target: str | None) -> str | None:
     if target in form.fields:
-        return target  # a custom property, whose field has its name of the API
+        return target  # a custom property: its field has the API name
     attribute = repository.attribute((target or "").partition("/")[0])
     return attribute.python_name if attribute is not None and attribute.python_name in form.fields else None

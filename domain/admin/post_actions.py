@@ -1,4 +1,4 @@
-"""Pages of the admin with verbs: `<id>/<verb>/` beside the form of an object."""
+"""Actions on one object, each a POST to `<id>/<action>/` beside the object's form."""
 
 from __future__ import annotations
 
@@ -15,52 +15,51 @@ from foundation.errors import PlatformError
 from foundation.guids import is_guid
 
 
-class VerbPages(admin.ModelAdmin[Any]):
-    """Each of `verbs` answers POST alone, for those who may use verbs on the object, by the method `do_<verb>`.
+class PostActions(admin.ModelAdmin[Any]):
+    """A page with `post_actions`; the method `do_<action>` executes an action.
 
-    The method takes the request and the object. It answers what to show instead of the object's page, to which people
-    return otherwise; what it refuses (PlatformError) is told there. The URL's name is `<app>_<model>_<verb>`, with `_`
-    where the verb has `-`.
+    The method takes the request and the object, and returns a response, or None to return to the object's page. A
+    PlatformError is shown there. The URL's name is `<app>_<model>_<action>`, with `_` for `-`.
     """
 
-    verbs: tuple[str, ...] = ()
+    post_actions: tuple[str, ...] = ()
 
     def get_urls(self) -> list[URLPattern]:
-        """The verbs, then Django's."""
+        """The actions, then Django's."""
         own = [
             path(
-                f"<path:object_id>/{verb}/",
-                self.admin_site.admin_view(never_cache(self._verb)),
-                {"verb": verb},
-                self._url_name(verb),
+                f"<path:object_id>/{name}/",
+                self.admin_site.admin_view(never_cache(self._run_action)),
+                {"name": name},
+                self._url_name(name),
             )
-            for verb in self.verbs
+            for name in self.post_actions
         ]
         return [*own, *super().get_urls()]
 
-    def url_of(self, obj: Any, verb: str = "change") -> str:
-        """The page of an object, or the address of a verb."""
-        return reverse(f"admin:{self._url_name(verb)}", args=[obj.pk])
+    def url_of(self, obj: Any, name: str = "change") -> str:
+        """The URL of an object's page, or of an action on it."""
+        return reverse(f"admin:{self._url_name(name)}", args=[obj.pk])
 
-    def has_verb_permission(self, request: HttpRequest, obj: Any) -> bool:
-        """Whether the person may use the verbs on the object: who may change it."""
+    def has_post_permission(self, request: HttpRequest, obj: Any) -> bool:
+        """Whether the user may act on the object: by default, whether the user may change it."""
         return self.has_change_permission(request, obj)
 
-    def _url_name(self, verb: str) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}_{verb.replace('-', '_')}"
+    def _url_name(self, name: str) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{name.replace('-', '_')}"
 
-    def _verb(self, request: HttpRequest, object_id: str, verb: str) -> HttpResponse:
+    def _run_action(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
         key = unquote(object_id)
-        found = self.get_object(request, key) if is_guid(key) else None
-        if found is None:
+        result = self.get_object(request, key) if is_guid(key) else None
+        if result is None:
             raise Http404
-        if not self.has_verb_permission(request, found):
+        if not self.has_post_permission(request, result):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
         try:
-            answer = getattr(self, f"do_{verb.replace('-', '_')}")(request, found)
+            answer = getattr(self, f"do_{name.replace('-', '_')}")(request, result)
         except PlatformError as error:
             messages.error(request, error.message)
             answer = None
-        return cast(HttpResponse, answer) if answer is not None else HttpResponseRedirect(self.url_of(found))
+        return cast(HttpResponse, answer) if answer is not None else HttpResponseRedirect(self.url_of(result))

@@ -1,4 +1,4 @@
-"""Form fields of the domain's own types."""
+"""Form fields and widgets of the domain's own types."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from django.conf import settings
 
 
 class ShownTexts(dict[str, str]):
-    """Texts by language as a read-only field prints them."""
+    """Texts by language, for a read-only field."""
 
     def __str__(self) -> str:
-        """The text; several with the names of their languages."""
+        """The only text, or each text with its language."""
         if len(self) == 1:
             return next(iter(self.values()))
         return " · ".join(f"{language}: {text}" for language, text in self.items()) or "-"
@@ -37,7 +37,7 @@ class MultilanguageWidget(forms.MultiWidget):
 
 
 class MultilanguageFormField(forms.MultiValueField):
-    """Texts by language; languages without an input of their own keep their text."""
+    """Texts by language, with an input for each language of the instance."""
 
     widget = MultilanguageWidget
 

@@ -1,4 +1,4 @@
-"""What the pages' scripts say to people, in the language of the request."""
+"""Messages of the pages' scripts, in the language of the request."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Access to the database below Django's ORM: cursors, PostgreSQL's own protocol, time limits."""
+"""Database access below Django's ORM: cursors, PostgreSQL's protocol, time limits."""

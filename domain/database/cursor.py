@@ -1,9 +1,8 @@
-"""Statements whose text never changes, run with as little around them as Django allows.
+"""Executes constant SQL statements without Django's cursor.
 
-Django's cursor for SQLite goes over each text by a regular expression to translate its placeholders, and through four
-layers of Python: for a statement that finds one row this takes longer than the database does. Where nobody listens to
-statements, they go to the driver's connection; errors are Django's all the same. Reads do so on PostgreSQL, too
-(domain.database.postgresql).
+Django's cursor for SQLite translates placeholders by a regular expression, and has four layers of Python: for a
+statement that reads one row this takes longer than the database. Without execute wrappers, statements go directly to
+the driver's connection; errors are still Django's. Reads on PostgreSQL do the same (domain.database.postgresql).
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ _PERCENT = re.compile("%[s%]")
 
 
 def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
-    """Every row of a statement with %s placeholders, as the driver gives it. Raises Django's database errors."""
+    """Every row of a statement with %s placeholders, in the driver's form. Raises Django's database errors."""
     connection = connections["default"]
-    if _goes_natively(connection):
+    if _is_native_sqlite(connection):
         return fetch_natively(connection, native(text), parameters)
     with connection.cursor() as cursor:
         cursor.execute(text, parameters)
@@ -33,9 +32,9 @@ def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
 
 
 def execute(text: str, parameters: Sequence[Any]) -> None:
-    """As `fetch`, for a statement that gives no rows."""
+    """As `fetch`, for a statement without result rows."""
     connection = connections["default"]
-    if _goes_natively(connection):
+    if _is_native_sqlite(connection):
         fetch_natively(connection, native(text), parameters)
         return
     with connection.cursor() as cursor:
@@ -43,13 +42,13 @@ def execute(text: str, parameters: Sequence[Any]) -> None:
 
 
 def execute_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDatabaseWrapper | None = None) -> None:
-    """A statement that gives no rows, once for each set of parameters.
+    """Execute a statement without result rows for each set of parameters.
 
-    connection: the main database's, for who has it at hand; to look it up takes a tenth of what a short statement does.
+    connection: the main database's, if the caller has it; a look-up takes a tenth of a short statement's time.
     """
     if connection is None:
         connection = connections["default"]
-    if not _goes_natively(connection):
+    if not _is_native_sqlite(connection):
         with connection.cursor() as cursor:
             cursor.executemany(text, rows)
         return
@@ -62,15 +61,14 @@ def execute_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDa
             raise
 
 
-def _goes_natively(connection: BaseDatabaseWrapper) -> bool:
-    return connection.vendor == "sqlite" and goes_past(connection)
+def _is_native_sqlite(connection: BaseDatabaseWrapper) -> bool:
+    return connection.vendor == "sqlite" and may_bypass_cursor(connection)
 
 
-def goes_past(connection: BaseDatabaseWrapper) -> bool:
-    """Whether a statement may go past Django's cursor: where no execute wrapper does more than count.
+def may_bypass_cursor(connection: BaseDatabaseWrapper) -> bool:
+    """Whether a statement may run without Django's cursor: if execute wrappers at most count.
 
-    Wrappers that only count statements (`only_counts`) are told of this one. A connection that is not open yet is
-    opened, by Django.
+    Wrappers that only count statements (`only_counts`) are notified. A closed connection is opened by Django.
     """
     if connection.queries_logged:
         return False
@@ -86,7 +84,7 @@ def goes_past(connection: BaseDatabaseWrapper) -> bool:
 
 
 def fetch_natively(connection: BaseDatabaseWrapper, native_text: str, parameters: Sequence[Any]) -> list[Row]:
-    """Run a text with SQLite's own placeholders."""
+    """Execute a text with SQLite's placeholders."""
     if connection.needs_rollback:
         connection.validate_no_broken_transaction()
     try:
@@ -100,4 +98,4 @@ def fetch_natively(connection: BaseDatabaseWrapper, native_text: str, parameters
 @lru_cache(maxsize=4096)
 def native(text: str) -> str:
     """The text with SQLite's placeholders; `%%s` is a literal `%s`."""
-    return _PERCENT.sub(lambda found: "?" if found[0] == "%s" else "%", text)
+    return _PERCENT.sub(lambda match: "?" if match[0] == "%s" else "%", text)

@@ -1,7 +1,7 @@
-"""Reading from PostgreSQL past Django's cursor, which writes parameters into the text and has moments made by Python.
+"""Reads from PostgreSQL without Django's cursor, which interpolates parameters and parses datetimes in Python.
 
-Statements go to the server with their parameters beside them. Those by key are prepared: PostgreSQL keeps them and,
-where that costs no more, one plan for all keys, so that it is not found anew for each of them.
+Statements are sent with separate parameters. Statements by key are prepared: PostgreSQL keeps them and, where that
+costs no more, one plan for all keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def fetch(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any],
         return _read(connection, text, parameters, prepared)
     except psycopg.errors.FeatureNotSupported:
         if connection.in_atomic_block:
-            # With the rollback the driver forgets what is prepared.
+            # After a rollback the driver forgets prepared statements.
             with connection.wrap_database_errors:
                 raise
     except psycopg.Error:
@@ -39,9 +39,9 @@ def fetch(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any],
 
 
 def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
-    """Every row of a text without parameters, which where it can be goes to the server together with BEGIN.
+    """Every row of a statement without parameters, sent together with BEGIN if possible.
 
-    The driver would wait for the answer to one and then to the other. Raises Django's database errors.
+    The driver alone would wait for two responses. Raises Django's database errors.
     """
     raw: psycopg.Connection[Row] = connection.connection
     plain = raw.isolation_level is None and raw.read_only is None and raw.deferrable is None
@@ -61,8 +61,19 @@ def _read(connection: Any, text: str, parameters: Sequence[Any], prepared: bool)
     reader: psycopg.Cursor[Row] | None = getattr(connection, "_reader", None)
     if reader is None or reader.connection is not raw:
         reader = psycopg.Cursor(raw)
-        # The driver's own: its moments are in the connection's time zone, which is UTC.
+        # The driver's own loader: its datetimes are in the connection's time zone, UTC.
         reader.adapters.register_loader("timestamptz", TimestamptzLoader)
         raw.prepare_threshold = 0
         connection._reader = reader
     return reader.execute(text, parameters, prepare=prepared).fetchall()
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The SQLSTATE of a PostgreSQL error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        state: str | None = getattr(cause, "sqlstate", None)
+        if state is not None:
+            return state
+        cause = cause.__cause__
+    return None

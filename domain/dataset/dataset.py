@@ -4,7 +4,7 @@
     order = ds.create(repositories["Crm.Sales.SalesOrders"], {"Customer": customer_id})
     ds.commit()
 
-Discarding is the default, committing a call. Only the outermost caller ends a dataset.
+Discarding is the default, commit is a call. Only the outermost caller ends a dataset.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from functools import partial
 from django.db import transaction
 
 from domain.dataset.commit.pipeline import MAX_ROUNDS, commit
-from domain.dataset.commit.retries import Attempt, repeated
-from domain.dataset.records.record import CommitResult
+from domain.dataset.commit.retries import RetryState, run_with_retries
+from domain.dataset.records.commit_result import CommitResult, CommittedEvent
+from domain.dataset.records.record import Record
 from domain.dataset.unit.change_tracker import ChangeTracker
+from domain.model.registry import repositories
 from foundation import errors
 from foundation.failures import record_failure
 from identity.context import CallContext
@@ -26,10 +28,10 @@ class Dataset(ChangeTracker):
     """A unit of work: a change tracker with a commit. Not thread-safe; lives within one request, script or command."""
 
     def commit(self, *, savepoint: bool = True) -> CommitResult:
-        """Write everything, all or nothing; afterwards the dataset is clean and usable.
+        """Write all changes or none; afterwards the dataset is unchanged and usable.
 
-        savepoint: inside a database transaction, a failure leaves what was done there before. False for who ends that
-        transaction with the failure.
+        savepoint: inside a database transaction, a failure preserves the earlier writes of the transaction. False if
+        the caller ends that transaction after a failure.
         """
         result = commit(self, savepoint=savepoint)
         if result.committed_events:
@@ -38,26 +40,33 @@ class Dataset(ChangeTracker):
 
 
 def _raise_committed_events(context: CallContext, result: CommitResult) -> None:
-    """Raise each event in a dataset of its own; a failure is recorded and undoes nothing that is committed.
+    """Raise each event in its own dataset; a failure is recorded and does not undo the commit.
 
-    Rules here may change and commit again what raises the event again: the lineage bounds that (spec 05, 5.3).
+    Rules here may change and commit the same entity, which raises the event again: the lineage limits that (spec 05,
+    5.3).
     """
     if len(result.lineage) > MAX_ROUNDS:
         record_failure("COMMITTED rules", errors.Refused(errors.RULE_LOOP, " → ".join(result.lineage)))
         return
-    for name, id, event in result.committed_events:
+    for event in result.committed_events:
         try:
-            repeated(partial(_raise_one, context, result.lineage, name, id, event))
+            run_with_retries(partial(_raise_one, context, result.lineage, event))
         except Exception as exc:
-            record_failure(f"{event} of {name}({id})", exc)
+            record_failure(f"{event.event} of {event.repository}({event.id})", exc)
 
 
-def _raise_one(
-    context: CallContext, lineage: tuple[str, ...], name: str, id: str, event: str, attempt: Attempt
-) -> None:
-    with attempt.locking():
+def _raise_one(context: CallContext, lineage: tuple[str, ...], event: CommittedEvent, retry: RetryState) -> None:
+    with retry.locking():
         dataset = Dataset(context.with_(client_initiated=False), lineage=lineage)
-        record = dataset.load(name, id)
+        record = dataset.load(event.repository, event.id) if event.values is None else _deleted(dataset, event)
         if record is not None:
-            dataset.raise_event(record, event)
+            record.committed_as = event.state
+            dataset.raise_event(record, event.event)
             dataset.commit()
+
+
+def _deleted(dataset: Dataset, event: CommittedEvent) -> Record:
+    """The deleted entity as it was. It is none of the dataset's own, whose commit would delete it again."""
+    record = Record(dataset, repositories[event.repository], event.id, "Deleted", dict(event.values or {}))
+    record.custom = dict(event.custom or {})
+    return record

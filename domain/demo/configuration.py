@@ -1,4 +1,4 @@
-"""What administrators of the demo instance find set up: rules, a webhook template, a managed script."""
+"""Demo configuration: rules, a webhook template, a managed script."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SCHEMA = """\
 
 
 def tools() -> Iterator[Item]:
-    """What rules can name: a webhook template; and a managed script."""
+    """The webhook template that rules can name, and the managed script."""
     yield Item(
         "Systems.Config.WebHooks",
         demo_guid(Kind.CONFIGURATION, 0),

@@ -1,4 +1,4 @@
-"""What the streams of demo data are made of."""
+"""Items: the entities in streams of demo data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Kind(IntEnum):
-    """Number ranges of demo guids; the order is that of creation."""
+    """Number ranges of demo guids, in the order of creation."""
 
     CURRENCY = 0x10
     UNIT_CATEGORY = 0x11
@@ -54,7 +54,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One entity to be: its repository, its guid, its values (API name → canonical value, references as guids)."""
+    """An entity to create: its repository, guid, values (API name → canonical value, references as guids)."""
 
     repository: str
     id: str
@@ -64,7 +64,7 @@ class Item:
 def demo_guid(kind: Kind, number: int) -> str:
     """The guid of the n-th demo entity of its kind.
 
-    In the form of version 7 with a fixed time, so that demo data is the same everywhere, lies together in the index and
-    before everything that is created later.
+    A version 7 guid with a fixed time, so that demo data is the same everywhere, adjacent in the index and before
+    everything that is created later.
     """
     return f"0187d2a0-{int(kind):04x}-7000-8000-{number:012x}"

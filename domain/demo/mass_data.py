@@ -1,7 +1,7 @@
-"""Mass data for benchmarks: products and orders written by bulk statements, past the dataset.
+"""Mass data for benchmarks: products and orders written by bulk statements, without the dataset.
 
-The one other way to the tables of entities: a million products through the pipeline would take an hour, and every value
-that its behaviours would give is known here. What is written is what the pipeline would have written.
+The only other writer of entity tables: a million products through the pipeline would take an hour, and the result is
+the same as the pipeline's.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from django.db import transaction
 
-from domain.dataset.tables.storage import storage_of
+from domain.dataset.tables.row_storage import row_storage_of
 from domain.demo import master_data
 from domain.demo.items import Kind, demo_guid
 from domain.demo.words import SERIES
 from domain.model.registry import repositories
 
-#: Called with what is being loaded, how much of it is done, and how much there is.
+#: Called with the name of the data, the number of loaded rows, and the total.
 Progress = Callable[[str, int, int], None]
 
 Rows = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -34,7 +34,7 @@ _STAMP = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 
 
 def load_mass_data(products: int, orders: int, progress: Progress) -> None:
-    """Load what is missing of so many products and orders; goes on where an interrupted run stopped."""
+    """Load the missing ones of so many products and orders; continues an interrupted run."""
     _load(
         "products", products, CHUNK, product_rows, ("General.Products.Products", "Crm.Pricing.ProductPrices"), progress
     )
@@ -60,16 +60,16 @@ def _load(
     for start in range(0, count, chunk):
         numbers = range(start, min(start + chunk, count))
         with transaction.atomic():
-            first = storage_of(repositories[names[0]])
+            first = row_storage_of(repositories[names[0]])
             kind = Kind.MASS_PRODUCT if what == "products" else Kind.MASS_ORDER
             if not first.existing([demo_guid(kind, numbers[-1])]):
                 for name, group in zip(names, rows(numbers), strict=True):
-                    storage_of(repositories[name]).insert(group)
+                    row_storage_of(repositories[name]).insert(group)
         progress(what, numbers[-1] + 1, count)
 
 
 def _initial(repository: str) -> dict[str, Any]:
-    """The values that a new entity begins with."""
+    """The initial values of a new entity."""
     return {
         "ObjectVersion": 1,
         **{a.name: a.initial() for a in repositories[repository].attributes.values() if a.default is not None},
@@ -137,7 +137,7 @@ def order_rows(numbers: range, products: int) -> tuple[Rows, ...]:
         "AggregateLastUpdateTimeUtc": _STAMP,
         "CreationUser": "system",
         "DocumentType": master_data.SALES_ORDER_TYPE,
-        "EntityName": "Crm.Sales.SalesOrders",
+        "EntityName": "Crm_Sales_Orders",
         "EnterpriseCompany": master_data.ENTERPRISE_COMPANY,
         "EnterpriseCompanyLocation": master_data.LOCATION,
         "FromParty": master_data.COMPANY,

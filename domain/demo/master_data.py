@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,13 +20,15 @@ from domain.demo.words import (
     STREETS,
     Group,
     Texts,
+    texts,
+    texts_of,
 )
 
 PRODUCTS = 200
 CUSTOMERS = 50
 SALES_PERSONS = 4
 PRICES_FROM = datetime.date(2024, 1, 1)
-#: Units of one currency for one euro, and the currency's place in lists.
+#: Units of one currency for one euro, and the currency's position in lists.
 CURRENCIES = {
     "EUR": ("Euro", Decimal(1)),
     "USD": ("US dollar", Decimal("1.0850")),
@@ -62,49 +64,47 @@ def foundations() -> Iterator[Item]:
     yield from _lists()
 
 
+def _items(repository: str, kind: Kind, columns: str, *rows: Sequence[Any]) -> Iterator[Item]:
+    """An entity for each row of values, numbered from 0. columns: API names separated by spaces."""
+    for number, row in enumerate(rows):
+        yield Item(repository, demo_guid(kind, number), dict(zip(columns.split(), row, strict=True)))
+
+
 def _currencies() -> Iterator[Item]:
-    for order, (sign, (name, _)) in enumerate(CURRENCIES.items()):
-        values = {"CurrencySign": sign, "Name": name, "ShowOrder": order}
-        yield Item("General.Currencies.Currencies", currency(sign), values)
+    rows = ((sign, name, order) for order, (sign, (name, _)) in enumerate(CURRENCIES.items()))
+    yield from _items("General.Currencies.Currencies", Kind.CURRENCY, "CurrencySign Name ShowOrder", *rows)
 
 
 def _units() -> Iterator[Item]:
-    categories: tuple[tuple[Texts, tuple[tuple[str, Texts, str, str], ...]], ...] = (
+    # Category, then its units: code, name, multiplier, divisor.
+    categories: tuple[tuple[str, tuple[tuple[str, str, int, int], ...]], ...] = (
         (
-            {"EN": "Count", "BG": "Брой", "DE": "Anzahl"},
+            "Count | Брой | Anzahl",
             (
-                ("pcs", {"EN": "piece", "BG": "брой", "DE": "Stück"}, "1", "1"),
-                ("pair", {"EN": "pair", "BG": "чифт", "DE": "Paar"}, "2", "1"),
-                ("dz", {"EN": "dozen", "BG": "дузина", "DE": "Dutzend"}, "12", "1"),
+                ("pcs", "piece | брой | Stück", 1, 1),
+                ("pair", "pair | чифт | Paar", 2, 1),
+                ("dz", "dozen | дузина | Dutzend", 12, 1),
             ),
         ),
         (
-            {"EN": "Mass", "BG": "Маса", "DE": "Masse"},
+            "Mass | Маса | Masse",
             (
-                ("kg", {"EN": "kilogram", "BG": "килограм", "DE": "Kilogramm"}, "1", "1"),
-                ("g", {"EN": "gram", "BG": "грам", "DE": "Gramm"}, "1", "1000"),
-                ("t", {"EN": "tonne", "BG": "тон", "DE": "Tonne"}, "1000", "1"),
+                ("kg", "kilogram | килограм | Kilogramm", 1, 1),
+                ("g", "gram | грам | Gramm", 1, 1000),
+                ("t", "tonne | тон | Tonne", 1000, 1),
             ),
         ),
         (
-            {"EN": "Length", "BG": "Дължина", "DE": "Länge"},
-            (
-                ("m", {"EN": "metre", "BG": "метър", "DE": "Meter"}, "1", "1"),
-                ("cm", {"EN": "centimetre", "BG": "сантиметър", "DE": "Zentimeter"}, "1", "100"),
-            ),
+            "Length | Дължина | Länge",
+            (("m", "metre | метър | Meter", 1, 1), ("cm", "centimetre | сантиметър | Zentimeter", 1, 100)),
         ),
-        (
-            {"EN": "Time", "BG": "Време", "DE": "Zeit"},
-            (
-                ("min", {"EN": "minute", "BG": "минута", "DE": "Minute"}, "1", "60"),
-                ("h", {"EN": "hour", "BG": "час", "DE": "Stunde"}, "1", "1"),
-            ),
-        ),
+        ("Time | Време | Zeit", (("min", "minute | минута | Minute", 1, 60), ("h", "hour | час | Stunde", 1, 1))),
     )
     number = 0
     for index, (name, units) in enumerate(categories):
         category = demo_guid(Kind.UNIT_CATEGORY, index)
-        yield Item("General.Products.MeasurementCategories", category, {"Name": name, "IsDefault": index == 0})
+        values: dict[str, Any] = {"Name": texts(name), "IsDefault": index == 0}
+        yield Item("General.Products.MeasurementCategories", category, values)
         for code, unit_name, multiplier, divisor in units:
             yield Item(
                 "General.Products.MeasurementUnits",
@@ -112,7 +112,7 @@ def _units() -> Iterator[Item]:
                 {
                     "MeasurementCategory": category,
                     "Code": code,
-                    "Name": unit_name,
+                    "Name": texts(unit_name),
                     "Multiplier": Decimal(multiplier),
                     "Divisor": Decimal(divisor),
                     "IsDefaultUnit": multiplier == divisor,
@@ -126,7 +126,7 @@ def _company() -> Iterator[Item]:
         "General.Contacts.Companies",
         COMPANY,
         {
-            "Name": {"EN": "Danubia Office Ltd.", "BG": "Данубия Офис ООД", "DE": "Danubia Office GmbH"},
+            "Name": texts("Danubia Office Ltd. | Данубия Офис ООД | Danubia Office GmbH"),
             "RegistrationNumber": "200000001",
             "RegistrationVATNumber": "BG200000001",
             "IsVATRegistered": True,
@@ -134,18 +134,16 @@ def _company() -> Iterator[Item]:
         },
     )
     yield Item("General.EnterpriseCompanies", ENTERPRISE_COMPANY, {"Company": COMPANY, "BaseCurrency": currency("EUR")})
-    places: tuple[Texts, ...] = (
-        {"EN": "Head office", "BG": "Централен офис", "DE": "Zentrale"},
-        {"EN": "Vienna branch", "BG": "Клон Виена", "DE": "Filiale Wien"},
+    places = texts_of("Head office | Централен офис | Zentrale", "Vienna branch | Клон Виена | Filiale Wien")
+    yield from _items(
+        "General.Contacts.CompanyLocations",
+        Kind.LOCATION,
+        "Company LocationName",
+        *((COMPANY, place) for place in places),
     )
-    for index, place in enumerate(places):
-        location = demo_guid(Kind.LOCATION, index)
-        yield Item("General.Contacts.CompanyLocations", location, {"Company": COMPANY, "LocationName": place})
-    stores: tuple[Texts, ...] = (
-        {"EN": "Main store", "BG": "Основен склад", "DE": "Hauptlager"},
-        {"EN": "Vienna store", "BG": "Склад Виена", "DE": "Lager Wien"},
-    )
-    for index, name in enumerate(stores):
+    for index, name in enumerate(
+        texts_of("Main store | Основен склад | Hauptlager", "Vienna store | Склад Виена | Lager Wien")
+    ):
         store = demo_guid(Kind.STORE, index)
         values: dict[str, Any] = {
             "Name": name,
@@ -163,13 +161,13 @@ def _company() -> Iterator[Item]:
 
 
 def _document_types() -> Iterator[Item]:
-    types: tuple[tuple[str, str, Texts], ...] = (
-        ("SO", "Crm.Sales.SalesOrders", {"EN": "Sales order", "BG": "Поръчка", "DE": "Auftrag"}),
-        ("OF", "Crm.Presales.Offers", {"EN": "Offer", "BG": "Оферта", "DE": "Angebot"}),
-        ("IN", "Crm.Invoicing.Invoices", {"EN": "Invoice", "BG": "Фактура", "DE": "Rechnung"}),
-        ("CD", "General.Currencies.CurrencyDirectories", {"EN": "Exchange rates", "BG": "Курсове", "DE": "Kurse"}),
-        ("SA", "Applications.Service.ServiceActivities", {"EN": "Service", "BG": "Сервиз", "DE": "Service"}),
-        ("AC", "General.Activities.Activities", {"EN": "Activity", "BG": "Дейност", "DE": "Aktivität"}),
+    types = (
+        ("SO", "Crm.Sales.SalesOrders", texts("Sales order | Поръчка | Auftrag")),
+        ("OF", "Crm.Presales.Offers", texts("Offer | Оферта | Angebot")),
+        ("IN", "Crm.Invoicing.Invoices", texts("Invoice | Фактура | Rechnung")),
+        ("CD", "General.Currencies.CurrencyDirectories", texts("Exchange rates | Курсове | Kurse")),
+        ("SA", "Applications.Service.ServiceActivities", texts("Service | Сервиз | Service")),
+        ("AC", "General.Activities.Activities", texts("Activity | Дейност | Aktivität")),
     )
     for number, (code, repository, name) in enumerate(types):
         sequence = demo_guid(Kind.SEQUENCE, number * 2)
@@ -184,56 +182,54 @@ def _document_types() -> Iterator[Item]:
             demo_guid(Kind.DOCUMENT_TYPE, number),
             {"Code": code, "TypeName": name, "EntityName": repository, "Sequence": sequence},
         )
-    # None in the state New, so that an order may be released at once.
-    statuses: tuple[tuple[str, Texts, bool], ...] = (
-        ("FirmPlanned", {"EN": "To be confirmed", "BG": "За потвърждение", "DE": "Zu bestätigen"}, False),
-        ("FirmPlanned", {"EN": "Confirmed", "BG": "Потвърдена", "DE": "Bestätigt"}, True),
-        ("Released", {"EN": "Picking", "BG": "Комплектува се", "DE": "In Kommissionierung"}, False),
-        ("Released", {"EN": "Shipped", "BG": "Изпратена", "DE": "Versandt"}, True),
-        ("Completed", {"EN": "Settled", "BG": "Платена", "DE": "Bezahlt"}, True),
+    # No state New, so that an order may be released at once.
+    yield from _items(
+        "Systems.Documents.DocumentTypeUserStatuses",
+        Kind.USER_STATUS,
+        "DocumentType State UserStatusName IsExitStatus",
+        (SALES_ORDER_TYPE, "FirmPlanned", texts("To be confirmed | За потвърждение | Zu bestätigen"), False),
+        (SALES_ORDER_TYPE, "FirmPlanned", texts("Confirmed | Потвърдена | Bestätigt"), True),
+        (SALES_ORDER_TYPE, "Released", texts("Picking | Комплектува се | In Kommissionierung"), False),
+        (SALES_ORDER_TYPE, "Released", texts("Shipped | Изпратена | Versandt"), True),
+        (SALES_ORDER_TYPE, "Completed", texts("Settled | Платена | Bezahlt"), True),
     )
-    for number, (state, name, is_exit) in enumerate(statuses):
-        yield Item(
-            "Systems.Documents.DocumentTypeUserStatuses",
-            demo_guid(Kind.USER_STATUS, number),
-            {"DocumentType": SALES_ORDER_TYPE, "State": state, "UserStatusName": name, "IsExitStatus": is_exit},
-        )
 
 
 def _lists() -> Iterator[Item]:
     types: tuple[tuple[str, Texts, dict[str, bool]], ...] = (
-        ("GOODS", {"EN": "Goods", "BG": "Стоки", "DE": "Waren"}, {"IsDefault": True, "IsShipped": True}),
-        ("SERVICE", {"EN": "Service", "BG": "Услуга", "DE": "Dienstleistung"}, {"IsStocked": False}),
+        ("GOODS", texts("Goods | Стоки | Waren"), {"IsDefault": True, "IsShipped": True}),
+        ("SERVICE", texts("Service | Услуга | Dienstleistung"), {"IsStocked": False}),
     )
     for number, (code, name, flags) in enumerate(types):
         values = {"Code": code, "Name": name, **flags}
         yield Item("General.Products.ProductTypes", demo_guid(Kind.PRODUCT_TYPE, number), values)
-    yield Item(
+    yield from _items(
         "General.Products.CodingSystems",
-        demo_guid(Kind.CODING_SYSTEM, 0),
-        {"Name": {"EN": "EAN-13"}, "DefaultMeasurementUnit": PIECE},
+        Kind.CODING_SYSTEM,
+        "Name DefaultMeasurementUnit",
+        (texts("EAN-13"), PIECE),
     )
-    payments: tuple[tuple[str, Texts, str], ...] = (
-        ("CASH", {"EN": "Cash", "BG": "В брой", "DE": "Bar"}, "Cash"),
-        ("BANK", {"EN": "Bank transfer", "BG": "Банков път", "DE": "Überweisung"}, "BankTransfer"),
-        ("CARD", {"EN": "Card", "BG": "Карта", "DE": "Karte"}, "ByCard"),
+    yield from _items(
+        "Finance.Payments.PaymentTypes",
+        Kind.PAYMENT_TYPE,
+        "Code Name SystemType",
+        ("CASH", texts("Cash | В брой | Bar"), "Cash"),
+        ("BANK", texts("Bank transfer | Банков път | Überweisung"), "BankTransfer"),
+        ("CARD", texts("Card | Карта | Karte"), "ByCard"),
     )
-    for number, (code, name, system_type) in enumerate(payments):
-        values = {"Code": code, "Name": name, "SystemType": system_type}
-        yield Item("Finance.Payments.PaymentTypes", demo_guid(Kind.PAYMENT_TYPE, number), values)
-    yield Item(
+    yield from _items(
         "Regulatory.Vat.DealTypes",
-        demo_guid(Kind.DEAL_TYPE, 0),
-        {"Code": "SALE-20", "Name": "Domestic sale", "EntryType": "Sales", "TaxCode": "StandardRate"},
+        Kind.DEAL_TYPE,
+        "Code Name EntryType TaxCode",
+        ("SALE-20", "Domestic sale", "Sales", "StandardRate"),
     )
-    yield Item("Crm.Pricing.PriceLists", demo_guid(Kind.PRICE_LIST, 0), {"Name": "Wholesale"})
-    kinds: tuple[Texts, ...] = (
-        {"EN": "Wholesale", "BG": "Търговци на едро", "DE": "Großhandel"},
-        {"EN": "Retail", "BG": "Търговци на дребно", "DE": "Einzelhandel"},
-        {"EN": "Private", "BG": "Частни клиенти", "DE": "Privat"},
+    yield from _items("Crm.Pricing.PriceLists", Kind.PRICE_LIST, "Name", ("Wholesale",))
+    kinds = texts_of(
+        "Wholesale | Търговци на едро | Großhandel",
+        "Retail | Търговци на дребно | Einzelhandel",
+        "Private | Частни клиенти | Privat",
     )
-    for number, name in enumerate(kinds):
-        yield Item("Crm.Sales.CustomerTypes", demo_guid(Kind.CUSTOMER_TYPE, number), {"Name": name})
+    yield from _items("Crm.Sales.CustomerTypes", Kind.CUSTOMER_TYPE, "Name", *((name,) for name in kinds))
 
 
 # --- exchange rates -----------------------------------------------------------------------------------------------
@@ -266,12 +262,12 @@ def exchange_rates() -> Iterator[Item]:
 
 
 def product_groups() -> list[tuple[str, str, Group, bool]]:
-    """(guid, guid of the area, group, whether its products are services) of every group that has products."""
-    found = []
+    """(guid, guid of the area, group, whether its products are services) of every group with products."""
+    result = []
     number = len(AREAS)
     for area_number, (_, groups) in enumerate(AREAS):
         for group in groups:
-            found.append(
+            result.append(
                 (
                     demo_guid(Kind.PRODUCT_GROUP, number),
                     demo_guid(Kind.PRODUCT_GROUP, area_number),
@@ -280,7 +276,7 @@ def product_groups() -> list[tuple[str, str, Group, bool]]:
                 )
             )
             number += 1
-    return found
+    return result
 
 
 def products() -> Iterator[Item]:

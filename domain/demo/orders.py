@@ -14,7 +14,7 @@ from domain.demo.items import Item, Kind, demo_guid
 ORDERS = 100
 OFFERS = 10
 FIRST_DAY = datetime.date(2025, 1, 2)
-#: How often each state occurs among ten orders, with the user status that orders in it have.
+#: Frequency of each state among ten orders, with the user status of such orders.
 STATES: tuple[tuple[str, str | None], ...] = (
     ("Released", master_data.PICKING),
     ("New", None),
@@ -31,7 +31,7 @@ _WAY = ("Planned", "FirmPlanned", "Released", "Completed", "Closed")
 
 
 def orders() -> Iterator[Item]:
-    """Orders with one to five lines. Prices, units and totals are left to the behaviours of the model."""
+    """Orders with one to five lines. The model's behaviours set prices, units and totals."""
     chance = random.Random(20250101)
     line = 0
     for number in range(ORDERS):

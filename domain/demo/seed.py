@@ -1,4 +1,4 @@
-"""Loading the demo data: the small company through a dataset, the mass data of larger sizes by bulk statements."""
+"""Loads the demo data: the small company through a dataset, mass data of larger sizes by bulk statements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, get_args
 
 from domain.dataset.dataset import Dataset
-from domain.dataset.tables.storage import storage_of
+from domain.dataset.tables.row_storage import row_storage_of
 from domain.demo import configuration, master_data, orders
 from domain.demo.items import Item
 from domain.demo.mass_data import Progress, load_mass_data
@@ -20,7 +20,7 @@ SIZES: tuple[Size, ...] = get_args(Size)
 #: Size → (products, orders) beyond those of the small company.
 MASS: dict[Size, tuple[int, int]] = {"small": (0, 0), "medium": (10_000, 5_000), "large": (1_000_000, 200_000)}
 
-#: What goes into one commit each, in order: name and stream. Later streams refer to what earlier ones have stored.
+#: One commit for each stream, in order. Later streams refer to entities of earlier ones.
 STEPS: tuple[tuple[str, Callable[[], Iterator[Item]]], ...] = (
     ("company", master_data.foundations),
     ("exchange rates", master_data.exchange_rates),
@@ -34,7 +34,7 @@ STEPS: tuple[tuple[str, Callable[[], Iterator[Item]]], ...] = (
 
 
 def seed(size: Size, progress: Progress) -> None:
-    """Load what is missing of the demo data; what is there stays as people have left it."""
+    """Load the missing demo data; existing data is not changed."""
     seed_identity()
     for name, items in STEPS:
         progress(name, 0, 1)
@@ -47,14 +47,14 @@ def seed(size: Size, progress: Progress) -> None:
 
 def is_seeded() -> bool:
     """Whether the demo company exists."""
-    return bool(storage_of(repositories["General.EnterpriseCompanies"]).existing([master_data.ENTERPRISE_COMPANY]))
+    return bool(row_storage_of(repositories["General.EnterpriseCompanies"]).existing([master_data.ENTERPRISE_COMPANY]))
 
 
 def _load(items: Iterable[Item]) -> None:
-    """One commit, unless the stream's first entity is stored already: streams are loaded whole or not at all."""
+    """One commit, unless the stream's first entity exists: streams are loaded completely or not at all."""
     pending = list(items)
     first = pending[0]
-    if storage_of(repositories[first.repository]).existing([first.id]):
+    if row_storage_of(repositories[first.repository]).existing([first.id]):
         return
     dataset = Dataset(system_context(company_id=master_data.ENTERPRISE_COMPANY))
     for item in pending:

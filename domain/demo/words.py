@@ -1,4 +1,4 @@
-"""Words that demo data is made of. All names are made up."""
+"""Words for demo data. All names are fictitious."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Texts = dict[str, str]
 
 
 class Group(NamedTuple):
-    """A product group: names, number prefix, lowest and highest price, what its products are called."""
+    """A product group: names, number prefix, lowest and highest price, names of its products."""
 
     name: Texts
     prefix: str
@@ -17,112 +17,67 @@ class Group(NamedTuple):
     nouns: tuple[Texts, ...]
 
 
-AREAS: tuple[tuple[Texts, tuple[Group, ...]], ...] = (
-    (
-        {"EN": "Furniture", "BG": "Мебели", "DE": "Möbel"},
-        (
-            Group(
-                {"EN": "Chairs", "BG": "Столове", "DE": "Stühle"},
-                "CH",
-                40,
-                400,
-                (
-                    {"EN": "office chair", "BG": "офис стол", "DE": "Bürostuhl"},
-                    {"EN": "armchair", "BG": "кресло", "DE": "Sessel"},
-                    {"EN": "bar stool", "BG": "бар стол", "DE": "Barhocker"},
-                ),
-            ),
-            Group(
-                {"EN": "Desks", "BG": "Бюра", "DE": "Schreibtische"},
-                "DK",
-                120,
-                900,
-                (
-                    {"EN": "desk", "BG": "бюро", "DE": "Schreibtisch"},
-                    {"EN": "standing desk", "BG": "бюро за работа прав", "DE": "Stehpult"},
-                    {"EN": "meeting table", "BG": "заседателна маса", "DE": "Konferenztisch"},
-                ),
-            ),
-            Group(
-                {"EN": "Storage", "BG": "Шкафове", "DE": "Schränke"},
-                "ST",
-                60,
-                600,
-                (
-                    {"EN": "bookcase", "BG": "библиотека", "DE": "Bücherregal"},
-                    {"EN": "filing cabinet", "BG": "картотека", "DE": "Aktenschrank"},
-                ),
-            ),
-        ),
-    ),
-    (
-        {"EN": "Electronics", "BG": "Електроника", "DE": "Elektronik"},
-        (
-            Group(
-                {"EN": "Screens", "BG": "Монитори", "DE": "Bildschirme"},
-                "SC",
-                110,
-                800,
-                (
-                    {"EN": "monitor", "BG": "монитор", "DE": "Monitor"},
-                    {"EN": "projector", "BG": "проектор", "DE": "Beamer"},
-                ),
-            ),
-            Group(
-                {"EN": "Accessories", "BG": "Аксесоари", "DE": "Zubehör"},
-                "AC",
-                8,
-                120,
-                (
-                    {"EN": "keyboard", "BG": "клавиатура", "DE": "Tastatur"},
-                    {"EN": "mouse", "BG": "мишка", "DE": "Maus"},
-                    {"EN": "headset", "BG": "слушалки", "DE": "Kopfhörer"},
-                    {"EN": "desk lamp", "BG": "настолна лампа", "DE": "Schreibtischlampe"},
-                ),
-            ),
-        ),
-    ),
-    (
-        {"EN": "Supplies", "BG": "Консумативи", "DE": "Verbrauchsmaterial"},
-        (
-            Group(
-                {"EN": "Paper", "BG": "Хартия", "DE": "Papier"},
-                "PA",
-                3,
-                30,
-                (
-                    {"EN": "copy paper", "BG": "копирна хартия", "DE": "Kopierpapier"},
-                    {"EN": "notebook", "BG": "тетрадка", "DE": "Notizbuch"},
-                ),
-            ),
-            Group(
-                {"EN": "Writing", "BG": "Пишещи", "DE": "Schreibwaren"},
-                "WR",
-                1,
-                15,
-                (
-                    {"EN": "pen", "BG": "химикалка", "DE": "Kugelschreiber"},
-                    {"EN": "pencil", "BG": "молив", "DE": "Bleistift"},
-                    {"EN": "marker", "BG": "маркер", "DE": "Marker"},
-                ),
-            ),
-        ),
-    ),
-    (
-        {"EN": "Services", "BG": "Услуги", "DE": "Dienstleistungen"},
-        (
-            Group(
-                {"EN": "On-site work", "BG": "Работа на място", "DE": "Arbeit vor Ort"},
-                "SV",
-                25,
-                90,
-                (
-                    {"EN": "assembly", "BG": "монтаж", "DE": "Montage"},
-                    {"EN": "maintenance", "BG": "поддръжка", "DE": "Wartung"},
-                ),
-            ),
-        ),
-    ),
+def texts(row: str) -> Texts:
+    """The texts of a row "English | Bulgarian | German", which may end early."""
+    return dict(zip(("EN", "BG", "DE"), row.split(" | "), strict=False))
+
+
+def texts_of(*rows: str) -> tuple[Texts, ...]:
+    """The texts of each row."""
+    return tuple(texts(row) for row in rows)
+
+
+def _areas(table: str) -> tuple[tuple[Texts, tuple[Group, ...]], ...]:
+    """Areas, their product groups ("- prefix, lowest and highest price, name") and names of products ("--")."""
+    areas: list[tuple[Texts, list[Group]]] = []
+    for line in table.splitlines():
+        marker, _, row = line.partition(" ") if line.startswith("-") else ("", "", line)
+        if marker == "":
+            areas.append((texts(row), []))
+        elif marker == "-":
+            prefix, price_from, price_to, name = row.split(" ", 3)
+            areas[-1][1].append(Group(texts(name), prefix, int(price_from), int(price_to), ()))
+        else:
+            group = areas[-1][1].pop()
+            areas[-1][1].append(group._replace(nouns=(*group.nouns, texts(row))))
+    return tuple((name, tuple(groups)) for name, groups in areas)
+
+
+AREAS = _areas(
+    """\
+Furniture | Мебели | Möbel
+- CH 40 400 Chairs | Столове | Stühle
+-- office chair | офис стол | Bürostuhl
+-- armchair | кресло | Sessel
+-- bar stool | бар стол | Barhocker
+- DK 120 900 Desks | Бюра | Schreibtische
+-- desk | бюро | Schreibtisch
+-- standing desk | бюро за работа прав | Stehpult
+-- meeting table | заседателна маса | Konferenztisch
+- ST 60 600 Storage | Шкафове | Schränke
+-- bookcase | библиотека | Bücherregal
+-- filing cabinet | картотека | Aktenschrank
+Electronics | Електроника | Elektronik
+- SC 110 800 Screens | Монитори | Bildschirme
+-- monitor | монитор | Monitor
+-- projector | проектор | Beamer
+- AC 8 120 Accessories | Аксесоари | Zubehör
+-- keyboard | клавиатура | Tastatur
+-- mouse | мишка | Maus
+-- headset | слушалки | Kopfhörer
+-- desk lamp | настолна лампа | Schreibtischlampe
+Supplies | Консумативи | Verbrauchsmaterial
+- PA 3 30 Paper | Хартия | Papier
+-- copy paper | копирна хартия | Kopierpapier
+-- notebook | тетрадка | Notizbuch
+- WR 1 15 Writing | Пишещи | Schreibwaren
+-- pen | химикалка | Kugelschreiber
+-- pencil | молив | Bleistift
+-- marker | маркер | Marker
+Services | Услуги | Dienstleistungen
+- SV 25 90 On-site work | Работа на място | Arbeit vor Ort
+-- assembly | монтаж | Montage
+-- maintenance | поддръжка | Wartung"""
 )
 
 SERIES = (
@@ -130,39 +85,17 @@ SERIES = (
     "Orbit", "Piano", "Quadra", "Rila", "Sonata", "Terra", "Ursa", "Vitosha", "Wega", "Xenon", "Yara", "Zephyr",
 )  # fmt: skip
 
-FIRST_NAMES: tuple[Texts, ...] = (
-    {"EN": "Anna", "BG": "Анна"},
-    {"EN": "Boris", "BG": "Борис"},
-    {"EN": "Clara", "BG": "Клара"},
-    {"EN": "Daniel", "BG": "Даниел"},
-    {"EN": "Elena", "BG": "Елена"},
-    {"EN": "Filip", "BG": "Филип"},
-    {"EN": "Greta", "BG": "Грета"},
-    {"EN": "Hugo", "BG": "Хуго"},
-    {"EN": "Ivana", "BG": "Ивана"},
-    {"EN": "Jonas", "BG": "Йонас"},
-    {"EN": "Katya", "BG": "Катя"},
-    {"EN": "Leo", "BG": "Лео"},
-    {"EN": "Maria", "BG": "Мария"},
-    {"EN": "Nikola", "BG": "Никола"},
-    {"EN": "Olga", "BG": "Олга"},
-)
+FIRST_NAMES = texts_of(
+    "Anna | Анна", "Boris | Борис", "Clara | Клара", "Daniel | Даниел", "Elena | Елена", "Filip | Филип",
+    "Greta | Грета", "Hugo | Хуго", "Ivana | Ивана", "Jonas | Йонас", "Katya | Катя", "Leo | Лео", "Maria | Мария",
+    "Nikola | Никола", "Olga | Олга",
+)  # fmt: skip
 
-LAST_NAMES: tuple[Texts, ...] = (
-    {"EN": "Adler", "BG": "Адлер"},
-    {"EN": "Brandov", "BG": "Брандов"},
-    {"EN": "Castell", "BG": "Кастел"},
-    {"EN": "Dimov", "BG": "Димов"},
-    {"EN": "Ebner", "BG": "Ебнер"},
-    {"EN": "Falk", "BG": "Фалк"},
-    {"EN": "Ganev", "BG": "Ганев"},
-    {"EN": "Hart", "BG": "Харт"},
-    {"EN": "Ivanski", "BG": "Ивански"},
-    {"EN": "Jordan", "BG": "Йордан"},
-    {"EN": "Kolar", "BG": "Колар"},
-    {"EN": "Lenz", "BG": "Ленц"},
-    {"EN": "Minkov", "BG": "Минков"},
-)
+LAST_NAMES = texts_of(
+    "Adler | Адлер", "Brandov | Брандов", "Castell | Кастел", "Dimov | Димов", "Ebner | Ебнер", "Falk | Фалк",
+    "Ganev | Ганев", "Hart | Харт", "Ivanski | Ивански", "Jordan | Йордан", "Kolar | Колар", "Lenz | Ленц",
+    "Minkov | Минков",
+)  # fmt: skip
 
 COMPANY_NAMES = (
     "Amber Quay", "Blue Linden", "Copper Hill", "Dawn Harbour", "Elm & Stone", "Far Meadow", "Golden Reed", "High Tide",
@@ -173,12 +106,9 @@ COMPANY_NAMES = (
 
 COMPANY_FORMS = ("Ltd.", "GmbH", "OOD", "Inc.", "AD")
 
-CITIES: tuple[Texts, ...] = (
-    {"EN": "Sofia", "BG": "София", "DE": "Sofia"},
-    {"EN": "Vienna", "BG": "Виена", "DE": "Wien"},
-    {"EN": "Munich", "BG": "Мюнхен", "DE": "München"},
-    {"EN": "Plovdiv", "BG": "Пловдив", "DE": "Plowdiw"},
-    {"EN": "London", "BG": "Лондон", "DE": "London"},
-)
+CITIES = texts_of(
+    "Sofia | София | Sofia", "Vienna | Виена | Wien", "Munich | Мюнхен | München", "Plovdiv | Пловдив | Plowdiw",
+    "London | Лондон | London",
+)  # fmt: skip
 
 STREETS = ("Linden Street", "Market Square", "River Road", "Station Avenue", "Garden Lane", "Castle Hill")

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from domain.entities.behaviour import fill, follow, line_numbered, not_negative
+from domain.entities.behaviour import fill, line_numbered, not_negative, set_suggested
+from domain.entities.document_editing import check_parent_editable
 from domain.entities.general_activities import Activity
-from domain.entities.general_documents import check_parent_editable
+from domain.entities.general_documents import DocumentRepository
+from domain.entities.line_quantities import quantities_in_base, unit_fits_product, unit_from_product
 from domain.entities.master_detail import from_header, header_calculations, marks_header
-from domain.entities.trade_lines import quantities_in_base, unit_fits_product, unit_from_product
 from domain.model.attributes import Calculation, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -42,17 +43,17 @@ class ServiceActivityMaterial(Entity):
 
 
 def one_of_material(material: Record) -> None:
-    """Late default: one, unless told."""
+    """Late default: the quantity one."""
     fill(material, "quantity", Decimal(1))
 
 
 @repositories.register
 class ServiceActivityMaterials(Repository[ServiceActivityMaterial]):
-    """Declares Applications.Service.ServiceActivityMaterials."""
-
     name = "Applications.Service.ServiceActivityMaterials"
+    base_table = "Srv_Service_Activity_Materials"
     display_format = "{LineNo}. {ServiceActivity.DocumentNo} {Product}"
     search_members = ("service_activity.document_no",)
+    filled_late = frozenset({"line_no", "quantity", "quantity_unit"})
     late_defaults = (
         line_numbered("line_no", "Materials"),
         from_header(MATERIAL_AGREEMENTS),
@@ -86,11 +87,11 @@ class ServiceActivityService(Entity):
 
 @repositories.register
 class ServiceActivityServices(Repository[ServiceActivityService]):
-    """Declares Applications.Service.ServiceActivityServices."""
-
     name = "Applications.Service.ServiceActivityServices"
+    base_table = "Srv_Service_Activity_Services"
     display_format = "{LineNo}. {ServiceActivity.DocumentNo} {ServiceName}"
     search_members = ("service_activity.document_no",)
+    filled_late = frozenset({"line_no"})
     late_defaults = (line_numbered("line_no", "Services"),)
     validations = (
         check_parent_editable,
@@ -111,19 +112,15 @@ class ServiceActivity(Activity):
 
 
 def party_of_customer(activity: Record) -> None:
-    """Calculation: who is served."""
+    """Calculation: the party of the customer."""
     if (customer := activity.customer) is not None:
-        follow(activity, "to_party_id", customer.party_id)
+        set_suggested(activity, "to_party_id", customer.party_id)
 
 
 @repositories.register
-class ServiceActivities(Repository[ServiceActivity]):
-    """Declares Applications.Service.ServiceActivities."""
-
+class ServiceActivities(DocumentRepository[ServiceActivity]):
     name = "Applications.Service.ServiceActivities"
-    code_member = "document_no"
-    display_format = "{DocumentType.TypeName:T} {DocumentNo}{StateTagsAttribute}"
-    search_members = ("document_no",)
+    base_table = "Srv_Service_Activities"
     children = (
         Child("Materials", "Applications.Service.ServiceActivityMaterials"),
         Child("Services", "Applications.Service.ServiceActivityServices"),
@@ -132,4 +129,3 @@ class ServiceActivities(Repository[ServiceActivity]):
         Calculation(party_of_customer, ("Customer",)),
         *header_calculations("Materials", MATERIAL_AGREEMENTS),
     )
-    is_document = True

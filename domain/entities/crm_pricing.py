@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     from domain.dataset.records.record import Record
 
 
-LINE_DISCOUNT_LEVEL = EnumType(
-    "Crm.Pricing.LineDiscountsRepository.DiscountLevel",
-    {"One": 0, "Two": 1, "Three": 2},
-    edm_name="Crm_Pricing_LineDiscounts_DiscountLevel",
-)
+LINE_DISCOUNT_LEVEL = EnumType("Crm.Pricing.LineDiscountsRepository.DiscountLevel", {"One": 0, "Two": 1, "Three": 2})
 
 
 class PriceList(AggregateRoot):
@@ -40,12 +36,10 @@ class PriceList(AggregateRoot):
 
 @repositories.register
 class PriceLists(Repository[PriceList]):
-    """Declares Crm.Pricing.PriceLists."""
-
     name = "Crm.Pricing.PriceLists"
+    base_table = "Crm_Price_Lists"
+    category = "Settings"
     name_member = "name"
-    display_format = "{Name}"
-    search_members = ("name",)
     validations = (dates_in_order("from_date", "thru_date"),)
     old_names = ("Crm.PriceLists",)
 
@@ -87,11 +81,11 @@ def unit_of_product(price: Record) -> None:
 
 @repositories.register
 class ProductPrices(Repository[ProductPrice]):
-    """Declares Crm.Pricing.ProductPrices."""
-
     name = "Crm.Pricing.ProductPrices"
+    base_table = "Crm_Product_Prices"
     display_format = "{Price} - {FromDate}"
     search_members = ("notes",)
+    filled_late = frozenset({"currency", "price_quantity_measurement_unit"})
     late_defaults = (
         currency_of_company,
         unit_of_product,

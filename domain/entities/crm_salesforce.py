@@ -26,11 +26,8 @@ class SalesPerson(AggregateRoot):
 
 @repositories.register
 class SalesPersons(Repository[SalesPerson]):
-    """Declares Crm.SalesForce.SalesPersons."""
-
     name = "Crm.SalesForce.SalesPersons"
+    base_table = "Crm_Sales_Persons"
     name_member = "person.party_name"
-    display_format = "{Person.PartyName:T}"
-    search_members = ("person.party_name",)
     validations = (dates_in_order("contract_start_date", "contract_end_date"),)
     old_names = ("Crm.SalesPersons",)

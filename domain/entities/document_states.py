@@ -1,21 +1,22 @@
-"""The life of documents: states, user statuses, voiding, recalculation (spec 03, 3.5)."""
+"""State machine of documents: states, user statuses, voiding, recalculation (spec 03, 3.5)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from domain.dataset.records.record import Record
+from domain.entities.document_adjustments import adjustment_apply, is_applied
 from foundation import errors
 from foundation.enums import DOCUMENT_STATE
 
-#: States on the usual way forward, in order; Adjustment is entered by adjustment documents only.
+#: States in their usual order; only adjustment documents have Adjustment.
 FORWARD = ("New", "Planned", "FirmPlanned", "Released", "Completed", "Closed")
-#: The only ways back: from → to.
+#: Allowed backward transitions: from → to.
 BACK: Mapping[str, str] = {"Planned": "New", "FirmPlanned": "Planned", "Completed": "Released", "Closed": "Completed"}
 
 
 def transition_allowed(from_state: str, to_state: str, *, planning_only: bool = False) -> bool:
-    """Whether a document may go from one state to the other. PlanningOnly documents stop at Planned."""
+    """Whether a document may change between the states. PlanningOnly documents stop at Planned."""
     if from_state not in FORWARD or to_state not in FORWARD:
         return False
     if planning_only and FORWARD.index(to_state) > FORWARD.index("Planned"):
@@ -28,20 +29,22 @@ def transition_allowed(from_state: str, to_state: str, *, planning_only: bool = 
 def document_change_state(document: Record, new_state: str, *, user_status: Record | None = None) -> None:
     """Move the document to a state (a member's name), or within its state to another user status.
 
-    Raises STATECHANGING before and STATECHANGED after, keeps a StateChanges record, stamps times. Nothing is committed.
-    Raises Refused: void, a transition that is not allowed, a user status of another type or state, an exit status that
-    has not been reached.
+    The present state without a user status changes nothing (spec 14.1). Raises the events STATECHANGING before and
+    STATECHANGED after, records a StateChanges entity, sets times. Nothing is committed. Raises Refused: void, a
+    transition that is not allowed, a user status of another type or state, an exit status that has not been reached.
     """
     dataset = document.dataset
-    if document.void:
-        raise errors.Refused(errors.DOCUMENT_VOID, document.describe())
     # Not `document.state`, which is the record's own.
     old_state: str = document.values["State"]
+    if new_state == old_state and user_status is None:
+        return
+    if document.void:
+        raise errors.Refused(errors.DOCUMENT_VOID, document.describe())
     old_status: str | None = document.user_status_id
     if user_status is not None:
         _check_user_status(document, user_status, new_state)
     if new_state == old_state:
-        if user_status is None or user_status.id == old_status:
+        if user_status is not None and user_status.id == old_status:
             raise errors.Refused(errors.STATE_TRANSITION, document.describe(), old_state, new_state)
     else:
         if not transition_allowed(old_state, new_state, planning_only=document.planning_only):
@@ -55,6 +58,8 @@ def document_change_state(document: Record, new_state: str, *, user_status: Reco
         "ToUserStatusId": user_status.id if user_status is not None else None,
     }
     dataset.raise_event(document, "STATECHANGING", new_state, **details)
+    if _releases(old_state, new_state):
+        adjustment_apply(document)
     dataset.assign(document, "State", new_state)
     document.user_status = user_status
     if new_state != old_state:
@@ -63,13 +68,19 @@ def document_change_state(document: Record, new_state: str, *, user_status: Reco
     dataset.raise_event(document, "STATECHANGED", new_state, **details)
 
 
+def _releases(old_state: str, new_state: str) -> bool:
+    return FORWARD.index(old_state) < FORWARD.index("Released") <= FORWARD.index(new_state)
+
+
 def document_make_void(document: Record, reason: str) -> None:
-    """Make the document void, for a reason. Raises VOIDING first. Nothing is committed."""
+    """Make the document void, for a reason. Raises the event VOIDING first. Nothing is committed."""
     dataset = document.dataset
     if document.void:
         raise errors.Refused(errors.DOCUMENT_VOID, document.describe())
     if not reason or not reason.strip():
         raise errors.Refused(errors.VOID_REASON_REQUIRED, document.describe(), target="reason")
+    if is_applied(document):
+        raise errors.Refused(errors.ADJUSTMENT_APPLIED, document.describe())
     dataset.raise_event(document, "VOIDING", VoidReason=reason)
     document.void = True
     document.void_reason = reason.strip()
@@ -79,7 +90,9 @@ def document_make_void(document: Record, reason: str) -> None:
 
 
 def document_recalculate(document: Record) -> None:
-    """Compute every dependent of the document and its parts anew. Raises BEFORERECALCULATE for each of them first."""
+    """Recalculate all dependents of the document and its parts. Raises the event BEFORERECALCULATE for each of them
+    first.
+    """
     dataset = document.dataset
     parts = [document]
     for collection in document.repository.collections:
@@ -112,7 +125,7 @@ def _check_exit(document: Record, old_state: str) -> None:
         for status in document_type.children("UserStatuses")
         if status.values["State"] == old_state and status.active and not status.is_exit_status
     ]
-    # Statuses exit by default; only where some do not is reaching one of the others demanded.
+    # Statuses are exits by default; only if some are not must another one have been reached.
     if not exits or not others:
         return
     if document.user_status_id not in {status.id for status in exits}:
@@ -136,7 +149,7 @@ def record_state_change(
     void: bool = False,
     system_initiated: bool | None = None,
 ) -> None:
-    """Keep a StateChanges record; initiated by the system, unless said otherwise, where no client asked for it."""
+    """Create a StateChanges entity; by default initiated by the system if no client called the operation."""
     by_system = not document.dataset.context.client_initiated if system_initiated is None else system_initiated
     document.dataset.create(
         "General.Documents.DocumentStateChanges",

@@ -8,6 +8,10 @@ PARENT_DOCUMENT_RELATIONSHIP_TYPE = EnumType(
     "General.Documents.ParentDocumentRelationshipType", {"Subtask": 0, "NextTask": 1, "IndependentTask": 2}
 )
 
+DOCUMENT_COMPLETION = EnumType(
+    "General.Documents.DocumentCompletion", {"OnlyDocument": 0, "WithAllChildren": 1, "WithReleasedChildren": 2}
+)
+
 PRIORITY = EnumType("General.Priority", {"Lowest": 1, "Low": 2, "Medium": 3, "High": 4, "Highest": 5})
 
 DELIVERY_TERMS = EnumType(

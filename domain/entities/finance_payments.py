@@ -9,7 +9,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
 from foundation.fields import EnumField, MultilanguageField, ReferenceField
-from foundation.models import AggregateRoot
+from foundation.models import AggregateRoot, unique
 
 PAYMENT_TYPE_SYSTEM_TYPE = EnumType(
     "Finance.Payments.PaymentTypesRepository.SystemType",
@@ -27,7 +27,6 @@ PAYMENT_TYPE_SYSTEM_TYPE = EnumType(
         "Damage": 10,
         "Other": 11,
     },
-    edm_name="Finance_Payments_PaymentTypes_SystemType",
 )
 
 
@@ -41,18 +40,15 @@ class PaymentType(AggregateRoot):
     enterprise_company = ReferenceField("EnterpriseCompany", null=True, blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["code"], name="payment_type_code_key"),
-        ]
+        constraints = [unique("payment_type", "code")]
 
 
 @repositories.register
 class PaymentTypes(Repository[PaymentType]):
-    """Declares Finance.Payments.PaymentTypes."""
-
     name = "Finance.Payments.PaymentTypes"
+    base_table = "Cash_Payment_Types"
+    category = "Settings"
     code_member = "code"
     name_member = "name"
-    display_format = "{Name:T}"
-    search_members = ("code", "name")
+    filled_late = frozenset({"code"})
     late_defaults = (numbered("code", "payment-types", width=2),)

@@ -13,7 +13,6 @@ from foundation.models import AggregateRoot
 ENTERPRISE_COMPANY_DEFAULT_COSTING_METHOD = EnumType(
     "General.EnterpriseCompaniesRepository.DefaultCostingMethod",
     {"AverageCost": 0, "ExplicitlySpecifyLot": 1, "SetByBlockedForDocument": 2},
-    edm_name="General_EnterpriseCompanies_DefaultCostingMethod",
 )
 
 
@@ -42,13 +41,10 @@ class EnterpriseCompany(AggregateRoot):
 
 @repositories.register
 class EnterpriseCompanies(Repository[EnterpriseCompany]):
-    """Declares General.EnterpriseCompanies."""
-
     name = "General.EnterpriseCompanies"
+    base_table = "Gen_Enterprise_Companies"
     code_member = "company.registration_number"
     name_member = "company.party_name"
-    display_format = "{Company.PartyName:T}"
-    search_members = ("company.registration_number", "company.party_name")
     read_only = frozenset({"end_date_of_closed_accounting_period", "reporting_currency_processed_date"})
     api_names = {
         "bi_start_date": "BIStartDate",

@@ -8,9 +8,8 @@ from django.db import models
 
 from domain.entities.behaviour import dates_in_order, fill
 from domain.entities.enums import PRIORITY
-from domain.entities.general_documents import Document
+from domain.entities.general_documents import Document, DocumentRepository
 from domain.model.registry import repositories
-from domain.model.repository import Repository
 from domain.model.values import in_language
 from foundation.enums import EnumType
 from foundation.fields import EnumField, ReferenceField, utc_now
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
 
 
 ACTIVITY_SYSTEM_TYPE = EnumType(
-    "General.Activities.ActivitiesRepository.SystemType",
-    {"Communication": 0, "Meeting": 1, "Task": 2},
-    edm_name="General_Activities_Activities_SystemType",
+    "General.Activities.ActivitiesRepository.SystemType", {"Communication": 0, "Meeting": 1, "Task": 2}
 )
 
 
@@ -47,25 +44,22 @@ class Activity(Document):
 
 
 def subject_of_type(activity: Record) -> None:
-    """Late default: what the document type is called."""
+    """Late default: the name of the document type."""
     if not activity.subject and (document_type := activity.document_type) is not None:
         fill(activity, "subject", in_language(document_type.type_name, activity.dataset.context.language)[:254])
 
 
 def parties_of_company(activity: Record) -> None:
-    """Late default: what nobody is named for belongs to the company."""
+    """Late default: without other parties, the company's."""
     fill(activity, "owner_party_id", activity.from_party_id)
     fill(activity, "responsible_party_id", activity.owner_party_id)
 
 
 @repositories.register
-class Activities(Repository[Activity]):
-    """Declares General.Activities.Activities."""
-
+class Activities(DocumentRepository[Activity]):
     name = "General.Activities.Activities"
-    code_member = "document_no"
-    display_format = "{DocumentType.TypeName:T} {DocumentNo}{StateTagsAttribute}"
-    search_members = ("document_no",)
+    base_table = "Cm_Activities"
+    filled_late = frozenset({"owner_party", "responsible_party", "subject"})
     late_defaults = (
         subject_of_type,
         parties_of_company,
@@ -73,4 +67,3 @@ class Activities(Repository[Activity]):
     validations = (dates_in_order("start_time", "end_time"),)
     read_only = frozenset({"is_single_execution"})
     old_names = ("General.Contacts.Activities",)
-    is_document = True

@@ -8,22 +8,22 @@ from django.db import models
 
 from domain.entities.behaviour import dates_in_order, fill, line_numbered, no_loop, numbered, user_login
 from domain.entities.defaults import current_day
+from domain.entities.stamps import STAMPS, Stamped
+from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Calculation, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import in_language
 from foundation.enums import EnumType
 from foundation.fields import EnumField, MultilanguageField, ReferenceField
-from foundation.models import Entity, PolymorphicRoot
+from foundation.models import Entity, PolymorphicRoot, unique
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record
 
 
 COMPANY_LOCATION_BILL_TO = EnumType(
-    "General.Contacts.CompanyLocationsRepository.BillTo",
-    {"Company": 0, "CompanyLocation": 1},
-    edm_name="General_Contacts_CompanyLocations_BillTo",
+    "General.Contacts.CompanyLocationsRepository.BillTo", {"Company": 0, "CompanyLocation": 1}
 )
 
 CONTACT_MECHANISM_TYPE = EnumType(
@@ -39,19 +39,15 @@ CONTACT_MECHANISM_TYPE = EnumType(
         "PostalCode": 7,
         "WebProfile": 8,
     },
-    edm_name="General_Contacts_ContactMechanisms_ContactMechanismType",
 )
 
 PARTY_TYPE = EnumType(
     "General.Contacts.PartiesRepository.PartyType",
     {"Company": 0, "CompanyLocation": 1, "Person": 2, "Store": 3, "CompanyDivision": 4},
-    edm_name="General_Contacts_Parties_PartyType",
 )
 
 PERSON_GENDER = EnumType(
-    "General.Contacts.PersonsRepository.Gender",
-    {"Female": 0, "Male": 1, "Other": 2, "PreferNotToSay": 3},
-    edm_name="General_Contacts_Persons_Gender",
+    "General.Contacts.PersonsRepository.Gender", {"Female": 0, "Male": 1, "Other": 2, "PreferNotToSay": 3}
 )
 
 
@@ -73,12 +69,9 @@ class ContactMechanism(PolymorphicRoot):
 
 @repositories.register
 class ContactMechanisms(Repository[ContactMechanism]):
-    """Declares General.Contacts.ContactMechanisms."""
-
     name = "General.Contacts.ContactMechanisms"
+    base_table = "Cm_Contact_Mechanisms"
     name_member = "name"
-    display_format = "{Name}"
-    search_members = ("name",)
 
 
 class Party(PolymorphicRoot):
@@ -99,20 +92,18 @@ class Party(PolymorphicRoot):
     parent_party = ReferenceField("self", null=True, blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["party_code"], name="party_party_code_key"),
-        ]
+        constraints = [unique("party", "party_code")]
 
 
 def party_type_of_repository(party: Record) -> None:
-    """Late default: what kind of party it is follows from its repository."""
+    """Late default: the kind of party of the repository."""
     known = PARTY_TYPES.get(party.repository.name)
     if party.is_new and known is not None:
         party.party_type = known
 
 
 def party_stamped(party: Record) -> None:
-    """Late default: who created the party, and who changed it last."""
+    """Late default: user and time of creation and last change."""
     dataset = party.dataset
     if party.is_new:
         fill(party, "party_creation_time", dataset.now())
@@ -124,13 +115,11 @@ def party_stamped(party: Record) -> None:
 
 @repositories.register
 class Parties(Repository[Party]):
-    """Declares General.Contacts.Parties."""
-
     name = "General.Contacts.Parties"
+    base_table = "Gen_Parties"
     code_member = "party_code"
     name_member = "party_name"
-    display_format = "{PartyName:T}"
-    search_members = ("party_code", "party_name")
+    admin = AdminOptions(is_subject=True)
     children = (
         Child("BankAccounts", "General.Contacts.PartyBankAccounts"),
         Child("ContactMechanisms", "General.Contacts.PartyContactMechanisms"),
@@ -171,13 +160,10 @@ class PartyBankAccount(Entity):
 
 @repositories.register
 class PartyBankAccounts(Repository[PartyBankAccount]):
-    """Declares General.Contacts.PartyBankAccounts."""
-
     name = "General.Contacts.PartyBankAccounts"
+    base_table = "Gen_Party_Bank_Accounts"
     code_member = "bank_account_code"
     name_member = "bank_branch_name"
-    display_format = "{BankBranchName:T}"
-    search_members = ("bank_account_code", "bank_branch_name")
 
 
 class PartyContactMechanism(ContactMechanism):
@@ -195,20 +181,19 @@ class PartyContactMechanism(ContactMechanism):
 
 @repositories.register
 class PartyContactMechanisms(Repository[PartyContactMechanism]):
-    """Declares General.Contacts.PartyContactMechanisms."""
-
     name = "General.Contacts.PartyContactMechanisms"
+    base_table = "Cm_Party_Contact_Mechanisms"
     name_member = "name"
     display_format = "{ContactMechanismType}: {Name}"
-    search_members = ("name",)
+    filled_late = frozenset({"line_ord"})
     late_defaults = (line_numbered("line_ord", "ContactMechanisms"),)
     validations = (dates_in_order("from_date", "thru_date"),)
 
 
-class Company(Party):
+class Company(Stamped, Party):
     """A legal entity."""
 
-    # Named, because Django would put the way back under Party.company, which is what locations call their company.
+    # Named, because Django's default would be Party.company, which is the company of locations.
     party_ptr = models.OneToOneField(
         Party, models.CASCADE, parent_link=True, primary_key=True, related_name="+", serialize=False
     )
@@ -216,8 +201,6 @@ class Company(Party):
     name = MultilanguageField(max_length=254, null=True, blank=True)
     branch_number = models.IntegerField(default=0)
     city = MultilanguageField(max_length=64, null=True, blank=True)
-    creation_time = models.DateTimeField(null=True, blank=True)
-    creation_user = models.CharField(max_length=64, null=True, blank=True)
     is_vat_cash_reporting_registered = models.BooleanField(default=False)
     is_vat_registered = models.BooleanField(default=False)
     registration_number = models.CharField(max_length=16, null=True, blank=True, db_index=True)
@@ -225,35 +208,31 @@ class Company(Party):
     registration_type = MultilanguageField(max_length=16, null=True, blank=True)
     registration_vat_number = models.CharField(max_length=16, null=True, blank=True, db_index=True)
     responsible_person_name = MultilanguageField(max_length=64, null=True, blank=True)
-    update_time = models.DateTimeField(null=True, blank=True)
-    update_user = models.CharField(max_length=64, null=True, blank=True)
     registration_responsible_person = ReferenceField("Person", null=True, blank=True)
 
 
 def name_of_company(company: Record) -> None:
-    """Calculation: the party is called as the company is."""
+    """Calculation: the party's name is the company's."""
     company.party_name = company.name
 
 
 def number_of_company(company: Record) -> None:
-    """Calculation: a company is told from others by its registration number."""
+    """Calculation: the unique number of a company is its registration number."""
     company.party_unique_number = company.registration_number
 
 
 @repositories.register
 class Companies(Repository[Company]):
-    """Declares General.Contacts.Companies."""
-
     name = "General.Contacts.Companies"
+    base_table = "Cm_Companies"
     code_member = "party_code"
     name_member = "name"
     display_format = "{PartyName:T}"
-    search_members = ("party_code", "name")
     calculations = (
         Calculation(name_of_company, ("Name",), always=True),
         Calculation(number_of_company, ("RegistrationNumber",), always=True),
     )
-    read_only = frozenset({"creation_time", "creation_user", "update_time", "update_user"})
+    read_only = STAMPS
     api_names = {
         "is_vat_cash_reporting_registered": "IsVATCashReportingRegistered",
         "is_vat_registered": "IsVATRegistered",
@@ -271,30 +250,25 @@ class CompanyLocation(Party):
 
 
 def name_of_location(location: Record) -> None:
-    """Calculation: the party is called as the location is."""
+    """Calculation: the party's name is the location's."""
     location.party_name = location.location_name
 
 
 @repositories.register
 class CompanyLocations(Repository[CompanyLocation]):
-    """Declares General.Contacts.CompanyLocations."""
-
     name = "General.Contacts.CompanyLocations"
+    base_table = "Cm_Company_Locations"
     code_member = "party_code"
     name_member = "party_name"
-    display_format = "{PartyName:T}"
-    search_members = ("party_code", "party_name")
     calculations = (Calculation(name_of_location, ("LocationName",), always=True),)
 
 
-class Person(Party):
+class Person(Stamped, Party):
     """A natural person."""
 
     national_number = models.CharField(max_length=16, null=True, blank=True)
     birth_date = models.DateTimeField(null=True, blank=True)
     city = MultilanguageField(max_length=64, null=True, blank=True)
-    creation_time = models.DateTimeField(null=True, blank=True)
-    creation_user = models.CharField(max_length=64, null=True, blank=True)
     first_name = MultilanguageField(max_length=64, null=True, blank=True)
     gender = EnumField(PERSON_GENDER, null=True, blank=True)
     last_name = MultilanguageField(max_length=64, null=True, blank=True)
@@ -303,8 +277,6 @@ class Person(Party):
     passport_issuing_date = models.DateTimeField(null=True, blank=True)
     passport_number = models.CharField(max_length=14, null=True, blank=True)
     title = MultilanguageField(max_length=32, null=True, blank=True)
-    update_time = models.DateTimeField(null=True, blank=True)
-    update_user = models.CharField(max_length=64, null=True, blank=True)
 
 
 def name_of_person(person: Record) -> None:
@@ -316,21 +288,18 @@ def name_of_person(person: Record) -> None:
 
 
 def number_of_person(person: Record) -> None:
-    """Calculation: a person is told from others by the national number."""
+    """Calculation: the unique number of a person is the national number."""
     person.party_unique_number = person.national_number
 
 
 @repositories.register
 class Persons(Repository[Person]):
-    """Declares General.Contacts.Persons."""
-
     name = "General.Contacts.Persons"
+    base_table = "Cm_Persons"
     code_member = "national_number"
     name_member = "party_name"
-    display_format = "{PartyName:T}"
-    search_members = ("national_number", "party_name")
     calculations = (
         Calculation(name_of_person, ("FirstName", "MiddleName", "LastName"), always=True),
         Calculation(number_of_person, ("NationalNumber",), always=True),
     )
-    read_only = frozenset({"creation_time", "creation_user", "update_time", "update_user"})
+    read_only = STAMPS

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from domain.entities.behaviour import fill
-from domain.entities.general_documents import Document
+from domain.entities.general_documents import Document, DocumentRepository
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.fields import ExactDecimalField, ReferenceField
-from foundation.models import AggregateRoot, Entity
+from foundation.models import AggregateRoot, Entity, unique
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record
@@ -28,20 +28,17 @@ class Currency(AggregateRoot):
     show_order = models.IntegerField(default=0)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["currency_sign"], name="currency_currency_sign_key"),
-        ]
+        constraints = [unique("currency", "currency_sign")]
 
 
 @repositories.register
 class Currencies(Repository[Currency]):
-    """Declares General.Currencies.Currencies."""
-
     name = "General.Currencies.Currencies"
+    base_table = "Gen_Currencies"
+    category = "Settings"
     code_member = "currency_sign"
     name_member = "name"
     display_format = "{CurrencySign}"
-    search_members = ("currency_sign", "name")
     old_names = ("General.Currencies",)
 
 
@@ -56,12 +53,9 @@ class CurrencyDirectoryLine(Entity):
 
 @repositories.register
 class CurrencyDirectoryLines(Repository[CurrencyDirectoryLine]):
-    """Declares General.Currencies.CurrencyDirectoryLines."""
-
     name = "General.Currencies.CurrencyDirectoryLines"
+    base_table = "Gen_Currency_Directory_Lines"
     name_member = "currency_directory.name"
-    display_format = "{CurrencyDirectory.Name}"
-    search_members = ("currency_directory.name",)
     old_names = ("General.CurrencyDirectoryLines",)
 
 
@@ -76,30 +70,26 @@ class CurrencyDirectory(Document):
 
 
 def name_from_date(directory: Record) -> None:
-    """Late default: directories are called by their day."""
+    """Late default: the day of the directory."""
     if directory.document_date is not None:
         fill(directory, "name", directory.document_date.isoformat())
 
 
 def to_currency_of_company(directory: Record) -> None:
-    """Late default: rates lead to the company's base currency."""
+    """Late default: rates to the company's base currency."""
     if (company := directory.enterprise_company) is not None:
         fill(directory, "to_currency_id", company.base_currency_id)
 
 
 @repositories.register
-class CurrencyDirectories(Repository[CurrencyDirectory]):
-    """Declares General.Currencies.CurrencyDirectories."""
-
+class CurrencyDirectories(DocumentRepository[CurrencyDirectory]):
     name = "General.Currencies.CurrencyDirectories"
-    code_member = "document_no"
-    display_format = "{DocumentType.TypeName:T} {DocumentNo}{StateTagsAttribute}"
-    search_members = ("document_no",)
+    base_table = "Gen_Currency_Directories"
     children = (Child("Lines", "General.Currencies.CurrencyDirectoryLines"),)
+    filled_late = frozenset({"name", "to_currency"})
     late_defaults = (
         name_from_date,
         to_currency_of_company,
     )
     read_only = frozenset({"is_single_execution"})
     old_names = ("General.CurrencyDirectories",)
-    is_document = True

@@ -1,4 +1,4 @@
-"""Logistics.Inventory: stores and what lies in them."""
+"""Logistics.Inventory: stores and lots."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from domain.entities.behaviour import at_commit, company_from_context, next_free_number, numbered, stamped_by_user
+from domain.entities.behaviour import company_from_context, next_free_number, numbered
 from domain.entities.general_contacts import Party
-from domain.model.attributes import Calculation, Child
+from domain.entities.stamps import STAMPS, Stamped, stamped_by_user
+from domain.model.attributes import AtCommit, Calculation, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
 from foundation.fields import EnumField, ExactDecimalField, GuidField, MultilanguageField, ReferenceField
-from foundation.models import AggregateRoot, Entity
+from foundation.models import AggregateRoot, Entity, unique
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 LOT_STATUS = EnumType(
     "Logistics.Inventory.LotsRepository.Status",
     {"FreeToUse": 0, "BlockedForDocument": -3, "BlockedForParty": -2, "BlockedForInspection": -1},
-    edm_name="Logistics_Inventory_Lots_Status",
 )
 
 
@@ -45,26 +45,22 @@ class Lot(AggregateRoot):
     product = ReferenceField("Product")
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["product", "number"], name="lot_product_number_key"),
-        ]
+        constraints = [unique("lot", "product", "number")]
 
 
-@at_commit
+@AtCommit
 def number_of_product(lot: Record) -> None:
-    """Late default: lots are numbered by product."""
+    """Late default: the next lot number of the product."""
     if not lot.number and lot.product_id is not None:
         lot.number = next_free_number(lot, "number", f"lots:{lot.product_id}", product_id=lot.product_id)
 
 
 @repositories.register
 class Lots(Repository[Lot]):
-    """Declares Logistics.Inventory.Lots."""
-
     name = "Logistics.Inventory.Lots"
+    base_table = "Inv_Lots"
     code_member = "number"
-    display_format = "{Number}"
-    search_members = ("number",)
+    filled_late = frozenset({"number"})
     late_defaults = (number_of_product,)
     read_only = frozenset({"receipt_date"})
 
@@ -81,27 +77,20 @@ class StoreBin(Entity):
 
 @repositories.register
 class StoreBins(Repository[StoreBin]):
-    """Declares Logistics.Inventory.StoreBins."""
-
     name = "Logistics.Inventory.StoreBins"
+    base_table = "Inv_Store_Bins"
     name_member = "name"
-    display_format = "{Name}"
-    search_members = ("name",)
 
 
-class Store(Party):
+class Store(Stamped, Party):
     """A place where goods are kept."""
 
     code = models.CharField(max_length=16)
-    creation_time = models.DateTimeField(null=True, blank=True)
-    creation_user = models.CharField(max_length=64, null=True, blank=True)
     default_supply_store_id = GuidField(null=True, blank=True)
     name = MultilanguageField(max_length=254)
     number_of_dimensions = models.IntegerField(default=0)
     schema_xml = models.TextField(null=True, blank=True)
     unmanaged = models.BooleanField(default=True)
-    update_time = models.DateTimeField(null=True, blank=True)
-    update_user = models.CharField(max_length=64, null=True, blank=True)
     currency = ReferenceField("Currency", null=True, blank=True)
     default_store_bin = ReferenceField("StoreBin", null=True, blank=True)
     enterprise_company = ReferenceField("EnterpriseCompany", null=True, blank=True)
@@ -110,31 +99,27 @@ class Store(Party):
     responsible_party = ReferenceField("Party", null=True, blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["code"], name="store_code_key"),
-        ]
+        constraints = [unique("store", "code")]
 
 
 def name_of_store(store: Record) -> None:
-    """Calculation: the party is called as the store is."""
+    """Calculation: the party's name is the store's."""
     store.party_name = store.name
 
 
 @repositories.register
 class Stores(Repository[Store]):
-    """Declares Logistics.Inventory.Stores."""
-
     name = "Logistics.Inventory.Stores"
+    base_table = "Inv_Stores"
     code_member = "code"
     name_member = "party_name"
-    display_format = "{PartyName:T}"
-    search_members = ("code", "party_name")
     children = (Child("Bins", "Logistics.Inventory.StoreBins"),)
+    filled_late = frozenset({"code"})
     late_defaults = (
         numbered("code", "stores", width=3),
         company_from_context,
         stamped_by_user,
     )
     calculations = (Calculation(name_of_store, ("Name",), always=True),)
-    read_only = frozenset({"creation_time", "creation_user", "update_time", "update_user"})
+    read_only = STAMPS
     api_names = {"schema_xml": "SchemaXML"}

@@ -1,7 +1,7 @@
-"""Attributes that a header shows while all its lines agree on them (spec 08, 8.4).
+"""Header attributes with the common value of all lines (spec 08, 8.4).
 
-Lines tell their header by marking it: "Lines.LineStore" in `dirty` stands for a line's LineStore, "Lines" for lines
-that came or went. So a header looks at its lines once for all that changed, not once for each of them.
+Lines mark their header: "Lines.LineStore" in `dirty` stands for a line's LineStore, "Lines" for added or removed lines.
+So a header reads its lines once for all changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Pair = tuple[str, str]
 
 
 def marks_header(collection: str, *attributes: str) -> tuple[Calculation, ...]:
-    """Calculations of lines: a header that depends on one of the attributes recalculates."""
+    """Calculations of lines: mark the header for recalculation if one of the attributes changes."""
 
     def mark(attribute: str) -> Callable[[Record], None]:
         def mark_header(line: Record) -> None:
@@ -32,7 +32,7 @@ def marks_header(collection: str, *attributes: str) -> tuple[Calculation, ...]:
 
 
 def from_header(pairs: Sequence[Pair]) -> LateDefault:
-    """A late default of lines: what they were not given comes from the header."""
+    """A late default of lines: missing values come from the header."""
 
     def fill_from_header(line: Record) -> None:
         header = line.parent
@@ -47,17 +47,17 @@ def from_header(pairs: Sequence[Pair]) -> LateDefault:
 
 
 def header_calculations(collection: str, pairs: Sequence[Pair]) -> tuple[Calculation, ...]:
-    """Calculations of headers: a value set there goes to every line (frontend model), lines that differ clear it."""
+    """Calculations of headers: a value set there is copied to every line (frontend model); different lines clear it."""
 
     def spread(pair: Pair) -> Callable[[Record], None]:
-        def tell_lines(header: Record) -> None:
+        def set_lines(header: Record) -> None:
             value = header.values.get(pair[0])
-            # Null on the header says that the lines differ, not that they are to lose their values.
+            # Null on the header means that the lines differ; their values stay.
             if header.dataset.model == "frontend" and value is not None:
                 for line in header.children(collection):
                     header.dataset.assign(line, pair[1], value)
 
-        return tell_lines
+        return set_lines
 
     def agree(pair: Pair) -> Callable[[Record], None]:
         def agree_on_pair(header: Record) -> None:

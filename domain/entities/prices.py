@@ -1,4 +1,4 @@
-"""Which price of a product holds (spec 08, 8.4). Pure: knows no records and no database."""
+"""Selects the effective price of a product (spec 08, 8.4). Pure: without records and database."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
-#: ISO 4217: currencies whose amounts have no decimals; all others are kept with two.
+#: ISO 4217: currencies whose amounts have no decimals; all others are stored with two.
 _WITHOUT_DECIMALS = frozenset({"BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF"})  # fmt: skip # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """One price: `price` for `quantity` of `unit`, within bounds; None leaves a bound open.
+    """One price: `price` for `quantity` of `unit`, with conditions; None is no condition.
 
     priority   number of General.Priority
-    buyers     guids that must fit the sale where given: (customer, ship-to customer, price list, company, location)
+    buyers     guids that must equal the sale's if set: (customer, ship-to customer, price list, company, location)
     """
 
     id: str
@@ -34,7 +34,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Sale:
-    """What is sold, when, in which currency, to whom; `buyers` as in Price."""
+    """A sale: product, date, currency, buyer; `buyers` as in Price."""
 
     date: datetime.date
     currency: str
@@ -42,9 +42,9 @@ class Sale:
 
 
 def best_price(prices: Iterable[Price], sale: Sale, quantity_in: Callable[[str], Decimal | None]) -> Price | None:
-    """The price that holds: highest priority, then most specific, then newest, then for the largest quantity.
+    """The effective price: highest priority, then most specific, then newest, then for the largest quantity.
 
-    quantity_in(unit) gives the sold quantity in a unit, None where it cannot be expressed in it.
+    quantity_in(unit) converts the sold quantity to a unit, None if impossible.
     """
     valid = [price for price in prices if _holds(price, sale, quantity_in)]
     return max(valid, key=_rank, default=None)
@@ -62,7 +62,7 @@ def _holds(price: Price, sale: Sale, quantity_in: Callable[[str], Decimal | None
     quantity = quantity_in(price.unit)
     if quantity is None:
         return False
-    # Returns are sold at the price of what is returned.
+    # Returns have the price of the original sale.
     amount = abs(quantity)
     if price.min_quantity is not None and amount < price.min_quantity:
         return False

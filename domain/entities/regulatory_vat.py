@@ -8,13 +8,9 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
 from foundation.fields import EnumField
-from foundation.models import AggregateRoot
+from foundation.models import AggregateRoot, unique
 
-DEAL_TYPE_ENTRY_TYPE = EnumType(
-    "Regulatory.Vat.DealTypesRepository.EntryType",
-    {"Purchases": 0, "Sales": 1},
-    edm_name="Regulatory_Vat_DealTypes_EntryType",
-)
+DEAL_TYPE_ENTRY_TYPE = EnumType("Regulatory.Vat.DealTypesRepository.EntryType", {"Purchases": 0, "Sales": 1})
 
 DEAL_TYPE_TAX_CODE = EnumType(
     "Regulatory.Vat.DealTypesRepository.TaxCode",
@@ -26,7 +22,6 @@ DEAL_TYPE_TAX_CODE = EnumType(
         "TaxExempt": 4,
         "NonSubjectToTax": 5,
     },
-    edm_name="Regulatory_Vat_DealTypes_TaxCode",
 )
 
 
@@ -40,19 +35,15 @@ class DealType(AggregateRoot):
     tax_code = EnumField(DEAL_TYPE_TAX_CODE)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["code"], name="deal_type_code_key"),
-        ]
+        constraints = [unique("deal_type", "code")]
 
 
 @repositories.register
 class DealTypes(Repository[DealType]):
-    """Declares Regulatory.Vat.DealTypes."""
-
     name = "Regulatory.Vat.DealTypes"
+    base_table = "VAT_Deal_Types"
+    category = "Settings"
     code_member = "code"
     name_member = "name"
-    display_format = "{Name}"
-    search_members = ("code", "name")
     read_only = frozenset({"is_system"})
     old_names = ("Finance.Vat.DealTypes",)

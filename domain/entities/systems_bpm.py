@@ -1,22 +1,30 @@
 """Systems.Bpm: custom properties, user business rules, calculated attributes.
 
-The rules app adds the validation of rules and runs them; here they are only declared."""
+The rules app validates and runs rules; this module only declares them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
-from domain.entities.behaviour import line_numbered
+from domain.entities.behaviour import entity_names, line_numbered
+from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Child
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.model.rule_enums import (
+    USER_BUSINESS_RULE_ACTION_TYPE,
+    USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE,
+    USER_BUSINESS_RULE_EVENT_TYPE,
+)
 from foundation import errors
 from foundation.enums import EnumType
 from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField
-from foundation.models import AggregateRoot, Entity
+from foundation.models import AggregateRoot, Entity, unique
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record
@@ -31,15 +39,11 @@ ACTION_PARAMETER_TYPE = EnumType(
 )
 
 CALCULATED_ATTRIBUTE_SCRIPT_LANGUAGE = EnumType(
-    "Systems.Bpm.CalculatedAttributesRepository.ScriptLanguage",
-    {"Integrated": 0, "JavaScript": 1},
-    edm_name="Systems_Bpm_CalculatedAttributes_ScriptLanguage",
+    "Systems.Bpm.CalculatedAttributesRepository.ScriptLanguage", {"Integrated": 0, "JavaScript": 1}
 )
 
 CUSTOM_PROPERTY_TYPE = EnumType(
-    "Systems.Bpm.CustomPropertiesRepository.PropertyType",
-    {"Text": 0, "Number": 1, "Picture": 2, "Date": 3},
-    edm_name="Systems_Bpm_CustomProperties_PropertyType",
+    "Systems.Bpm.CustomPropertiesRepository.PropertyType", {"Text": 0, "Number": 1, "Picture": 2, "Date": 3}
 )
 
 EXPRESSION_OPERATOR = EnumType(
@@ -111,75 +115,18 @@ EXPRESSION_PARAMETER_TYPE = EnumType(
     },
 )
 
-USER_BUSINESS_RULE_ACTION_TYPE = EnumType(
-    "Systems.Bpm.UserBusinessRuleActionsRepository.ActionType",
-    {
-        "SETVALUE": 0,
-        "FAIL": 1,
-        "SENDMAIL": 2,
-        "WARNING": 3,
-        "NOTIFYUSER": 4,
-        "WEBHOOK": 5,
-        "AISET": 6,
-        "AIVALIDATE": 7,
-        "AIWARNING": 8,
-    },
-    edm_name="Systems_Bpm_UserBusinessRuleActions_ActionType",
-)
-
-USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE = EnumType(
-    "Systems.Bpm.UserBusinessRuleConditionsRepository.ComparisonType",
-    {
-        "Equals": 0,
-        "Greater_Than": 1,
-        "Less_Than": 2,
-        "Like": 3,
-        "IsNull": 4,
-        "Not_Equals": 5,
-        "Greater_Than_Or_Equal": 6,
-        "Less_Than_Or_Equal": 7,
-        "Not_IsNull": 8,
-    },
-    edm_name="Systems_Bpm_UserBusinessRuleConditions_ComparisonType",
-)
-
-USER_BUSINESS_RULE_EVENT_TYPE = EnumType(
-    "Systems.Bpm.UserBusinessRuleEventsRepository.EventType",
-    {
-        "AGGREGATECLIENTCOMMIT": 0,
-        "ATTRIBUTECHANGED": 1,
-        "ATTRIBUTECHANGING": 2,
-        "CLIENTCOMMIT": 3,
-        "COMMIT": 4,
-        "STATECHANGED": 5,
-        "STATECHANGING": 6,
-        "VOIDING": 7,
-        "CREATENEW": 8,
-        "COMMITTED": 9,
-        "CLIENTCOMMITTED": 10,
-        "AGGREGATECLIENTCOMMITTED": 11,
-        "BEFORERECALCULATE": 12,
-    },
-    edm_name="Systems_Bpm_UserBusinessRuleEvents_EventType",
-)
-
 USER_BUSINESS_RULE_EVENT_LAYER = EnumType(
     "Systems.Bpm.UserBusinessRuleEventsRepository.Layer",
     # The model facts lack Common, which is the layer of CREATENEW (spec 05, 5.1).
     {"FrontEnd": 0, "BackEnd": 1, "Common": 2},
-    edm_name="Systems_Bpm_UserBusinessRuleEvents_Layer",
 )
 
 USER_BUSINESS_RULE_LAYER = EnumType(
-    "Systems.Bpm.UserBusinessRulesRepository.Layer",
-    {"FrontEnd": 0, "BackEnd": 1, "Common": 2},
-    edm_name="Systems_Bpm_UserBusinessRules_Layer",
+    "Systems.Bpm.UserBusinessRulesRepository.Layer", {"FrontEnd": 0, "BackEnd": 1, "Common": 2}
 )
 
 USER_BUSINESS_RULE_SCRIPT_LANGUAGE = EnumType(
-    "Systems.Bpm.UserBusinessRulesRepository.ScriptLanguage",
-    {"Integrated": 0, "CSharp": 1, "JavaScript": 2},
-    edm_name="Systems_Bpm_UserBusinessRules_ScriptLanguage",
+    "Systems.Bpm.UserBusinessRulesRepository.ScriptLanguage", {"Integrated": 0, "CSharp": 1, "JavaScript": 2}
 )
 
 
@@ -197,21 +144,20 @@ class CalculatedAttribute(AggregateRoot):
     starting_expression_no = models.IntegerField(default=10)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["repository_name", "name"], name="calculated_attribute_repository_name_name_key"
-            ),
-        ]
+        constraints = [unique("calculated_attribute", "repository_name", "name")]
 
 
 @repositories.register
 class CalculatedAttributes(Repository[CalculatedAttribute]):
-    """Declares Systems.Bpm.CalculatedAttributes."""
-
     name = "Systems.Bpm.CalculatedAttributes"
+    base_table = "Sys_Calculated_Attributes"
+    category = "Settings"
     name_member = "name"
     display_format = "{Caption:T}"
-    search_members = ("name",)
+    admin = AdminOptions(
+        repository_names=frozenset({"repository_name"}),
+        hints={"repository_name": _("Whose entities have it, for example Crm.Sales.SalesOrders.")},
+    )
     children = (Child("Expressions", "Systems.Bpm.CalculatedAttributeExpressions"),)
 
 
@@ -232,12 +178,10 @@ class CalculatedAttributeExpression(Entity):
 
 @repositories.register
 class CalculatedAttributeExpressions(Repository[CalculatedAttributeExpression]):
-    """Declares Systems.Bpm.CalculatedAttributeExpressions."""
-
     name = "Systems.Bpm.CalculatedAttributeExpressions"
+    base_table = "Sys_Calculated_Attribute_Expressions"
     name_member = "calculated_attribute.name"
-    display_format = "{CalculatedAttribute.Name}"
-    search_members = ("calculated_attribute.name",)
+    filled_late = frozenset({"expression_no"})
     late_defaults = (line_numbered("expression_no", "Expressions"),)
 
 
@@ -260,30 +204,36 @@ class CustomProperty(AggregateRoot):
     allowed_values_property = ReferenceField("self", null=True, blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["entity_name", "code"], name="custom_property_entity_name_code_key"),
-        ]
+        constraints = [unique("custom_property", "entity_name", "code")]
 
 
 def of_a_known_repository(definition: Record) -> None:
-    """Validation: a property of a repository that nobody has would be saved and never be seen."""
+    """Validation: the repository of a property exists; otherwise no entity would ever have the property."""
     for name in ("EntityName", "AllowedValuesEntityName"):
         given = definition.values.get(name)
-        if given and repositories.for_set(given.replace(".", "_")) is None:
-            known = [repository.name for repository in repositories]
+        if given is not None and repositories.for_entity_name(given) is None:
+            known = [repository.entity_name for repository in repositories]
             raise errors.BadRequest(errors.UNKNOWN_REPOSITORY, given, near(given, known), target=name)
 
 
 @repositories.register
 class CustomProperties(Repository[CustomProperty]):
-    """Declares Systems.Bpm.CustomProperties."""
-
     name = "Systems.Bpm.CustomProperties"
+    base_table = "Gen_Properties"
+    category = "Settings"
     stamp = "custom_properties"
     code_member = "code"
     name_member = "name"
-    display_format = "{Name:T}"
-    search_members = ("code", "name")
+    admin = AdminOptions(
+        unlisted=frozenset({"entity_name"}),
+        short_texts=frozenset({"notes", "allowed_values_filter_xml"}),
+        repository_names=frozenset({"entity_name", "allowed_values_entity_name"}),
+        hints={
+            "code": _("The name in rules (@CODE), in scripts and, as CustomProperty_CODE, in the API."),
+            "entity_name": _("The repository whose entities have it, for example Crm_Customers."),
+        },
+    )
+    late_defaults = (entity_names("EntityName", "AllowedValuesEntityName"),)
     validations = (of_a_known_repository,)
     children = (Child("AllowedValues", "Systems.Bpm.CustomPropertyAllowedValues"),)
     api_names = {"allowed_values_filter_xml": "AllowedValuesFilterXML"}
@@ -303,28 +253,20 @@ class CustomPropertyAllowedValue(Entity):
     enterprise_company = ReferenceField("EnterpriseCompany", null=True, blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["property", "property_allowed_value_field"],
-                name="custom_property_allowed_value_property_property_allowed_value_field_key",
-            ),
-        ]
+        constraints = [unique("custom_property_allowed_value", "property", "property_allowed_value_field")]
 
 
 @repositories.register
 class CustomPropertyAllowedValues(Repository[CustomPropertyAllowedValue]):
-    """Declares Systems.Bpm.CustomPropertyAllowedValues."""
-
     name = "Systems.Bpm.CustomPropertyAllowedValues"
+    base_table = "Gen_Property_Allowed_Values"
     code_member = "property_allowed_value_field"
     name_member = "description"
-    display_format = "{Description:T}"
-    search_members = ("property_allowed_value_field", "description")
     old_names = ("General.CustomPropertyAllowedValues",)
 
 
 class UserBusinessRule(AggregateRoot):
-    """What shall happen on which events, as administrators define it."""
+    """A user business rule: events, conditions, actions."""
 
     code = models.CharField(max_length=16)
     name = MultilanguageField(max_length=254)
@@ -338,22 +280,19 @@ class UserBusinessRule(AggregateRoot):
     user_startable = models.BooleanField(null=True, blank=True, default=False)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["code"], name="user_business_rule_code_key"),
-        ]
+        constraints = [unique("user_business_rule", "code")]
 
 
 @repositories.register
 class UserBusinessRules(Repository[UserBusinessRule]):
-    """Declares Systems.Bpm.UserBusinessRules."""
-
     name = "Systems.Bpm.UserBusinessRules"
+    base_table = "Sys_User_Business_Rules"
+    category = "Settings"
     authored = True
     stamp = "rules"
     code_member = "code"
     name_member = "name"
-    display_format = "{Name:T}"
-    search_members = ("code", "name")
+    admin = AdminOptions(hints={"is_active": _("As long as it is not active, a rule does nothing.")})
     children = (
         Child("Actions", "Systems.Bpm.UserBusinessRuleActions"),
         Child("Conditions", "Systems.Bpm.UserBusinessRuleConditions"),
@@ -362,7 +301,7 @@ class UserBusinessRules(Repository[UserBusinessRule]):
 
 
 class UserBusinessRuleAction(Entity):
-    """One thing that a rule does."""
+    """An action of a rule."""
 
     user_business_rule = ReferenceField("UserBusinessRule", owner=True)
     action_no = models.IntegerField()
@@ -377,18 +316,16 @@ class UserBusinessRuleAction(Entity):
 
 @repositories.register
 class UserBusinessRuleActions(Repository[UserBusinessRuleAction]):
-    """Declares Systems.Bpm.UserBusinessRuleActions."""
-
     name = "Systems.Bpm.UserBusinessRuleActions"
+    base_table = "Sys_User_Business_Rule_Actions"
     authored = True
     name_member = "user_business_rule.name"
-    display_format = "{UserBusinessRule.Name:T}"
-    search_members = ("user_business_rule.name",)
+    filled_late = frozenset({"action_no"})
     late_defaults = (line_numbered("action_no", "Actions"),)
 
 
 class UserBusinessRuleCondition(Entity):
-    """A comparison that must hold for a rule to act."""
+    """A condition of a rule."""
 
     user_business_rule = ReferenceField("UserBusinessRule", owner=True)
     attribute_name = models.CharField(max_length=64)
@@ -400,16 +337,16 @@ class UserBusinessRuleCondition(Entity):
 
 @repositories.register
 class UserBusinessRuleConditions(Repository[UserBusinessRuleCondition]):
-    """Declares Systems.Bpm.UserBusinessRuleConditions."""
-
     name = "Systems.Bpm.UserBusinessRuleConditions"
+    base_table = "Sys_User_Business_Rule_Conditions"
     authored = True
     display_format = "{ConditionNo}. {AttributeName}"
+    filled_late = frozenset({"condition_no"})
     late_defaults = (line_numbered("condition_no", "Conditions"),)
 
 
 class UserBusinessRuleEvent(Entity):
-    """An event that a rule listens to."""
+    """An event of a rule."""
 
     user_business_rule = ReferenceField("UserBusinessRule", owner=True)
     event_parameter = models.CharField(max_length=128, null=True, blank=True)
@@ -420,10 +357,7 @@ class UserBusinessRuleEvent(Entity):
 
 @repositories.register
 class UserBusinessRuleEvents(Repository[UserBusinessRuleEvent]):
-    """Declares Systems.Bpm.UserBusinessRuleEvents."""
-
     name = "Systems.Bpm.UserBusinessRuleEvents"
+    base_table = "Sys_User_Business_Rule_Events"
     authored = True
     name_member = "user_business_rule.name"
-    display_format = "{UserBusinessRule.Name:T}"
-    search_members = ("user_business_rule.name",)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
+from domain.model.admin_options import AdminOptions
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
 from foundation.fields import EnumField, MultilanguageField, ReferenceField, SecretTextField, utc_now
-from foundation.models import AggregateRoot
+from foundation.models import AggregateRoot, unique
 
 JOB_TYPE = EnumType(
     "Systems.Config.JobsRepository.JobType",
@@ -27,12 +29,9 @@ JOB_TYPE = EnumType(
         "DeleteExpiredAccessTokens": 11,
         "CreateExtensibleDataObjects": 12,
     },
-    edm_name="Systems_Config_Jobs_JobType",
 )
 
-JOB_SCHEDULE = EnumType(
-    "Systems.Config.JobsRepository.Schedule", {"None": 0, "Night": 1}, edm_name="Systems_Config_Jobs_Schedule"
-)
+JOB_SCHEDULE = EnumType("Systems.Config.JobsRepository.Schedule", {"None": 0, "Night": 1})
 
 TRANSLATION_RESOURCE_TYPE = EnumType(
     "Systems.Config.TranslationsRepository.ResourceType",
@@ -45,14 +44,9 @@ TRANSLATION_RESOURCE_TYPE = EnumType(
         "Message": 5,
         "OtherApplicationSpecific": 6,
     },
-    edm_name="Systems_Config_Translations_ResourceType",
 )
 
-WEB_HOOK_RETRY_LOGIC = EnumType(
-    "Systems.Config.WebHooksRepository.RetryLogic",
-    {"NoRetry": 0, "Retry": 1},
-    edm_name="Systems_Config_WebHooks_RetryLogic",
-)
+WEB_HOOK_RETRY_LOGIC = EnumType("Systems.Config.WebHooksRepository.RetryLogic", {"NoRetry": 0, "Retry": 1})
 
 WEB_SITE_TYPE = EnumType(
     "Systems.Config.WebSitesRepository.WebSiteType",
@@ -72,7 +66,6 @@ WEB_SITE_TYPE = EnumType(
         "VideoConferencing": 12,
         "AIServer": 13,
     },
-    edm_name="Systems_Config_WebSites_WebSiteType",
 )
 
 
@@ -89,9 +82,9 @@ class ConfigEntry(AggregateRoot):
 
 @repositories.register
 class Config(Repository[ConfigEntry]):
-    """Declares Systems.Config.Config."""
-
     name = "Systems.Config.Config"
+    base_table = "Gen_Config"
+    category = "Settings"
     type_name = "Systems_Config"
     display_format = "{Id}: {KeyPath}"
     old_names = ("Systems.Core.Config",)
@@ -111,12 +104,10 @@ class Job(AggregateRoot):
 
 @repositories.register
 class Jobs(Repository[Job]):
-    """Declares Systems.Config.Jobs."""
-
     name = "Systems.Config.Jobs"
+    base_table = "Sys_Jobs"
+    category = "Settings"
     name_member = "name"
-    display_format = "{Name}"
-    search_members = ("name",)
     old_names = ("Systems.Core.Jobs",)
 
 
@@ -135,12 +126,11 @@ class Translation(AggregateRoot):
 
 @repositories.register
 class Translations(Repository[Translation]):
-    """Declares Systems.Config.Translations."""
-
     name = "Systems.Config.Translations"
+    base_table = "Sys_Translations"
+    category = "Settings"
     name_member = "application_name"
-    display_format = "{ApplicationName}"
-    search_members = ("application_name",)
+    admin = AdminOptions(unlisted=frozenset({"creation_time"}))
     read_only = frozenset({"creation_time", "update_time"})
     old_names = ("Systems.Core.Translations",)
 
@@ -150,7 +140,7 @@ class WebHook(AggregateRoot):
 
     signing_secret           signs deliveries; the previous one signs beside it until previous_secret_expires_utc
     max_retries              empty: as retry_logic says
-    content_type             empty: told from the headers or the body
+    content_type             empty: derived from the headers or the body
     """
 
     code = models.CharField(max_length=32)
@@ -171,20 +161,28 @@ class WebHook(AggregateRoot):
     content_type = models.CharField(max_length=128, null=True, blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["code"], name="web_hook_code_key"),
-        ]
+        constraints = [unique("web_hook", "code")]
 
 
 @repositories.register
 class WebHooks(Repository[WebHook]):
-    """Declares Systems.Config.WebHooks."""
-
     name = "Systems.Config.WebHooks"
+    base_table = "Sys_Web_Hooks"
+    category = "Settings"
+    authored = True
     code_member = "code"
     name_member = "name"
-    display_format = "{Name:T}"
-    search_members = ("code", "name")
+    admin = AdminOptions(
+        short_texts=frozenset({"notes", "headers"}),
+        repository_names=frozenset({"repository_name"}),
+        hints={
+            "repository_name": _("Whose entities it tells about, for example Crm.Sales.SalesOrders."),
+            "url": _("For example https://shop.example/orders/{DocumentNo}. The host holds no placeholder."),
+            "headers": _("One a line, for example Content-Type: application/json"),
+            "body": _('Literal braces are doubled, for example {{"order": "{DocumentNo}"}}'),
+            "max_retries": _("Empty: as many as the retry logic says. At most 10."),
+        },
+    )
     unpublished = frozenset({"signing_secret", "previous_signing_secret", "previous_secret_expires_utc"})
     api_names = {"url": "URL"}
     old_names = ("Systems.Core.WebHooks",)
@@ -206,8 +204,8 @@ class WebSite(AggregateRoot):
 
 @repositories.register
 class WebSites(Repository[WebSite]):
-    """Declares Systems.Config.WebSites."""
-
     name = "Systems.Config.WebSites"
+    base_table = "Sys_Web_Sites"
+    category = "Settings"
     display_format = "{RelativeUrl}: {WebSiteType}"
     old_names = ("Systems.Core.WebSites",)

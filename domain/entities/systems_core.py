@@ -8,12 +8,10 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
 from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField, utc_now
-from foundation.models import AggregateRoot
+from foundation.models import AggregateRoot, unique
 
 NOTIFICATION_PRIORITY = EnumType(
-    "Systems.Core.NotificationsRepository.Priority",
-    {"Background": 1, "Low": 2, "Normal": 3, "High": 4, "Urgent": 5},
-    edm_name="Systems_Core_Notifications_Priority",
+    "Systems.Core.NotificationsRepository.Priority", {"Background": 1, "Low": 2, "Normal": 3, "High": 4, "Urgent": 5}
 )
 
 
@@ -22,7 +20,7 @@ SCRIPT_LANGUAGE = EnumType("Systems.Core.ScriptLanguage", {"JavaScript": 0, "Pyt
 
 
 class Script(AggregateRoot):
-    """A script that is kept, described and run by name.
+    """A managed script.
 
     parameter_schema   JSON text: parameter name → {type, direction, required, default, …}
     """
@@ -36,28 +34,21 @@ class Script(AggregateRoot):
     notes = models.TextField(null=True, blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["code"], name="script_code_key"),
-        ]
+        constraints = [unique("script", "code")]
 
 
 @repositories.register
 class Scripts(Repository[Script]):
-    """Declares Systems.Core.Scripts."""
-
     name = "Systems.Core.Scripts"
     authored = True
     code_member = "code"
     name_member = "name"
-    display_format = "{Name:T}"
-    search_members = ("code", "name")
 
 
 class ExtensibleDataObject(AggregateRoot):
-    """What the platform notes about an entity of any repository."""
+    """Platform data about an entity of any repository."""
 
     display_name = models.CharField(max_length=128, null=True, blank=True)
-    additional_data_json = models.TextField(null=True, blank=True)
     creation_time_utc = models.DateTimeField(null=True, blank=True, db_index=True)
     entity_item_id = GuidField(db_index=True)
     entity_type = models.CharField(max_length=64, default="", db_index=True)
@@ -65,17 +56,16 @@ class ExtensibleDataObject(AggregateRoot):
     last_update_time_utc = models.DateTimeField(null=True, blank=True, db_index=True)
     latest_version = models.IntegerField(default=1)
     creation_user = ReferenceField("identity.User", null=True, blank=True)
+    folder = ReferenceField("Folder", null=True, blank=True)
     last_update_user = ReferenceField("identity.User", null=True, blank=True)
 
 
 @repositories.register
 class ExtensibleDataObjects(Repository[ExtensibleDataObject]):
-    """Declares Systems.Core.ExtensibleDataObjects."""
-
     name = "Systems.Core.ExtensibleDataObjects"
+    base_table = "Sys_Objects"
     name_member = "display_name"
-    display_format = "{DisplayName}"
-    search_members = ("display_name",)
+    read_only = frozenset({"folder"})
 
 
 class Notification(AggregateRoot):
@@ -93,9 +83,8 @@ class Notification(AggregateRoot):
 
 @repositories.register
 class Notifications(Repository[Notification]):
-    """Declares Systems.Core.Notifications."""
-
     name = "Systems.Core.Notifications"
+    base_table = "Cmm_Notifications"
     display_format = "{Subject}"
     search_members = ("subject",)
     read_only = frozenset({"creation_time_utc"})

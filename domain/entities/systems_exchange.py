@@ -8,6 +8,7 @@ from django.db import models
 
 from domain.entities.behaviour import fill
 from domain.entities.defaults import in_thirty_days
+from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -20,33 +21,20 @@ if TYPE_CHECKING:
 
 
 DATA_EXCHANGE_OBJECT_EXCHANGE_RESULT = EnumType(
-    "Systems.Exchange.DataExchangeObjectsRepository.ExchangeResult",
-    {"NotStarted": 0, "Success": 1, "Fail": 2},
-    edm_name="Systems_Exchange_DataExchangeObjects_ExchangeResult",
+    "Systems.Exchange.DataExchangeObjectsRepository.ExchangeResult", {"NotStarted": 0, "Success": 1, "Fail": 2}
 )
 
-DATA_EXCHANGE_OBJECT_MODE = EnumType(
-    "Systems.Exchange.DataExchangeObjectsRepository.Mode",
-    {"Merge": 0, "Add": 1},
-    edm_name="Systems_Exchange_DataExchangeObjects_Mode",
-)
+DATA_EXCHANGE_OBJECT_MODE = EnumType("Systems.Exchange.DataExchangeObjectsRepository.Mode", {"Merge": 0, "Add": 1})
 
 DATA_EXCHANGE_OBJECT_REASON = EnumType(
-    "Systems.Exchange.DataExchangeObjectsRepository.Reason",
-    {"CoreData": 0, "ByReference": 1, "Other": 2, "Unknown": 3},
-    edm_name="Systems_Exchange_DataExchangeObjects_Reason",
+    "Systems.Exchange.DataExchangeObjectsRepository.Reason", {"CoreData": 0, "ByReference": 1, "Other": 2, "Unknown": 3}
 )
 
-DATA_EXCHANGE_MODE = EnumType(
-    "Systems.Exchange.DataExchangesRepository.Mode",
-    {"Export": 0, "Import": 1},
-    edm_name="Systems_Exchange_DataExchanges_Mode",
-)
+DATA_EXCHANGE_MODE = EnumType("Systems.Exchange.DataExchangesRepository.Mode", {"Export": 0, "Import": 1})
 
 DATA_EXCHANGE_STATE = EnumType(
     "Systems.Exchange.DataExchangesRepository.State",
     {"Prepare": 0, "Ready": 1, "FinishedSuccess": 2, "FinishedFail": 3, "ClosedSuccess": 4, "ClosedFail": 5},
-    edm_name="Systems_Exchange_DataExchanges_State",
 )
 
 
@@ -68,19 +56,17 @@ class DataExchange(AggregateRoot):
 
 
 def created_by_caller(exchange: Record) -> None:
-    """Late default: whose exchange it is."""
+    """Late default: the user of the exchange."""
     caller = exchange.dataset.context.user
     fill(exchange, "created_by_user_id", caller.id if caller is not None else None)
 
 
 @repositories.register
 class DataExchanges(Repository[DataExchange]):
-    """Declares Systems.Exchange.DataExchanges."""
-
     name = "Systems.Exchange.DataExchanges"
+    base_table = "Sys_Data_Exchanges"
     name_member = "name"
-    display_format = "{Name}"
-    search_members = ("name",)
+    admin = AdminOptions(columns=("state",))
     children = (Child("Objects", "Systems.Exchange.DataExchangeObjects"),)
     late_defaults = (created_by_caller,)
     read_only = frozenset({"created_on"})
@@ -103,10 +89,8 @@ class DataExchangeObject(Entity):
 
 @repositories.register
 class DataExchangeObjects(Repository[DataExchangeObject]):
-    """Declares Systems.Exchange.DataExchangeObjects."""
-
     name = "Systems.Exchange.DataExchangeObjects"
+    base_table = "Sys_Data_Exchange_Objects"
     name_member = "repository_name"
-    display_format = "{RepositoryName}"
-    search_members = ("repository_name",)
+    admin = AdminOptions(repository_names=frozenset({"repository_name"}))
     read_only = frozenset({"created_on"})

@@ -13,12 +13,11 @@ from foundation.models import AggregateRoot
 INFORMATION_MESSAGE_TYPE = EnumType(
     "Systems.Monitoring.InformationMessagesRepository.InformationMessageType",
     {"Information": 0, "Warning": 1, "Error": 2},
-    edm_name="Systems_Monitoring_InformationMessages_InformationMessageType",
 )
 
 
 class InformationMessage(AggregateRoot):
-    """A message that a process left for administrators."""
+    """A message to administrators."""
 
     machine_name = models.CharField(max_length=128)
     information_message_time = models.DateTimeField(default=utc_now, db_index=True)
@@ -31,12 +30,10 @@ class InformationMessage(AggregateRoot):
 
 @repositories.register
 class InformationMessages(Repository[InformationMessage]):
-    """Declares Systems.Monitoring.InformationMessages."""
-
     name = "Systems.Monitoring.InformationMessages"
+    base_table = "Sys_Information_Messages"
     name_member = "machine_name"
     display_format = "{InformationMessageType} - {ProcessDescription}"
-    search_members = ("machine_name",)
     read_only = frozenset(
         {
             "information_message_time",

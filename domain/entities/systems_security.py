@@ -6,13 +6,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 
+from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from identity.applications import application_warnings, check_application, is_secret_hash
 from identity.changes import access_changed
+from identity.email_change import old_address_notify
 from identity.logins import check_login_unused, claim_login
 from identity.models import Role, RoleUser, TrustedApplication, User
 
@@ -21,34 +25,50 @@ if TYPE_CHECKING:
 
 
 def access_changes(record: Record) -> None:
-    """Last validation: once it is written, nobody may go on with what they have cached of it."""
+    """Last validation: invalidate the caches of access data with the commit."""
     model = record.repository.model
     record.dataset.defer_write(("access", model), lambda: access_changed(model))
 
 
 def keep_logins_apart(user: Record) -> None:
-    """Validation: a login once used is never given to another user, also after rename or delete (spec 01, 1.5)."""
+    """Validation: a used login is never given to another user, also after rename or delete (spec 01, 1.5)."""
     if user.is_deleted or not user.is_changed("login"):
         return
     check_login_unused(user.login, user.id)
     user.dataset.defer_write(("login", user.id), partial(claim_login, user.login, user.id))
 
 
+def notify_old_address(user: Record) -> None:
+    """Validation: notify the old e-mail address after the new one is committed."""
+    if user.state == "Modified" and user.is_changed("email") and (old := user.original("email")):
+        notify = partial(old_address_notify, user.id, old, user.email or "")
+        # Runs after the commit, and does not fail with the queue.
+        user.dataset.defer_write(("old address", user.id), lambda: transaction.on_commit(notify, robust=True))
+
+
 @repositories.register
 class Users(Repository[User]):
-    """Declares Systems.Security.Users."""
-
     name = "Systems.Security.Users"
+    base_table = "Sec_Users"
+    old_names = ("Public.Users",)
     code_member = "login"
     name_member = "name"
     display_format = "{Name} <{Login}>"
-    search_members = ("login", "name")
+    admin = AdminOptions(hints={"is_admin": _("May do everything, and needs no role.")})
     children = (Child("RoleUsers", "Systems.Security.RoleUsers"),)
-    validations = (keep_logins_apart, access_changes)
+    validations = (keep_logins_apart, notify_old_address, access_changes)
     decides_access = True
-    # Not the name: row policies may ask for it ($user.Name).
+    # Not the name: row policies may use it ($user.Name).
     left_to_roles = frozenset(
-        {"default_language", "phone_number", "time_zone", "notes", "external_id", "external_system"}
+        {
+            "default_language",
+            "phone_number",
+            "time_zone",
+            "notes",
+            "external_id",
+            "external_system",
+            "additional_data_json",
+        }
     )
     read_only = frozenset({"creation_time_utc"})
     unpublished = frozenset({"password", "last_login"})
@@ -56,12 +76,9 @@ class Users(Repository[User]):
 
 @repositories.register
 class RoleUsers(Repository[RoleUser]):
-    """Declares Systems.Security.RoleUsers."""
-
     name = "Systems.Security.RoleUsers"
+    base_table = "Wf_Role_Users"
     name_member = "user.name"
-    display_format = "{User.Name:T}"
-    search_members = ("user.name",)
     validations = (access_changes,)
     decides_access = True
     old_names = ("Systems.Workflow.RoleUsers",)
@@ -69,18 +86,16 @@ class RoleUsers(Repository[RoleUser]):
 
 @repositories.register
 class Roles(Repository[Role]):
-    """Declares Systems.Security.Roles."""
-
     name = "Systems.Security.Roles"
+    base_table = "Wf_Roles"
+    category = "Settings"
     name_member = "name"
-    display_format = "{Name}"
-    search_members = ("name",)
     validations = (access_changes,)
     decides_access = True
 
 
 def rules_of_applications(application: Record) -> None:
-    """Validation: the rules that hold in the admin too (spec 01, 1.3)."""
+    """Validation: the admin's rules of applications (spec 01, 1.3)."""
     if application.is_deleted:
         return
     members = application.repository.by_python_name
@@ -100,7 +115,10 @@ def rules_of_applications(application: Record) -> None:
 
 
 def warn_of_what_cannot_work(application: Record) -> None:
-    """Last validation but one: tells whoever saves it, in X-Warnings and in the admin (spec 01, 1.3 and 1.4)."""
+    """Last validation but one: warns the user of settings that cannot work, in X-Warnings and in the admin (spec 01,
+    1.3 and
+    1.4).
+    """
     if application.is_deleted:
         return
     dataset = application.dataset
@@ -112,7 +130,7 @@ def warn_of_what_cannot_work(application: Record) -> None:
 
 
 def _as_model(application: Record) -> TrustedApplication:
-    """The record's values as an unsaved row, for rules that know nothing of records."""
+    """The record's values as an unsaved model instance, for checks of identity."""
     members = application.repository.by_python_name
     fields = [field for field in TrustedApplication._meta.concrete_fields if field.name in members]
     return TrustedApplication(
@@ -125,13 +143,13 @@ def _secret_key(application: Record) -> tuple[str, str]:
 
 
 def keep_secret_hash(application: Record) -> None:
-    """Late default: the hash goes where no way of reading leads, and the attribute is empty again.
+    """Late default: store the hash outside of readable attributes, and empty the attribute.
 
-    None leaves the secret as it is, because whoever writes back what they have read writes None.
+    None keeps the secret, because a client that writes back its read value writes None.
     """
     digest = application.new_secret_hash
     if not digest or not is_secret_hash(digest):
-        return  # what is no hash stays for rules_of_applications to refuse
+        return  # rules_of_applications refuses an invalid hash
     application.new_secret_hash = None
     rows = TrustedApplication.objects.filter(pk=application.id)
 
@@ -144,17 +162,42 @@ def keep_secret_hash(application: Record) -> None:
 
 @repositories.register
 class TrustedApplications(Repository[TrustedApplication]):
-    """Declares Systems.Security.TrustedApplications."""
-
     name = "Systems.Security.TrustedApplications"
+    base_table = "Sec_Trusted_Applications"
     name_member = "name"
-    display_format = "{Name}"
     search_members = ("name", "application_uri")
+    admin = AdminOptions(
+        hidden=frozenset({"new_secret_hash"}),
+        short_texts=frozenset({"notes", "scope"}),
+        hints={
+            "application_uri": _("The client id by which the application introduces itself."),
+            "scope": _(
+                "What it may ask for, with spaces between: read update exec (the API), openid profile email (who "
+                "somebody is), offline_access (refresh tokens)."
+            ),
+            "impersonate_as_internal_user_allowed": _("Internal users may sign in to it."),
+            "impersonate_as_community_user_allowed": _(
+                "External users may sign in to it; it learns who they are and gets no access token."
+            ),
+            "impersonate_login_url": _("Where sign-ins return to: exact addresses with commas between them."),
+            "impersonate_logout_url": _(
+                "Where people may be sent after they signed out: exact addresses with commas between them."
+            ),
+            "top_paging": _(
+                "Whether answers to $top=n have a next link while more rows remain, as clients of the reference "
+                "platform expect; without it $top is the total. Empty: as the setting TOP_PAGING says."
+            ),
+            "system_user_allowed": _(
+                "It works by itself (client credentials), with the rights of the system user. Where people sign in to "
+                "it, too, it does so by its application URI with -service behind it, and needs a logout URL."
+            ),
+        },
+    )
     late_defaults = (keep_secret_hash,)
     decides_access = True
     validations = (rules_of_applications, warn_of_what_cannot_work, access_changes)
     read_only = frozenset({"creation_time_utc"})
     unpublished = frozenset({"application_secret_hash", "previous_secret_hash", "previous_secret_expires_utc"})
-    # The model facts call the policy of reference tokens by what it governs.
+    # The model facts name the policy of reference tokens by its subject.
     api_names = {"access_tokens": "ReferenceTokens", "new_secret_hash": "ApplicationSecretHash"}
     admin_only = True

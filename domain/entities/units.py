@@ -1,4 +1,4 @@
-"""Conversion of quantities between units of measurement (spec 08, 8.4). Pure: knows no records and no database."""
+"""Converts quantities between units of measurement (spec 08, 8.4). Pure: without records and database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """What holds for one product: `quantity` of `unit` is `other_quantity` of `other_unit`, of another category."""
+    """A conversion of one product: `quantity` of `unit` is `other_quantity` of `other_unit`, of another category."""
 
     quantity: Decimal
     unit: Unit
@@ -33,7 +33,7 @@ class Equation:
 
 
 def to_base(quantity: Decimal, unit: Unit, category: str, equations: Sequence[Equation] = ()) -> Decimal | None:
-    """The quantity in the base unit of the category; None where no equation of the product leads there. Not rounded."""
+    """The quantity in the base unit of the category; None without a conversion of the product. Not rounded."""
     if unit.category == category:
         return quantity * unit.ratio
     for equation in equations:
@@ -47,6 +47,6 @@ def to_base(quantity: Decimal, unit: Unit, category: str, equations: Sequence[Eq
 
 
 def convert(quantity: Decimal, unit: Unit, target: Unit, equations: Sequence[Equation] = ()) -> Decimal | None:
-    """The quantity in the target unit; None where there is no way. Not rounded."""
+    """The quantity in the target unit; None if impossible. Not rounded."""
     base = to_base(quantity, unit, target.category, equations)
     return None if base is None or not target.ratio else base / target.ratio

@@ -1,7 +1,7 @@
-"""Event types of entities and the dispatcher that others subscribe to (spec 05, 5.1).
+"""Event types of entities and their dispatcher (spec 05, 5.1).
 
-The dataset raises every event, each at one place. Rules subscribe (rules.engine); the domain knows no subscriber.
-An event type is one class here: GetRepositoryEvents, validation of rules, admin choices and dispatch all read it.
+The dataset raises every event, each at one place. Rules subscribe (rules.engine); the domain imports no subscriber. An
+event type is one class here: GetRepositoryEvents, validation of rules, admin choices and dispatch all read it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from django.utils.translation import gettext_noop as _
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation.enums import DOCUMENT_STATE
+from domain.model.rule_enums import USER_BUSINESS_RULE_EVENT_TYPE
+from foundation.enums import DOCUMENT_STATE, EnumCatalogue
 from foundation.kinds import Kind
-from foundation.phrases import Phrase, quoted
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import quoted
 
 Layer = Literal["FrontEnd", "BackEnd", "Common"]
 
 
 @dataclass(frozen=True, slots=True)
 class EventAttribute:
-    """Something an event tells besides its entity: `$NewValue`.
+    """An event's value besides its entity, such as `$NewValue`.
 
-    kind     of its value; None: that of the attribute which the event's parameter names
+    kind     of its value; None: that of the attribute in the event's parameter
     target   of a REFERENCE: the repository's dotted name
     """
 
@@ -37,17 +39,17 @@ class EventAttribute:
 
 
 class EventParameter:
-    """What a rule says besides the event's type, such as which attribute or state it means."""
+    """A rule's parameter of an event type, such as the attribute or state."""
 
     description: ClassVar[str] = ""
 
     def normalise(self, repository: Repository[Any], text: str) -> str:
-        """One spelling for everything that means the same. Raises ValueError for what means nothing."""
+        """The canonical spelling. Raises ValueError for an invalid parameter."""
         raise NotImplementedError
 
 
 class AttributeParameter(EventParameter):
-    """An attribute or reference of the repository, or a custom property of it."""
+    """An attribute, reference or custom property of the repository."""
 
     description = _("The name of the attribute, or @ and the code of a custom property.")
 
@@ -56,13 +58,13 @@ class AttributeParameter(EventParameter):
         written = text.strip()
         if written.startswith("@"):
             if custom_properties.by_code(repository, written[1:]) is None:
-                raise ValueError(Phrase("{0} has no custom property {1}", repository.name, quoted(written)))
+                raise ValueError(Message("{0} has no custom property {1}", repository.name, quoted(written)))
             return written
         attribute = repository.attribute(written)
         if attribute is None:
-            raise ValueError(Phrase("{0} has no attribute {1}", repository.name, quoted(text)))
+            raise ValueError(Message("{0} has no attribute {1}", repository.name, quoted(text)))
         if attribute.field is None or attribute.name == "Id" or (attribute.system and attribute.read_only):
-            raise ValueError(Phrase("nobody sets {0}", attribute.name))
+            raise ValueError(Message("nobody sets {0}", attribute.name))
         return attribute.name
 
 
@@ -78,7 +80,7 @@ class StateParameter(EventParameter):
         "COMPLETING": "Completed",
         "CLOSING": "Closed",
     }
-    #: The states that documents move to.
+    #: Target states of documents.
     _TARGETS: ClassVar[tuple[str, ...]] = tuple(_ING.values())
 
     def normalise(self, repository: Repository[Any], text: str) -> str:
@@ -88,7 +90,7 @@ class StateParameter(EventParameter):
         except ValueError:
             member = ""
         if member not in self._TARGETS:
-            raise ValueError(Phrase("{0} is not one of {1}", quoted(text), ", ".join(self._TARGETS)))
+            raise ValueError(Message("{0} is not one of {1}", quoted(text), ", ".join(self._TARGETS)))
         return member
 
 
@@ -107,14 +109,15 @@ VOID_REASON = EventAttribute("$VoidReason", _("Why the document is made void."),
 
 
 class EventType:
-    """Base of every event type. `name` is public and stored: never renamed, never reused."""
+    """Base of every event type. `name` and `number` are public: never changed, never reused. `name` is stored."""
 
     name: ClassVar[str] = ""
+    number: ClassVar[int]
     description: ClassVar[str] = ""
     layer: ClassVar[Layer] = "BackEnd"
     parameter: ClassVar[EventParameter | None] = None
     attributes: ClassVar[tuple[EventAttribute, ...]] = ()
-    #: Fires only for changes made by a caller, not by server-side rules and jobs.
+    #: Raised only for changes by a caller, not by server-side rules and jobs.
     client_only: ClassVar[bool] = False
 
     @property
@@ -127,48 +130,37 @@ class EventType:
         return ("BackEnd",) if self.layer == "BackEnd" else ("FrontEnd", "BackEnd", "Common")
 
     def exists_for(self, repository: Repository[Any]) -> bool:
-        """Whether entities of the repository raise the event; called for repositories that callers may write."""
+        """Whether entities of the repository raise the event; called for writable repositories."""
         return True
 
     def offered_by(self, repository: Repository[Any]) -> bool:
-        """Whether rules of the repository may use the event. Every event is about a write: read-only ones have none."""
+        """Whether rules of the repository may use the event. Every event is about a write, so read-only repositories
+        have none.
+        """
         return repository.access != "ReadOnly" and self.exists_for(repository)
 
 
-class EventTypes:
-    """The catalogue, in declared order."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, EventType] = {}
-
-    def register(self, declaration: type[EventType]) -> type[EventType]:
-        """Class decorator."""
-        if not declaration.name or declaration.name in self._by_name:
-            raise ValueError(f"event type {declaration.__name__} has no name, or one that is taken")
-        self._by_name[declaration.name] = declaration()
-        return declaration
+class EventTypes(EnumCatalogue[EventType]):
+    """The event types; names are looked up in any case."""
 
     def get(self, name: str) -> EventType | None:
         """The type with this name in any case."""
-        return self._by_name.get(name.upper())
-
-    def all(self) -> list[EventType]:
-        """Every type, in declared order."""
-        return list(self._by_name.values())
+        return super().get(name.upper())
 
     def of(self, repository: Repository[Any]) -> list[EventType]:
         """The types that exist for the repository, in declared order."""
-        return [event for event in self._by_name.values() if event.offered_by(repository)]
+        return [event for event in self if event.offered_by(repository)]
 
 
-event_types = EventTypes()
+event_types = EventTypes("event type", USER_BUSINESS_RULE_EVENT_TYPE)
 
 
 @event_types.register
 class CreateNew(EventType):
-    """An entity was created in a dataset; its defaults are set, nothing else is."""
+    """An entity was created in a dataset, with its defaults."""
 
     name = "CREATENEW"
+    number = 8
     description = _("A new object has been created with its default values; what the caller gives is set after this.")
     layer = "Common"
 
@@ -178,7 +170,7 @@ class _AttributeEvent(EventType):
     parameter = AttributeParameter()
 
     def exists_for(self, repository: Repository[Any]) -> bool:
-        """Where callers can change something."""
+        """For repositories with a writable attribute."""
         return any(not attribute.read_only for attribute in repository.attributes.values() if not attribute.system)
 
 
@@ -190,6 +182,7 @@ class AttributeChanging(_AttributeEvent):
     """
 
     name = "ATTRIBUTECHANGING"
+    number = 2
     description = _("A caller is about to change the attribute, in whatever way; the change can still be refused.")
     attributes = (NEW_VALUE, OLD_VALUE)
 
@@ -199,15 +192,17 @@ class AttributeChanged(_AttributeEvent):
     """A caller has changed an attribute; a failing rule undoes the change."""
 
     name = "ATTRIBUTECHANGED"
+    number = 1
     description = _("A caller has changed the attribute, in whatever way; other attributes can follow it.")
     attributes = (OLD_VALUE, NEW_VALUE)
 
 
 @event_types.register
 class Commit(EventType):
-    """The dataset is about to be written."""
+    """Before the dataset is written."""
 
     name = "COMMIT"
+    number = 4
     description = _("The object is about to be saved; saving can still be refused.")
 
 
@@ -216,21 +211,23 @@ class ClientCommit(EventType):
     """As COMMIT, for objects that the caller changed."""
 
     name = "CLIENTCOMMIT"
+    number = 3
     description = _("The object, changed by the caller, is about to be saved; saving can still be refused.")
     client_only = True
 
 
 class _RootEvent(EventType):
     def exists_for(self, repository: Repository[Any]) -> bool:
-        """For heads of aggregates."""
+        """For aggregate roots."""
         return repository.is_root
 
 
 @event_types.register
 class AggregateClientCommit(_RootEvent):
-    """The caller changed something in the aggregate, by an edit or an operation, and it is about to be written."""
+    """Before an aggregate is written in which the caller changed something, by an edit or an operation."""
 
     name = "AGGREGATECLIENTCOMMIT"
+    number = 0
     description = _(
         "The object or something it owns, changed by the caller or an operation that the caller called, "
         "is about to be saved."
@@ -240,9 +237,10 @@ class AggregateClientCommit(_RootEvent):
 
 @event_types.register
 class Committed(EventType):
-    """The object was written; runs in a dataset of its own."""
+    """After the object was written; runs in its own dataset."""
 
     name = "COMMITTED"
+    number = 9
     description = _("The object has been saved.")
 
 
@@ -251,15 +249,17 @@ class ClientCommitted(EventType):
     """As COMMITTED, for objects that the caller changed."""
 
     name = "CLIENTCOMMITTED"
+    number = 10
     description = _("The object, changed by the caller, has been saved.")
     client_only = True
 
 
 @event_types.register
 class AggregateClientCommitted(_RootEvent):
-    """The caller changed something in the aggregate, which was written."""
+    """After an aggregate was written in which the caller changed something."""
 
     name = "AGGREGATECLIENTCOMMITTED"
+    number = 11
     description = _("The object or something it owns, changed by the caller, has been saved.")
     client_only = True
 
@@ -272,9 +272,10 @@ class _DocumentEvent(EventType):
 
 @event_types.register
 class StateChanging(_DocumentEvent):
-    """A document is about to change state; a rule that fails here refuses the change."""
+    """Before a document changes state; a rule that fails here refuses the change."""
 
     name = "STATECHANGING"
+    number = 6
     description = _("The document is about to change its state; the change can still be refused.")
     parameter = StateParameter()
     attributes = (FROM_STATE, TO_STATE, FROM_USER_STATUS, TO_USER_STATUS)
@@ -282,9 +283,10 @@ class StateChanging(_DocumentEvent):
 
 @event_types.register
 class StateChanged(_DocumentEvent):
-    """A document has changed state and is not saved yet."""
+    """After a document changed state, before it is saved."""
 
     name = "STATECHANGED"
+    number = 5
     description = _("The document has changed its state and is about to be saved.")
     parameter = StateParameter()
     attributes = (FROM_STATE, TO_STATE, FROM_USER_STATUS, TO_USER_STATUS)
@@ -292,18 +294,20 @@ class StateChanged(_DocumentEvent):
 
 @event_types.register
 class Voiding(_DocumentEvent):
-    """A document is about to become void."""
+    """Before a document becomes void."""
 
     name = "VOIDING"
+    number = 7
     description = _("The document is about to become void.")
     attributes = (VOID_REASON,)
 
 
 @event_types.register
 class BeforeRecalculate(EventType):
-    """A document is about to be recalculated."""
+    """Before a document is recalculated."""
 
     name = "BEFORERECALCULATE"
+    number = 12
     description = _("The object is about to be recalculated.")
     layer = "FrontEnd"
 

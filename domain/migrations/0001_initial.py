@@ -10,6 +10,7 @@ import domain.entities.defaults
 import foundation.fields
 import foundation.guids
 from domain.migrations._tables import at_once
+from domain.migrations._views import SALES_ANALYTICS
 
 
 class Migration(migrations.Migration):
@@ -36,6 +37,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("concrete_repository", models.CharField(editable=False, max_length=128)),
                     ("document_no", models.CharField(max_length=20)),
                     ("adjustment_number", models.IntegerField(default=0)),
@@ -92,6 +97,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", models.CharField(max_length=128)),
                     ("caption", foundation.fields.MultilanguageField(max_length=512)),
                     ("hint", foundation.fields.MultilanguageField(blank=True, null=True)),
@@ -152,6 +161,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("description", models.TextField(blank=True, null=True)),
                     ("is_unique", models.BooleanField(default=True)),
@@ -174,6 +187,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("concrete_repository", models.CharField(editable=False, max_length=128)),
                     ("party_code", models.CharField(max_length=16)),
                     ("party_name", foundation.fields.MultilanguageField(max_length=254)),
@@ -202,6 +219,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("description", models.CharField(blank=True, max_length=254, null=True)),
                     ("is_active", models.BooleanField(default=True)),
                     ("key_path", models.CharField(max_length=128)),
@@ -227,6 +248,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("concrete_repository", models.CharField(editable=False, max_length=128)),
                     ("name", models.CharField(max_length=254)),
                     ("contact_mechanism_type", foundation.fields.EnumField(default="Address", max_length=64)),
@@ -249,6 +274,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("currency_sign", models.CharField(max_length=4)),
                     ("name", models.CharField(max_length=50)),
                     ("is_active", models.BooleanField(default=True)),
@@ -293,6 +322,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("number", models.CharField(blank=True, max_length=16, null=True)),
                     ("active", models.BooleanField(default=True)),
                     ("allow_use_as_primary_customer", models.BooleanField(default=False)),
@@ -331,6 +364,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("is_active", models.BooleanField(default=True)),
                 ],
@@ -352,6 +389,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=40)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("allowed_values_entity_name", models.CharField(blank=True, max_length=64, null=True)),
@@ -399,6 +440,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", models.CharField(blank=True, max_length=64, null=True)),
                     ("created_on", models.DateTimeField(default=foundation.fields.utc_now)),
                     ("driver_name", models.CharField(blank=True, default="JSON_FILE", max_length=64, null=True)),
@@ -452,6 +497,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", models.CharField(max_length=64)),
                     ("base_query_name", models.CharField(max_length=128)),
                     ("data_source_type", foundation.fields.EnumField(default="MultiTable", max_length=64)),
@@ -501,6 +550,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=32)),
                     ("name", models.CharField(max_length=254)),
                     ("entry_type", foundation.fields.EnumField(max_length=64)),
@@ -575,6 +628,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("amount_type_code", models.CharField(max_length=16)),
                     ("amount_type_name", foundation.fields.MultilanguageField(max_length=128)),
                     ("add_to_customer", models.BooleanField(default=True)),
@@ -751,6 +808,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=32)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("notes", models.TextField(blank=True, null=True)),
@@ -814,6 +875,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=16)),
                     ("type_name", foundation.fields.MultilanguageField(max_length=254)),
                     ("create_fulfillments_on_completion", models.BooleanField(default=False)),
@@ -987,6 +1052,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("bi_start_date", models.DateTimeField(blank=True, null=True)),
                     ("default_costing_method", foundation.fields.EnumField(default="AverageCost", max_length=64)),
                     (
@@ -1025,8 +1094,11 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("display_name", models.CharField(blank=True, max_length=128, null=True)),
-                    ("additional_data_json", models.TextField(blank=True, null=True)),
                     ("creation_time_utc", models.DateTimeField(blank=True, null=True)),
                     ("entity_item_id", foundation.fields.GuidField()),
                     ("entity_type", models.CharField(default="", max_length=64)),
@@ -1052,6 +1124,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("machine_name", models.CharField(max_length=128)),
                     ("information_message_time", models.DateTimeField(default=foundation.fields.utc_now)),
                     ("information_message_type", foundation.fields.EnumField(default="Information", max_length=64)),
@@ -1129,6 +1205,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", models.CharField(max_length=254)),
                     ("is_active", models.BooleanField(default=True)),
                     ("job_configurations", models.TextField(blank=True, null=True)),
@@ -1155,6 +1235,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("number", models.CharField(max_length=30)),
                     (
                         "alcoholic_strength",
@@ -1183,6 +1267,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", foundation.fields.MultilanguageField(max_length=64)),
                     ("is_default", models.BooleanField(default=False)),
                 ],
@@ -1230,6 +1318,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("anchor", models.CharField(blank=True, max_length=128, null=True)),
                     ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now)),
                     ("is_read", models.BooleanField(default=False)),
@@ -1326,6 +1418,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=16)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("is_active", models.BooleanField(default=True)),
@@ -1362,7 +1458,7 @@ class Migration(migrations.Migration):
                         models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                     ),
                     ("key", models.CharField(max_length=1000)),
-                    ("handler", models.CharField(max_length=254)),
+                    ("handler", models.CharField(max_length=64)),
                     ("payload", foundation.fields.SealedJsonField()),
                 ],
             ),
@@ -1380,6 +1476,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", models.CharField(max_length=50)),
                     ("auto_apply_discount_level", foundation.fields.EnumField(default="One", max_length=64)),
                     ("description", models.TextField(blank=True, null=True)),
@@ -1433,6 +1533,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", models.CharField(max_length=64)),
                     ("binary_layout", models.BinaryField(blank=True, editable=True, null=True)),
                     ("document_entity_name", models.CharField(max_length=64)),
@@ -1458,6 +1562,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("part_number", models.CharField(max_length=32)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("abc_class", foundation.fields.EnumField(default="B", max_length=64)),
@@ -1578,6 +1686,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=16)),
                     ("name", foundation.fields.MultilanguageField(max_length=180)),
                     ("active", models.BooleanField(default=True)),
@@ -1634,6 +1746,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("from_date", models.DateField(blank=True, null=True)),
                     ("is_active", models.BooleanField(default=True)),
                     (
@@ -1671,6 +1787,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=16)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("is_default", models.BooleanField(default=False)),
@@ -1815,6 +1935,10 @@ class Migration(migrations.Migration):
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                     (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
+                    (
                         "commission_percent",
                         foundation.fields.ExactDecimalField(blank=True, decimal_places=6, max_digits=7, null=True),
                     ),
@@ -1841,6 +1965,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=64)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("is_active", models.BooleanField(default=True)),
@@ -1864,6 +1992,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("name", models.CharField(max_length=50)),
                     ("simultaneous_transactions", models.BooleanField(default=False)),
                 ],
@@ -1965,6 +2097,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("application_name", models.CharField(blank=True, max_length=50, null=True)),
                     ("active", models.BooleanField(default=True)),
                     ("creation_time", models.DateTimeField(default=foundation.fields.utc_now)),
@@ -1992,6 +2128,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=16)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("icon", models.BinaryField(blank=True, editable=True, null=True)),
@@ -2083,6 +2223,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("code", models.CharField(max_length=32)),
                     ("name", foundation.fields.MultilanguageField(max_length=254)),
                     ("body", models.TextField(blank=True, null=True)),
@@ -2114,6 +2258,10 @@ class Migration(migrations.Migration):
                     ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                     ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                     ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
                     ("is_active", models.BooleanField(default=True)),
                     ("is_private", models.BooleanField(default=False)),
                     ("notes", models.TextField(blank=True, null=True)),
@@ -5895,5 +6043,81 @@ class Migration(migrations.Migration):
                 model_name="serviceactivity",
                 index=models.Index(fields=["store", "activity_ptr"], name="domain_serv_store_i_3797c7_idx"),
             ),
+            migrations.CreateModel(
+                name="Folder",
+                fields=[
+                    (
+                        "id",
+                        foundation.fields.GuidField(
+                            default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                        ),
+                    ),
+                    ("object_version", models.PositiveIntegerField(default=1, editable=False)),
+                    ("custom_property_values", foundation.fields.JsonTextField(blank=True, editable=False, null=True)),
+                    ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                    ("external_system", models.CharField(blank=True, max_length=64, null=True)),
+                    ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                    (
+                        "additional_data_json",
+                        foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                    ),
+                    ("name", models.CharField(max_length=254)),
+                    (
+                        "parent_folder",
+                        foundation.fields.ReferenceField(
+                            blank=True,
+                            null=True,
+                            on_delete=django.db.models.deletion.PROTECT,
+                            related_name="+",
+                            to="domain.folder",
+                        ),
+                    ),
+                ],
+                options={
+                    "abstract": False,
+                },
+            ),
+            migrations.AddField(
+                model_name="extensibledataobject",
+                name="folder",
+                field=foundation.fields.ReferenceField(
+                    blank=True,
+                    null=True,
+                    on_delete=django.db.models.deletion.PROTECT,
+                    related_name="+",
+                    to="domain.folder",
+                ),
+            ),
+            migrations.AddIndex(
+                model_name="extensibledataobject",
+                index=models.Index(fields=["folder", "id"], name="domain_exte_folder__94851a_idx"),
+            ),
+            migrations.AddIndex(
+                model_name="folder",
+                index=models.Index(fields=["parent_folder", "id"], name="domain_fold_parent__c4af63_idx"),
+            ),
+            migrations.CreateModel(
+                name="SalesAnalyticsEntry",
+                fields=[
+                    (
+                        "id",
+                        foundation.fields.GuidField(
+                            default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                        ),
+                    ),
+                    ("object_version", models.PositiveIntegerField(default=1, editable=False)),
+                    ("custom_property_values", foundation.fields.JsonTextField(blank=True, editable=False, null=True)),
+                    ("document_date", models.DateField(null=True)),
+                    ("line_amount", foundation.fields.ExactDecimalField(decimal_places=2, max_digits=38)),
+                    ("line_discount_amount", foundation.fields.ExactDecimalField(decimal_places=2, max_digits=38)),
+                    ("quantity_base", foundation.fields.ExactDecimalField(decimal_places=3, max_digits=38)),
+                    ("sales_analytic_id", foundation.fields.GuidField()),
+                    ("standard_quantity_base", foundation.fields.ExactDecimalField(decimal_places=3, max_digits=38)),
+                ],
+                options={
+                    "db_table": "domain_salesanalytics",
+                    "managed": False,
+                },
+            ),
         ]
-    )
+    ) + [SALES_ANALYTICS]

@@ -33,7 +33,7 @@ class CreateTables(SeparateDatabaseAndState):
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         for model in to_state.apps.get_app_config(app_label).get_models():
-            if self.allow_migrate_model(schema_editor.connection.alias, model):
+            if model._meta.managed and self.allow_migrate_model(schema_editor.connection.alias, model):
                 schema_editor.create_model(model)
                 if schema_editor.connection.vendor == "postgresql" and _CUSTOM in {
                     f.name for f in model._meta.local_fields
@@ -44,7 +44,7 @@ class CreateTables(SeparateDatabaseAndState):
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         for model in reversed(list(from_state.apps.get_app_config(app_label).get_models())):
-            if self.allow_migrate_model(schema_editor.connection.alias, model):
+            if model._meta.managed and self.allow_migrate_model(schema_editor.connection.alias, model):
                 schema_editor.delete_model(model)
 
     def describe(self) -> str:

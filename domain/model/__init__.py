@@ -1,1 +1,1 @@
-"""How a repository is declared and what the rest of the platform learns from the declaration (spec 08, 8.1)."""
+"""Declarations of repositories, and the registry of them (spec 08, 8.1)."""

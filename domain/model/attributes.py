@@ -1,4 +1,4 @@
-"""What the platform knows of one member of a repository."""
+"""Metadata of repository members: attributes, child collections, calculations."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Attribute:
     required            must have a value at commit (not nullable; late defaults may still fill it)
     read_only           callers may not set it
     system              Id, ObjectVersion, External*, AggregateLastUpdateTimeUtc, DisplayText
-    calculated          not part of the default representation; filled by the platform
-    key_alias           the base key's other name (DocumentId); equal to Id, stored in no column of its own
+    calculated          computed by the platform; not part of the default representation
+    key_alias           another name of the base's key (DocumentId); equal to Id, without a column
     max_length          characters; None: unbounded
     precision, scale    of decimals, amounts and quantities
     enum                of ENUM and STATE
@@ -65,12 +65,11 @@ class Attribute:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it points at one other entity."""
         return self.kind is Kind.REFERENCE
 
     @property
     def is_measured(self) -> bool:
-        """Whether its value goes with a currency or unit."""
+        """Whether its value has a currency or unit."""
         return self.kind in (Kind.AMOUNT, Kind.QUANTITY)
 
     def initial(self) -> Any:
@@ -90,18 +89,29 @@ class Child:
     back_reference: str = ""
 
 
-#: A function beside the entity, called with a domain.dataset Record: fills in attributes that the caller left out.
+#: A function of a domain.dataset Record that fills in missing attributes.
 LateDefault = Callable[[Any], None]
-#: Called with a Record; raises foundation.errors.Refused when the record must not be saved.
+#: A function of a Record that raises foundation.errors.Refused if the record must not be saved.
 Validation = Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AtCommit:
+    """A late default that runs at commit even in the frontend model (numbers from locked sequences)."""
+
+    late_default: LateDefault
+
+    def __call__(self, record: Any) -> None:
+        self.late_default(record)
 
 
 @dataclass(frozen=True, slots=True)
 class Calculation:
     """A dependent value: `compute(record)` runs when one of `triggers` (API names) changes.
 
-    In the frontend model it runs at once, in body order; in the common model at commit, as a late default, and then
-    only where `compute` itself finds a value missing or `always` is set (totals, which callers cannot set).
+    In the frontend model it runs at once, in the order of the request body; in the common model at commit, as a late
+    default, and then only if `compute` itself detects a missing value or `always` is set (totals, which callers cannot
+    set).
     """
 
     compute: Callable[[Any], None]
@@ -109,4 +119,4 @@ class Calculation:
     always: bool = False
 
 
-__all__ = ["Attribute", "Calculation", "Child", "LateDefault", "Validation"]
+__all__ = ["AtCommit", "Attribute", "Calculation", "Child", "LateDefault", "Validation"]

@@ -1,4 +1,4 @@
-"""System checks: a declaration that cannot work stops the start with an id and a hint (spec 08, 8.1)."""
+"""System checks: an invalid declaration stops the start with an id and a hint (spec 08, 8.1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_repositories(app_configs: Any = None, **kwargs: Any) -> list[CheckMess
 
 
 def check_repository(repository: Repository[Any]) -> Iterator[CheckMessage]:
-    """What is wrong with one declaration."""
+    """Problems of one declaration."""
     try:
         attributes = repository.attributes
     except (TypeError, LookupError) as exc:
@@ -30,6 +30,7 @@ def check_repository(repository: Repository[Any]) -> Iterator[CheckMessage]:
         return
     yield from _check_members(repository)
     yield from _check_children(repository)
+    yield from _check_view(repository)
     for attribute in attributes.values():
         if attribute.measure and (problem := _path_problem(repository, attribute.measure, Kind.REFERENCE)):
             yield Error(
@@ -48,7 +49,7 @@ def check_repository(repository: Repository[Any]) -> Iterator[CheckMessage]:
 
 def _check_members(repository: Repository[Any]) -> Iterator[CheckMessage]:
     own = repository.by_python_name
-    for declaration in ("read_only", "calculated"):
+    for declaration in ("read_only", "calculated", "filled_late"):
         for name in getattr(repository, declaration):
             if name not in own:
                 yield Error(
@@ -84,6 +85,22 @@ def _check_children(repository: Repository[Any]) -> Iterator[CheckMessage]:
             hint="Give the child a ReferenceField(..., owner=True) to this repository's model.",
             id="domain.E004",
         )
+
+
+def _check_view(repository: Repository[Any]) -> Iterator[CheckMessage]:
+    if not repository.view_of:
+        return
+    if repository.view_of not in repositories:
+        problem = f"there is no repository {repository.view_of}"
+    elif repository.access != "ReadOnly" or repository.model._meta.managed:
+        problem = "a view is not written"
+    else:
+        return
+    yield Error(
+        f"{repository.name}: view_of cannot work: {problem}",
+        hint='Name a registered repository, and declare access = "ReadOnly" and Meta.managed = False.',
+        id="domain.E007",
+    )
 
 
 def _path_problem(repository: Repository[Any], path: tuple[str, ...], last: Kind | None) -> str:

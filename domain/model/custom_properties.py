@@ -1,8 +1,8 @@
 """Custom properties: attributes that administrators add to a repository (spec 08, 8.2).
 
-Definitions are entities (Systems.Bpm.CustomProperties); this module keeps them in the process, built from the stamp
-"custom_properties", which any commit of definitions bumps: usable by the next request (foundation.stamps).
-Values are kept with the entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}.
+Definitions are entities (Systems.Bpm.CustomProperties), cached in the process under the stamp "custom_properties",
+which each commit of definitions bumps: usable by the next request (foundation.stamps). Values are stored with the
+entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from domain.model.repository import Repository
 from domain.model.values import check_characters
 from foundation import errors
 from foundation.kinds import Kind
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from foundation.stamped_cache import StampedCache
 
 STAMP = "custom_properties"
 PREFIX = "CustomProperty_"
-#: Digits of a Number before and behind the point.
+#: Digits of a Number before and after the decimal point.
 MAX_DIGITS = 30
 
 _KINDS = {"Text": Kind.STRING, "Number": Kind.DECIMAL, "Date": Kind.DATE, "Picture": Kind.BINARY}
@@ -44,7 +44,7 @@ class Definition:
     """One custom property of one repository.
 
     property_type   Text, Number, Date or Picture; `kind` is that of its values
-    allowed         its list of allowed values, by value
+    allowed         allowed values, by value
     allowed_from    the repository whose entities are the allowed values instead; "" for none
     """
 
@@ -62,13 +62,14 @@ class Definition:
         return _KINDS.get(self.property_type, Kind.STRING)
 
 
-#: (property, value, ValueId or None) → the entity that is meant, as an allowed value; None where there is none
+#: (property, value, ValueId or None) → the entity as an allowed value; None if there is none
 FindAllowed = Callable[[Definition, str, Any], AllowedValue | None]
 
 
 def escape_code(code: str) -> str:
     """Letters and digits of any script and `_` stay; another character becomes `_u` + its UTF-8 bytes in hex, at least
-    four digits of it.
+    four
+    digits.
     """
     parts: list[str] = []
     for character in code:
@@ -80,20 +81,20 @@ def escape_code(code: str) -> str:
 
 
 def definitions(repository: str) -> Mapping[str, Definition]:
-    """The repository's active custom properties by API name (`CustomProperty_x`). A warm call makes no query."""
+    """Active custom properties of the repository by API name (`CustomProperty_x`). A cached call runs no query."""
     return _definitions.get().get(repository, {})
 
 
 def definition(repository: str, api_name: str) -> Definition:
-    """The definition behind `CustomProperty_x`. Raises BadRequest(UNKNOWN_PROPERTY) with near names."""
+    """The definition of `CustomProperty_x`. Raises BadRequest(UNKNOWN_PROPERTY) with similar names."""
     known = definitions(repository)
-    found = known.get(api_name)
-    if found is None:
+    result = known.get(api_name)
+    if result is None:
         lowered = api_name.lower()
-        found = next((entry for name, entry in known.items() if name.lower() == lowered), None)
-    if found is None:
+        result = next((entry for name, entry in known.items() if name.lower() == lowered), None)
+    if result is None:
         raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, near(api_name, known), target=api_name)
-    return found
+    return result
 
 
 def by_code(repository: Repository[Any], code: str) -> Definition | None:
@@ -116,12 +117,12 @@ def _load() -> dict[str, dict[str, Definition]]:
     )
     for property_id, id, value, description in rows:
         allowed.setdefault(property_id, {})[value] = AllowedValue(id, value, _texts(description))
-    found: dict[str, dict[str, Definition]] = {}
+    result: dict[str, dict[str, Definition]] = {}
     for entry in properties.filter(is_active=True).order_by("code"):
         name = _repository_name(entry.entity_name)
         source = _repository_name(entry.allowed_values_entity_name or "")
         api_name = PREFIX + escape_code(entry.code)
-        found.setdefault(name, {})[api_name] = Definition(
+        result.setdefault(name, {})[api_name] = Definition(
             entry.code,
             api_name,
             str(entry.property_type),
@@ -130,30 +131,30 @@ def _load() -> dict[str, dict[str, Definition]]:
             allowed.get(entry.id, {}),
             source if source in repositories else "",
         )
-    return found
+    return result
 
 
 _definitions = StampedCache(_load, STAMP)
 
 
 def _repository_name(entity_name: str) -> str:
-    """`General.Products.Products`, also where it is written as the set's name, be it an old one."""
-    known = repositories.for_set(entity_name.replace(".", "_"))
-    return known[0].name if known is not None else entity_name
+    """`General.Products.Products` of a stored entity name."""
+    known = repositories.for_entity_name(entity_name)
+    return known.name if known is not None else entity_name
 
 
 def _texts(value: Any) -> Mapping[str, str]:
-    """The stubs take a multilanguage column for text; reading it gives the texts by language."""
+    """Texts by language. The type stubs take a multilanguage column for str."""
     return value or {}
 
 
 def parse_value(
     repository: str, api_name: str, value: Any, language: str, find: FindAllowed
 ) -> tuple[str, dict[str, Any] | None]:
-    """(code, stored form) of what a caller sends: a CustomPropertyValue object, a plain string or number, or null.
+    """(code, stored form) of an input: a CustomPropertyValue object, a plain string or number, or null.
 
-    `find` looks for entities that are allowed values, where the definition names a repository of them.
-    Raises BadRequest for an unknown property or a value that does not fit its type, Refused for one not allowed.
+    `find` looks for entities that are allowed values, if the definition names a repository of them. Raises BadRequest
+    for an unknown property or a value that does not fit its type, Refused for one not allowed.
     """
     known = definition(repository, api_name)
     if value is None:
@@ -166,7 +167,7 @@ def parse_value(
         return known.code, None
     text = _as_text(known, given["Value"])
     check_characters(text, api_name)
-    # All members, for a complex value in an answer leaves none out.
+    # Every member, since a complex value in a response has all of them.
     stored: dict[str, Any] = {"Value": text, "Description": None, "ValueId": None}
     listed = find(known, text, given.get("ValueId")) if known.allowed_from else known.allowed.get(text)
     if listed is not None:
@@ -176,7 +177,7 @@ def parse_value(
     elif known.limited:
         raise errors.Refused(
             errors.VALIDATION_FAILED,
-            Phrase("{0}: '{1}' is not one of {2}", api_name, text, known.allowed_from or ", ".join(known.allowed)),
+            Message("{0}: '{1}' is not one of {2}", api_name, text, known.allowed_from or ", ".join(known.allowed)),
             target=api_name,
         )
     elif given.get("Description") is not None:
@@ -193,7 +194,7 @@ def _as_text(known: Definition, value: Any) -> str:
             case "Number":
                 return _as_number(value)
             case "Date":
-                # A moment stands for its day, as its sender sees it.
+                # A date-time is its date in the sender's time zone.
                 return datetime.datetime.fromisoformat(str(value)).date().isoformat()
             case _:
                 return str(value)
@@ -204,7 +205,7 @@ def _as_text(known: Definition, value: Any) -> str:
 
 
 def _as_number(value: str | float | Decimal) -> str:
-    """Without exponent and superfluous zeros. Raises ValueError for what is no number, or is written with too many."""
+    """Without exponent and superfluous zeros. Raises ValueError for text that is no number or has too many digits."""
     number = Decimal(str(value))
     if not number.is_finite() or number.adjusted() >= MAX_DIGITS or -int(number.as_tuple().exponent) > MAX_DIGITS:
         raise ValueError

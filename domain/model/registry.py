@@ -1,4 +1,4 @@
-"""The registry of repositories: the one list that $metadata, permissions, admin, events and scripts read."""
+"""The registry of repositories, read by $metadata, permissions, admin, events and scripts."""
 
 from __future__ import annotations
 
@@ -14,57 +14,53 @@ from domain.model.naming import near, set_name
 from domain.model.repository import Repository
 from domain.model.values import in_language
 from foundation import errors
+from foundation.catalogue import Catalogue
 from foundation.languages import active_language
 
 T = TypeVar("T")
-R = TypeVar("R", bound=type[Repository[Any]])
 
-_NAME = re.compile(r"[A-Z]\w*(\.[A-Z]\w*)+")
 #: A placeholder of a display text without a path; the id tells people nothing.
 _OWN_MEMBER = re.compile(r"\{(?!Id\b)(\w+)[:}]")
 
 
-class Registry:
+class Registry(Catalogue[Repository[Any]]):
     """Repositories by dotted name. Iteration is by name."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, Repository[Any]] = {}
+        super().__init__("repository", pattern=r"[A-Z]\w*(\.[A-Z]\w*)+")
         self._by_set: dict[str, Repository[Any]] = {}
         self._by_old_set: dict[str, Repository[Any]] = {}
+        self._by_entity_name: dict[str, Repository[Any]] = {}
         self._by_type: dict[str, Repository[Any]] = {}
         self._by_old_type: dict[str, Repository[Any]] = {}
         self._by_model: dict[type[models.Model], Repository[Any]] = {}
         self.generation = 0
 
-    def register(self, declaration: R) -> R:
-        """Class decorator: add a repository. A missing, malformed or taken name fails at start-up."""
-        name = declaration.name
-        if not _NAME.fullmatch(name):
-            raise ValueError(
-                f"{declaration.__qualname__}: {name!r} is not a repository name such as Crm.Sales.SalesOrders"
-            )
-        if name in self._by_name:
-            raise ValueError(f"{declaration.__qualname__}: the repository {name} is declared twice")
-        if not hasattr(declaration, "model"):
-            raise TypeError(f"{declaration.__qualname__}: give the model as Repository[Model]")
-        repository = declaration()
-        setattr(repository.model, "__str__", _in_words)  # noqa: B010  (a method for a class of Django's)
-        self._by_name[name] = repository
-        self._by_set[repository.set_name.lower()] = repository
-        self._by_type[repository.entity_type.lower()] = repository
-        self._by_model[repository.model] = repository
-        for old in declaration.old_names:
-            self._by_old_set[old.replace(".", "_").lower()] = repository
-            self._by_old_type[f"{set_name(old.rpartition('.')[0])}_{repository.model.__name__}".lower()] = repository
+    def add(self, name: str, item: Repository[Any]) -> None:
+        """Add a repository. Raises ValueError for a missing, malformed or taken name, TypeError without a model."""
+        if not hasattr(item, "model"):
+            raise TypeError(f"{type(item).__qualname__}: give the model as Repository[Model]")
+        same = self._by_entity_name.get(item.entity_name.lower())
+        if same is not None and same.name != name:
+            raise ValueError(f"the base table {item.entity_name} is that of {same.name} already")
+        super().add(name, item)
+        setattr(item.model, "__str__", _in_words)  # noqa: B010  (a method for a class of Django's)
+        self._by_set[item.set_name.lower()] = item
+        self._by_entity_name[item.entity_name.lower()] = item
+        self._by_type[item.entity_type.lower()] = item
+        self._by_model[item.model] = item
+        for old in item.old_names:
+            self._by_old_set[old.replace(".", "_").lower()] = item
+            self._by_old_type[f"{set_name(old.rpartition('.')[0])}_{item.model.__name__}".lower()] = item
         self._forget_derived()
-        return declaration
 
-    def unregister(self, name: str) -> None:
-        """Remove a repository (tests that declare one of their own)."""
-        repository = self._by_name.pop(name)
+    def remove(self, name: str) -> Repository[Any]:
+        """Remove a repository (tests). Raises KeyError."""
+        repository = super().remove(name)
         indexes: tuple[dict[Any, Repository[Any]], ...] = (
             self._by_set,
             self._by_old_set,
+            self._by_entity_name,
             self._by_type,
             self._by_old_type,
             self._by_model,
@@ -73,33 +69,24 @@ class Registry:
             for key in [key for key, value in index.items() if value is repository]:
                 del index[key]
         self._forget_derived()
+        return repository
 
     def _forget_derived(self) -> None:
-        """A new repository may be the subtype, child or target of another: what was derived is derived again."""
+        """Drop derived values: a new repository may be the subtype, child or target of another."""
         self.generation += 1
-        for repository in self._by_name.values():
+        for repository in self._items.values():
             for attribute in ("subtypes", "collections"):
                 repository.__dict__.pop(attribute, None)
 
     def __iter__(self) -> Iterator[Repository[Any]]:
-        return iter([self._by_name[name] for name in sorted(self._by_name)])
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._by_name
-
-    def __getitem__(self, name: str) -> Repository[Any]:
-        """The repository with this dotted name. Raises KeyError."""
-        return self._by_name[name]
+        return iter([self._items[name] for name in sorted(self._items)])
 
     def get(self, name: str) -> Repository[Any]:
-        """The repository with this dotted name, for names that come from callers. Raises BadRequest with near names."""
-        found = self._by_name.get(name)
-        if found is None:
-            raise errors.BadRequest(errors.UNKNOWN_REPOSITORY, name, near(name, self._by_name))
-        return found
+        """The repository with this dotted name from a caller. Raises BadRequest with similar names."""
+        result = self._items.get(name)
+        if result is None:
+            raise errors.BadRequest(errors.UNKNOWN_REPOSITORY, name, near(name, self._items))
+        return result
 
     def for_model(self, model: type[models.Model]) -> Repository[Any]:
         """The repository of a model. Raises LookupError."""
@@ -109,7 +96,7 @@ class Registry:
             raise LookupError(f"{model.__qualname__} belongs to no repository") from None
 
     def for_set(self, name: str) -> tuple[Repository[Any], bool] | None:
-        """(repository, whether the name is a former one) for an entity set's name in any case, or None."""
+        """(repository, whether the name is a former one) of an entity set's name in any case, or None."""
         lowered = name.lower()
         if lowered in self._by_set:
             return self._by_set[lowered], False
@@ -117,42 +104,48 @@ class Registry:
             return self._by_old_set[lowered], True
         return None
 
+    def for_entity_name(self, name: str) -> Repository[Any] | None:
+        """The repository of a stored entity name, in any case; names of sets and repositories are accepted, too."""
+        text = name.replace(".", "_")
+        known = self.for_set(text)
+        return self._by_entity_name.get(text.lower()) or (known[0] if known is not None else None)
+
     def for_type(self, name: str) -> Repository[Any] | None:
         """The repository of an entity type's name, with or without `#` and the schema namespace, in any case.
 
-        A former name will do: that of the namespace which the set's former name has.
+        Former names are accepted: those derived from former set names.
         """
         lowered = name.lstrip("#").removeprefix("Erp.").lower()
         return self._by_type.get(lowered) or self._by_old_type.get(lowered)
 
     def set_names(self) -> list[str]:
         """Every entity set's name, sorted."""
-        return sorted(repository.set_name for repository in self._by_name.values())
+        return sorted(repository.set_name for repository in self._items.values())
 
     def old_set_names(self) -> list[str]:
         """Former names of entity sets in lower case, sorted."""
         return sorted(self._by_old_set)
 
     def old_type_names(self) -> list[str]:
-        """Former names of entity types in lower case, sorted; none that is a type's name now."""
+        """Former names of entity types in lower case, sorted, without current type names."""
         return sorted(self._by_old_type.keys() - self._by_type.keys())
 
 
 def _in_words(instance: models.Model) -> str:
-    """What the admin calls an entity: its name in the active language, its code behind it."""
+    """The admin's name of an entity: its name in the active language, with its code."""
     repository = repositories.for_model(type(instance))
     name, code = (_member_text(instance, path) for path in (repository.name_member, repository.code_member))
     if name and code:
         return f"{name} ({code})"
-    return name or code or _told(instance, repository) or f"{repository.entity_type} {instance.pk}"
+    return name or code or _shown_member(instance, repository) or f"{repository.entity_type} {instance.pk}"
 
 
-def _told(instance: models.Model, repository: Repository[Any]) -> str:
-    """The first of its own members that its display text shows, the number of a line for example."""
+def _shown_member(instance: models.Model, repository: Repository[Any]) -> str:
+    """The first own member in the display text, such as the number of a line."""
     for name in _OWN_MEMBER.findall(repository.display_format):
         attribute = repository.attribute(name)
-        is_told = attribute is not None and attribute.field is not None and not attribute.is_reference
-        if attribute is not None and is_told and (text := _member_text(instance, attribute.python_name)):
+        is_value = attribute is not None and attribute.field is not None and not attribute.is_reference
+        if attribute is not None and is_value and (text := _member_text(instance, attribute.python_name)):
             return text
     return ""
 
@@ -172,7 +165,7 @@ Repository.registry = repositories
 
 
 def derived(compute: Callable[[Repository[Any]], T]) -> Callable[[Repository[Any]], T]:
-    """Decorator: a value computed once for each repository, and again once the registry has changed."""
+    """Decorator: a value computed once for each repository, and again after the registry has changed."""
     known: dict[str, T] = {}
     generation = repositories.generation
 
@@ -185,8 +178,8 @@ def derived(compute: Callable[[Repository[Any]], T]) -> Callable[[Repository[Any
         try:
             return known[repository.name]
         except KeyError:
-            found = known[repository.name] = compute(repository)
-            return found
+            result = known[repository.name] = compute(repository)
+            return result
 
     return get
 

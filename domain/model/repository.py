@@ -1,217 +1,94 @@
-"""A repository: one Django model plus one declaration (spec 08, 8.1).
+"""Repository: a Django model with its declaration, and the members and relations derived from both.
 
-    @repositories.register
-    class Products(Repository[Product]):
-        name = "General.Products.Products"
-        code_member = "part_number"
-        name_member = "name"
-        display_format = "{Name:T}"
-        search_members = ("part_number", "name")
-        children = (Child("Codes", "General.Products.ProductCodes"),)
-        late_defaults = (part_number_from_group,)
-
-Members are named in Python (`part_number`) in declarations and in API form (`PartNumber`) everywhere else.
+Authors write the attributes of domain.model.declaration; engines read the members and relations below. Functions that
+run on writes are in domain.model.behaviours.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from django.db import models
-from django.db.models.fields import NOT_PROVIDED
 
-from domain.model import extensions
-from domain.model.attributes import Attribute, Calculation, Child, LateDefault, Validation
-from domain.model.naming import pascal_case, set_name
-from foundation.fields import EnumField, ExactDecimalField, ReferenceField, SecretTextField, StateField
+from domain.model.admin_options import AdminOptions
+from domain.model.attributes import Attribute, Child
+from domain.model.declaration import Declaration
+from domain.model.members import DISPLAY_TEXT, display_text, key_alias, kind_of, stored
+from domain.model.naming import pascal_case
 from foundation.kinds import Kind
-from foundation.models import AggregateRoot, PolymorphicRoot
+from foundation.models import AggregateRoot
 
 M = TypeVar("M", bound=models.Model)
 
-DISPLAY_TEXT = "DisplayText"
-_SYSTEM = frozenset({"id", "object_version", "external_id", "external_system", "aggregate_last_update_time_utc"})
+#: First name of a declared path: the reference to the aggregate parent.
+OWNER = "Owner"
 _UNPUBLISHED = frozenset({"custom_property_values", "concrete_repository"})
-_READ_ONLY = frozenset({"object_version", "aggregate_last_update_time_utc"})
-
-_KINDS: tuple[tuple[type[models.Field[Any, Any]], Kind], ...] = (
-    (models.BooleanField, Kind.BOOL),
-    (models.DateTimeField, Kind.DATETIME),
-    (models.DateField, Kind.DATE),
-    (models.IntegerField, Kind.INT),
-    (models.CharField, Kind.STRING),
-    (models.TextField, Kind.STRING),
-    (models.BinaryField, Kind.BINARY),
-    (models.OneToOneField, Kind.REFERENCE),
-    (models.ForeignKey, Kind.REFERENCE),
-)
+#: Suffix of a name → kinds of attributes of which it names a part (Repository.attribute_behind).
+_PARTS = {"value": frozenset({Kind.AMOUNT, Kind.QUANTITY}), "id": frozenset({Kind.REFERENCE})}
 
 
 class Registry(Protocol):
-    """What repositories ask of the registry that they belong to (domain.model.registry.Registry)."""
+    """The registry's interface for repositories (domain.model.registry.Registry)."""
 
     def __iter__(self) -> Iterator[Repository[Any]]: ...
     def __getitem__(self, name: str) -> Repository[Any]: ...
     def for_model(self, model: type[models.Model]) -> Repository[Any]: ...
 
 
-class Repository(Generic[M]):
-    """Base of every declaration. Class attributes are the declaration; instances (one each, shared) answer questions.
+class Repository(Declaration[M]):
+    """Base of every declaration; one shared instance for each."""
 
-    name             dotted name; the entity set is it with underscores
-    type_name        entity type in schema namespace Erp; by rule namespace + "_" + model name
-    code_member      attribute that people identify an entity by; with it, upserts by Code work
-    name_member      attribute with the name (for findBy Name)
-    display_format   interpolation template of DisplayText (spec 05, 5.4)
-    search_members   what $search looks at, paths allowed ("party.party_name")
-    children         owned collections
-    late_defaults    fill missing values at commit, in order
-    calculations     dependent values
-    validations      refuse at commit, in order
-    copied_with_owner   whether CreateCopy of what it belongs to takes it along
-    read_only        attributes that callers may not set
-    calculated       attributes left out of the default representation
-    unpublished      model fields that the API does not show at all (secrets)
-    api_names        exceptions from the naming rule: python name → API name
-    old_names        former set names, accepted as aliases
-    ordering         default order, API names, "-" for descending; ties are broken by Id
-    access           ReadWrite | ReadOnly over the API
-    admin_only       only administrators may read or write it, whatever their roles say
-    decides_access   it says who may do what: administrators alone create, change and delete its entities
-    left_to_roles    of a repository that decides access: the attributes that a role is enough to change
-    authored         it acts later with the authority of who changed it: the dataset notes whose that is
-    is_document      states, numbers and voiding of spec 03, 3.5 apply
-    abstract         has no rows of its own type (Parties, Documents)
-    stamp            name in foundation.stamps that every commit of an entity or of its children bumps
-    """
-
-    name: ClassVar[str] = ""
-    type_name: ClassVar[str] = ""
-    code_member: ClassVar[str] = ""
-    name_member: ClassVar[str] = ""
-    display_format: ClassVar[str] = "{Id}"
-    search_members: ClassVar[tuple[str, ...]] = ()
-    children: ClassVar[tuple[Child, ...]] = ()
-    late_defaults: ClassVar[tuple[LateDefault, ...]] = ()
-    calculations: ClassVar[tuple[Calculation, ...]] = ()
-    validations: ClassVar[tuple[Validation, ...]] = ()
-    copied_with_owner: ClassVar[bool] = True
-    read_only: ClassVar[frozenset[str]] = frozenset()
-    calculated: ClassVar[frozenset[str]] = frozenset()
-    unpublished: ClassVar[frozenset[str]] = frozenset()
-    api_names: ClassVar[Mapping[str, str]] = {}
-    old_names: ClassVar[tuple[str, ...]] = ()
-    ordering: ClassVar[tuple[str, ...]] = ()
-    access: ClassVar[Literal["ReadWrite", "ReadOnly"]] = "ReadWrite"
-    admin_only: ClassVar[bool] = False
-    decides_access: ClassVar[bool] = False
-    left_to_roles: ClassVar[frozenset[str]] = frozenset()
-    authored: ClassVar[bool] = False
-    is_document: ClassVar[bool] = False
-    abstract: ClassVar[bool] = False
-    stamp: ClassVar[str] = ""
-
-    model: type[M]
     #: Set by domain.model.registry.
     registry: ClassVar[Registry]
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for base in getattr(cls, "__orig_bases__", ()):
-            arguments = get_args(base)
-            if arguments and isinstance(arguments[0], type):
-                cls.model = arguments[0]
-
-    def __repr__(self) -> str:
-        return f"Repository({self.name})"
-
-    # --- names ----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def set_name(self) -> str:
-        """The entity set's name."""
-        return set_name(self.name)
-
-    @cached_property
-    def entity_type(self) -> str:
-        """The entity type's name without the schema namespace."""
-        return self.type_name or f"{set_name(self.name.rpartition('.')[0])}_{self.model.__name__}"
-
-    @cached_property
-    def namespace(self) -> str:
-        """`General.Products` of `General.Products.Products`."""
-        return self.name.rpartition(".")[0]
-
-    # --- tables ---------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def tables(self) -> tuple[tuple[str, str], ...]:
-        """(table, key column) from the base to the own table; one pair where nothing is inherited by table."""
-        chain: list[tuple[str, str]] = []
-        model: type[models.Model] | None = self.model
-        while model is not None:
-            meta = model._meta
-            assert meta.pk is not None
-            assert meta.pk.column is not None
-            chain.append((meta.db_table, meta.pk.column))
-            model = next(iter(meta.parents), None)
-        return tuple(reversed(chain))
-
-    @property
-    def table(self) -> str:
-        """The own table."""
-        return self.tables[-1][0]
-
-    @property
-    def key_column(self) -> str:
-        """The key column of the own table."""
-        return self.tables[-1][1]
+    # --- relations between repositories ---------------------------------------------------------------------------
 
     @cached_property
     def base(self) -> Repository[Any] | None:
-        """The repository this one inherits from by table."""
+        """The repository that this one inherits from."""
         parent = next(iter(self.model._meta.parents), None)
         return self.registry.for_model(parent) if parent is not None else None
 
     @cached_property
     def identity_name(self) -> str:
-        """The base-most repository's name: a party and its company are one entity."""
+        """Name of the outermost base repository: a party and its company are one entity."""
         return self.name if self.base is None else self.base.identity_name
 
     @cached_property
     def subtypes(self) -> tuple[Repository[Any], ...]:
-        """Repositories that inherit from this one, at any depth, itself excluded; by name."""
+        """Repositories that inherit from this one, at any depth, without itself; by name."""
         return tuple(other for other in self.registry if other is not self and issubclass(other.model, self.model))
 
     @cached_property
-    def is_polymorphic(self) -> bool:
-        """Whether rows may be of another, derived type."""
-        return issubclass(self.model, PolymorphicRoot)
+    def viewed(self) -> tuple[Repository[Any], ...]:
+        """For a view: the repository whose rows it shows, then those of their owners, upwards; () for no view."""
+        result: list[Repository[Any]] = []
+        current = self.registry[self.view_of] if self.view_of else None
+        while current is not None and current not in result:
+            result.append(current)
+            current = self.registry[current.owner.target] if current.owner is not None else None
+        return tuple(result)
 
     # --- members --------------------------------------------------------------------------------------------------
 
     @cached_property
     def attributes(self) -> Mapping[str, Attribute]:
         """Every attribute and single reference by API name, in declared order, inherited ones first."""
-        found: dict[str, Attribute] = {}
+        result: dict[str, Attribute] = {}
         for field in self.model._meta.concrete_fields:
             python_name = field.name
             if python_name in _UNPUBLISHED or python_name in self._all_unpublished:
                 continue
             parent_link = getattr(field.remote_field, "parent_link", False) if field.remote_field else False
-            attribute = self._key_alias(field) if parent_link else self._attribute(field)
-            found[attribute.name] = attribute
-        if issubclass(self.model, PolymorphicRoot):
-            alias = self._key_alias(None)
-            found[alias.name] = alias
-        found[DISPLAY_TEXT] = Attribute(
-            DISPLAY_TEXT, "display_text", Kind.STRING, None, "", "", True, False,
-            read_only=True, system=True, calculated=True,
-        )  # fmt: skip
-        return found
+            attribute = key_alias(self.model, field) if parent_link else self._attribute(field)
+            result[attribute.name] = attribute
+        if self.is_polymorphic:
+            alias = key_alias(self.model, None)
+            result[alias.name] = alias
+        result[DISPLAY_TEXT] = display_text()
+        return result
 
     @cached_property
     def _all_unpublished(self) -> frozenset[str]:
@@ -230,6 +107,18 @@ class Repository(Generic[M]):
         """The attribute with this API name in any case, or None."""
         return self.attributes.get(name) or self._by_lower.get(name.lower())
 
+    def attribute_behind(self, name: str) -> Attribute | None:
+        """The amount or quantity whose number is `QuantityValue`, the reference whose guid is `SalesPersonId`.
+
+        None for other names, and for names of attributes.
+        """
+        for suffix, kinds in _PARTS.items():
+            if name.lower().endswith(suffix) and self.attribute(name) is None:
+                found = self.attribute(name[: -len(suffix)])
+                if found is not None and found.kind in kinds:
+                    return found
+        return None
+
     @cached_property
     def references(self) -> Mapping[str, Attribute]:
         """The single references by API name."""
@@ -238,11 +127,11 @@ class Repository(Generic[M]):
     @cached_property
     def collections(self) -> Mapping[str, Child]:
         """Owned collections by API name, inherited ones first, with their back reference resolved."""
-        found: dict[str, Child] = dict(self.base.collections) if self.base is not None else {}
+        result: dict[str, Child] = dict(self.base.collections) if self.base is not None else {}
         for child in self.children:
             back = child.back_reference or self.registry[child.repository].owner_attribute.name
-            found[child.name] = Child(child.name, child.repository, back)
-        return found
+            result[child.name] = Child(child.name, child.repository, back)
+        return result
 
     def collection(self, name: str) -> Child | None:
         """The owned collection with this API name in any case, or None."""
@@ -253,7 +142,6 @@ class Repository(Generic[M]):
 
     @property
     def id(self) -> Attribute:
-        """The key."""
         return self.attributes["Id"]
 
     @cached_property
@@ -263,56 +151,81 @@ class Repository(Generic[M]):
 
     @property
     def owner_attribute(self) -> Attribute:
-        """As `owner`, for a repository known to be a child. Raises LookupError for a root."""
+        """As `owner`, for a child repository. Raises LookupError for a root."""
         if self.owner is None:
             raise LookupError(f"{self.name} has no owner reference")
         return self.owner
 
     @cached_property
     def is_root(self) -> bool:
-        """Whether it heads an aggregate."""
+        """Whether it is an aggregate root."""
         return self.owner is None and issubclass(self.model, AggregateRoot)
 
     @cached_property
     def code(self) -> Attribute | None:
-        """The code member, where it is an own attribute."""
+        """The code member, if it is an own attribute."""
         return self.by_python_name.get(self.code_member)
 
     @cached_property
     def label(self) -> Attribute | None:
-        """The name member, where it is an own attribute."""
+        """The name member, if it is an own attribute."""
         return self.by_python_name.get(self.name_member)
 
     @cached_property
+    def code_path(self) -> tuple[str, ...]:
+        """API names of the path to the code member: `("Company", "RegistrationNumber")`; () for none."""
+        return self._member_path(self.code_member)
+
+    @cached_property
+    def label_path(self) -> tuple[str, ...]:
+        """API names of the path to the name member; () for none."""
+        return self._member_path(self.name_member)
+
+    def _member_path(self, python_path: str) -> tuple[str, ...]:
+        names: list[str] = []
+        current: Repository[Any] = self
+        for python_name in python_path.split(".") if python_path else ():
+            attribute = current.by_python_name.get(python_name)
+            if attribute is None:
+                return ()  # reported by domain.model.checks
+            names.append(attribute.name)
+            if attribute.is_reference:
+                current = self.registry[attribute.target]
+        return tuple(names)
+
+    @cached_property
     def default_members(self) -> tuple[Attribute, ...]:
-        """What an entity carries when nothing is selected (spec 02, 2.2)."""
+        """Members of an entity's default representation: neither system attributes nor calculated ones (spec 14.1)."""
         return tuple(
             attribute
             for attribute in self.attributes.values()
-            if attribute.name != "Id" and not attribute.calculated and not attribute.key_alias
+            if not (attribute.system or attribute.calculated or attribute.key_alias)
         )
 
-    def behaviours(self, kind: Literal["late_defaults", "calculations", "validations"]) -> tuple[Any, ...]:
-        """Inherited behaviours first, then the own ones, then those that apps above the domain have added."""
-        inherited = self.base.behaviours(kind) if self.base is not None else ()
-        own = type(self).__dict__.get(kind, ())
-        return (*inherited, *own, *extensions.added(kind, self.name))
-
-    def needs_administrator(self, operation: str, attribute: str | None = None) -> bool:
-        """Whether the write decides what somebody may do, so that no role is enough for it.
-
-        attribute is an API name, or `@code` of a custom property. Without one the question is about the entity: an
-        update of which some attributes are left to roles does not need an administrator.
-        """
-        if operation == "read" or not self.decides_access:
-            return False
-        if operation != "update" or not self.left_to_roles:
-            return True
-        return attribute is not None and attribute not in self._left_to_roles and not attribute.startswith("@")
+    @cached_property
+    def admin_options(self) -> AdminOptions:
+        """The declared options of the admin pages, with those of the bases."""
+        return self.admin if self.base is None else self.admin.added_to(self.base.admin_options)
 
     @cached_property
-    def _left_to_roles(self) -> frozenset[str]:
-        return frozenset(self.by_python_name[name].name for name in self.left_to_roles)
+    def display_format(self) -> str:
+        """The template of DisplayText, if the declaration has none."""
+        placeholder = ""
+        current: Repository[Any] = self
+        for python_name in (self.name_member or self.code_member or "id").split("."):
+            attribute = current.by_python_name.get(python_name)
+            if attribute is None:
+                return "{Id}"  # reported by domain.model.checks
+            if attribute.is_reference:
+                placeholder += f"{attribute.name}."
+                current = self.registry[attribute.target]
+            else:
+                placeholder += f"{attribute.name}:T" if attribute.kind is Kind.MULTILANGUAGE else attribute.name
+        return f"{{{placeholder}}}"
+
+    def fills_late(self, attribute: Attribute) -> bool:
+        """Whether a late default, own or inherited, fills the required attribute."""
+        return self._declared("filled_late", attribute.python_name)
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -329,60 +242,27 @@ class Repository(Generic[M]):
         own: frozenset[str] = getattr(self, declaration)
         return python_name in own or (self.base is not None and self.base._declared(declaration, python_name))
 
-    def _key_alias(self, parent_link: models.Field[Any, Any] | None) -> Attribute:
-        base = parent_link.related_model if parent_link is not None else self.model
-        assert isinstance(base, type)
-        own_key = self.model._meta.pk
-        column = parent_link.column if parent_link is not None else own_key.column
-        assert column is not None
-        table = parent_link.model._meta.db_table if parent_link is not None else self.model._meta.db_table
-        name = f"{base.__name__}Id"
-        python_name = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-        return Attribute(
-            name, python_name, Kind.GUID, parent_link, table, column, False, False,
-            read_only=True, system=True, key_alias=True,
-        )  # fmt: skip
-
     def _attribute(self, field: models.Field[Any, Any]) -> Attribute:
-        kind: Kind | None = getattr(field, "kind", None)
-        if kind is None:
-            kind = next((known for cls, known in _KINDS if isinstance(field, cls)), None)
+        kind = kind_of(field)
         if kind is None:
             raise TypeError(f"{self.name}: the field {field.name} has a type that repositories do not know")
         target = ""
         if kind is Kind.REFERENCE:
             assert isinstance(field.related_model, type)
             target = self.registry.for_model(field.related_model).name
-        measure: str = getattr(field, "measure", "")
-        calculated = self._declared("calculated", field.name)
-        return Attribute(
-            name=self._api_name(field.name),
-            python_name=field.name,
-            kind=kind,
-            field=field,
-            table=field.model._meta.db_table,
-            column=field.column or "",
-            nullable=field.null,
-            required=not field.null and not calculated and field.name not in _SYSTEM,
-            unique=_is_unique(field),
-            read_only=field.name in _READ_ONLY or self._declared("read_only", field.name) or kind is Kind.STATE,
-            system=field.name in _SYSTEM,
-            calculated=calculated,
-            max_length=field.max_length if kind in (Kind.STRING, Kind.MULTILANGUAGE) else None,
-            precision=field.max_digits if isinstance(field, ExactDecimalField) else None,
-            scale=field.decimal_places if isinstance(field, ExactDecimalField) else None,
-            enum=field.enum if isinstance(field, EnumField | StateField) else None,
-            measure=tuple(measure.split(".")) if measure else (),
-            default=None if field.default is NOT_PROVIDED else field.default,
+        return stored(
+            field,
+            kind,
+            self._api_name(field.name),
             target=target,
-            owner=isinstance(field, ReferenceField) and field.owner,
-            secret=isinstance(field, SecretTextField),
+            measure=self._measure(getattr(field, "measure", "")),
+            read_only=self._declared("read_only", field.name),
+            calculated=self._declared("calculated", field.name),
         )
 
-
-def _is_unique(field: models.Field[Any, Any]) -> bool:
-    """Whether a unique rule of the table is about this field alone and holds for all rows."""
-    return field.unique or any(
-        isinstance(rule, models.UniqueConstraint) and rule.fields == (field.name,) and rule.condition is None
-        for rule in field.model._meta.constraints
-    )
+    def _measure(self, path: str) -> tuple[str, ...]:
+        first, *rest = path.split(".")
+        if first == OWNER:
+            owner = next(field for field in self.model._meta.concrete_fields if getattr(field, "owner", False))
+            first = self._api_name(owner.name)
+        return (first, *rest) if path else ()

@@ -1,8 +1,8 @@
-"""Values of attributes in their four forms.
+"""Converts attribute values between four forms.
 
-canonical   what datasets, rules and interpolation hold; see foundation.kinds
-input       what callers send as JSON; lenient where nothing is ambiguous, else a BadRequest that names the attribute
-storage     what the database driver takes and gives; see foundation.fields
+canonical   in datasets, rules and templates; see foundation.kinds
+input       JSON of callers; lenient if unambiguous, else a BadRequest that names the attribute
+storage     values of the database driver; see foundation.fields
 frozen      canonical as JSON without loss, for pending changes of Domain transactions
 """
 
@@ -25,7 +25,7 @@ from foundation import errors
 from foundation.enums import DOCUMENT_STATE
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
-from foundation.phrases import written
+from foundation.messages import written
 from foundation.vault import seal, unseal
 
 UTC = datetime.UTC
@@ -39,9 +39,9 @@ Convert = Callable[[Any], Any]
 
 
 def parse_input(attribute: Attribute, value: Any, *, language: str = "en") -> Any:
-    """Canonical form of a JSON value for the attribute; references and measured objects are the caller's to unpack.
+    """Convert a JSON value to the attribute's canonical form; the caller unpacks references and measured objects.
 
-    Raises BadRequest(INVALID_LITERAL) naming the attribute. Null passes; whether it may stay is decided at commit.
+    Raises BadRequest(INVALID_LITERAL) naming the attribute. Null passes; the commit checks whether it is allowed.
     """
     if value is None:
         return None
@@ -58,7 +58,7 @@ def parse_input(attribute: Attribute, value: Any, *, language: str = "en") -> An
 
 
 def check_characters(text: str | dict[str, str], name: str) -> None:
-    """Raise BadRequest for U+0000, which PostgreSQL does not store; SQLite would, and cut it off when it compares."""
+    """Raise BadRequest for U+0000, which PostgreSQL does not store; SQLite would truncate it in comparisons."""
     if isinstance(text, dict):
         text = "".join(text.values())
     if "\0" in text:
@@ -113,7 +113,7 @@ def _parse_date(attribute: Attribute, value: Any, language: str) -> datetime.dat
         return value
     if not isinstance(value, str):
         raise TypeError
-    # Clients of 4.0 send midnight date-times for dates; the date part is what they mean.
+    # Clients of 4.0 send midnight date-times for dates; the date part counts.
     parsed = parse_date(value[:10]) if len(value) == 10 or value[10:11] in ("T", " ") else None
     if parsed is None:
         raise ValueError
@@ -160,7 +160,7 @@ def _parse_multilanguage(attribute: Attribute, value: Any, language: str) -> dic
     texts: dict[str, str] = {}
     for code, text in value.items():
         if isinstance(code, str) and "@" in code:
-            continue  # clients with classes of their own send its type along
+            continue  # some clients also send the value's type
         if not isinstance(code, str) or not _LANGUAGE.fullmatch(code):
             raise ValueError
         if text is None:
@@ -195,7 +195,7 @@ _PARSERS: dict[Kind, Callable[[Attribute, Any, str], Any]] = {
 
 
 def round_to_scale(attribute: Attribute, number: Decimal) -> Decimal:
-    """The number at the attribute's scale, half up: what a dataset holds is what the database will give back."""
+    """The number at the attribute's scale, half up: the dataset then holds what the database will return."""
     if attribute.scale is None:
         return number
     return number.quantize(_quantum(attribute.scale), ROUND_HALF_UP)
@@ -210,7 +210,7 @@ def _quantum(scale: int) -> Decimal:
 
 
 def to_storage(attribute: Attribute, vendor: str) -> Convert | None:
-    """Converter from canonical (never None) to what the driver takes; None where it is the same."""
+    """Converter from canonical (never None) to the driver's form; None if both are the same."""
     kind = attribute.kind
     if attribute.secret:
         return seal
@@ -230,14 +230,14 @@ def to_storage(attribute: Attribute, vendor: str) -> Convert | None:
 
 
 def moment_to_storage(vendor: str) -> Callable[[datetime.datetime], Any]:
-    """What makes a moment (aware) what the driver takes; Django's own asks for its settings each time."""
+    """Converter from aware datetimes to the driver's form; Django's own reads its settings on each call."""
     if vendor == "sqlite":
         return lambda moment: moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
     return lambda moment: moment
 
 
 def from_storage(attribute: Attribute, vendor: str) -> Convert | None:
-    """Converter from what the driver gives (never None) to canonical; None where it is the same."""
+    """Converter from the driver's form (never None) to canonical; None if both are the same."""
     kind = attribute.kind
     if attribute.secret:
         return unseal
@@ -314,7 +314,7 @@ def in_language(texts: dict[str, str] | None, language: str) -> str:
     """The text in the language, else in English, else in any; "" for none."""
     if not texts:
         return ""
-    found = texts.get(language.upper())
-    if found is None:
-        found = texts.get("EN")
-    return next(iter(texts.values())) if found is None else found
+    result = texts.get(language.upper())
+    if result is None:
+        result = texts.get("EN")
+    return next(iter(texts.values())) if result is None else result

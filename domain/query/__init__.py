@@ -1,9 +1,9 @@
-"""The one read engine (spec 02, 2.2): tree → bound against the registry → SQL plan → bytes.
+"""The read engine (spec 02, 2.2): syntax tree → bound tree → SQL plan → JSON bytes.
 
-Every read of entity data by a caller comes through here, so that permissions and row policies (spec 01, 1.7) hold
-everywhere: OData, scripts, rules, datasets, the admin. Verbs are in `engine` and `rows`; what goes in and out besides
-the syntax tree is in `representation`. Reads run on the cursor of the default database connection, and so see what the
-surrounding database transaction has written.
+Every read of entity data for a caller uses this package, so that permissions and row policies (spec 01, 1.7) always
+apply: OData, scripts, rules, datasets, the admin. The functions are in `engine` and `rows`; their parameters and
+results besides the syntax tree are in `representation`. Reads use the default database connection, and so see the
+uncommitted writes of the current database transaction.
 """
 
 from domain.query.api.engine import count, read_collection, read_entity

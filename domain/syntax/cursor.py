@@ -1,4 +1,4 @@
-"""A position in a text, and what every part of the parser does with it."""
+"""Cursor: base class of the parsers, with position, limits, errors and tokens."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -6,7 +6,8 @@ from typing import Final, NoReturn, TypeVar
 
 from domain.syntax.errors import END_OF_TEXT, NotSupportedConstruct, ODataSyntaxError, found_at
 from domain.syntax.tokens import SPACE, is_identifier, is_name
-from foundation.phrases import Phrase, one_of
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import one_of
 
 Item = TypeVar("Item")
 
@@ -20,7 +21,7 @@ What has more is refused rather than served slowly."""
 
 
 class Cursor:
-    """Reads text from left to right and never goes back, so that time is linear in its length.
+    """Reads text from left to right without backtracking, so that time is linear in its length.
 
     height is that of the node parsed last: a chain such as ``1 add 1 add 1`` nests without any parenthesis.
     """
@@ -33,27 +34,27 @@ class Cursor:
         self.depth = 0
         self.height = 0
         self.parts = 0
-        self.not_supported: tuple[Phrase, int] | None = None
+        self.not_supported: tuple[Message, int] | None = None
 
     # --- failing
 
     def fail(self, *expected: str, at: int | None = None) -> NoReturn:
         """Raise: expected one of these, each a phrase or a token of the grammar, at the position."""
         position = self.position if at is None else at
-        message = Phrase("Expected {0}, found {1}.", one_of(expected), found_at(self.text, position))
+        message = Message("Expected {0}, found {1}.", one_of(expected), found_at(self.text, position))
         raise ODataSyntaxError(message, self.text, position, expected)
 
-    def refuse(self, message: Phrase, at: int, expected: Sequence[str] = ()) -> NoReturn:
-        """Raise with a message that says more than what was expected."""
+    def refuse(self, message: Message, at: int, expected: Sequence[str] = ()) -> NoReturn:
+        """Raise with the given message."""
         raise ODataSyntaxError(message, self.text, at, expected)
 
-    def note_not_supported(self, construct: Phrase, at: int) -> None:
-        """Remember a construct that has no meaning here; it is reported only when all of the text is right."""
+    def note_not_supported(self, construct: Message, at: int) -> None:
+        """Note an unsupported construct; it is reported only if the whole text is valid."""
         if self.not_supported is None:
             self.not_supported = (construct, at)
 
     def finish(self, *expected: str) -> None:
-        """The text must end here, but for white space."""
+        """Check that only white space remains."""
         self.skip_space()
         if self.position != len(self.text):
             self.fail(*expected, END_OF_TEXT)
@@ -64,7 +65,7 @@ class Cursor:
     # --- nesting
 
     def enter(self, levels: int = 1) -> None:
-        """Go down; levels is how many nodes stand in each other for one level of the text."""
+        """Enter a nested construct; levels is the number of nested nodes for one level of the text."""
         self.depth += levels
         if self.depth > MAX_NESTING:
             self.fail_nesting()
@@ -73,22 +74,22 @@ class Cursor:
         self.depth -= levels
 
     def raise_height(self, height: int) -> None:
-        """The node just built has this height."""
+        """Set the height of the new node."""
         self.height = height
         if height > MAX_NESTING:
             self.fail_nesting()
 
     def count_part(self) -> None:
-        """One more of what a text may have only so many of."""
+        """Count one more part of the text, up to MAX_PARTS."""
         self.parts += 1
         if self.parts > MAX_PARTS:
             self.fail_size()
 
     def fail_size(self) -> NoReturn:
-        self.refuse(Phrase("More than {0} values, names and operators in one text.", MAX_PARTS), self.position)
+        self.refuse(Message("More than {0} values, names and operators in one text.", MAX_PARTS), self.position)
 
     def fail_nesting(self) -> NoReturn:
-        self.refuse(Phrase("Nested deeper than {0} levels.", MAX_NESTING), self.position)
+        self.refuse(Message("Nested deeper than {0} levels.", MAX_NESTING), self.position)
 
     # --- reading
 
@@ -103,7 +104,7 @@ class Cursor:
         return self.text[self.position : self.position + 1]
 
     def take(self, token: str) -> bool:
-        """Step over token if it comes next."""
+        """Skip token if it comes next."""
         if self.text.startswith(token, self.position):
             self.position += len(token)
             return True
@@ -116,23 +117,23 @@ class Cursor:
         return match
 
     def expect(self, token: str, *others: str) -> None:
-        """Step over token, which must come next; others is what could have come instead."""
+        """Skip token, which must come next; others are the alternatives."""
         if not self.text.startswith(token, self.position):
             self.fail(*others, f"'{token}'")
         self.position += len(token)
 
     def close(self, *others: str) -> None:
-        """White space and a closing parenthesis."""
+        """Skip white space and a closing parenthesis."""
         self.skip_space()
         self.expect(")", *others)
 
     def open(self) -> None:
-        """An opening parenthesis and white space."""
+        """Skip an opening parenthesis and white space."""
         self.expect("(")
         self.skip_space()
 
     def comma(self) -> bool:
-        """Step over a comma and white space around it, if one comes next."""
+        """Skip a comma and white space around it, if one comes next."""
         position = self.position
         if not self.text.startswith((",", " ", "\t"), position):
             return False
@@ -144,8 +145,18 @@ class Cursor:
         self.position = position
         return False
 
+    def values(self, read: Callable[[], Item]) -> tuple[Item, ...]:
+        """Comma-separated items that `read` counts itself; height becomes the maximum of theirs."""
+        items = [read()]
+        height = self.height
+        while self.comma():
+            items.append(read())
+            height = max(height, self.height)
+        self.height = height
+        return tuple(items)
+
     def comma_list(self, read: Callable[[], Item]) -> tuple[Item, ...]:
-        """What read gives, as often as commas follow."""
+        """Comma-separated items."""
         items = [read()]
         while self.comma():
             self.count_part()
@@ -157,7 +168,7 @@ class Cursor:
             self.skip_space()
             self.fail("','")
 
-    def identifier(self, pattern: re.Pattern[str], what: Phrase) -> str:
+    def identifier(self, pattern: re.Pattern[str], what: Message) -> str:
         """An odataIdentifier."""
         at = self.position
         match = self.take_match(pattern)
@@ -176,4 +187,4 @@ class Cursor:
         return text
 
     def fail_name(self, at: int) -> NoReturn:
-        self.refuse(Phrase("A name consists of letters, digits and underscores and has at most 128 characters."), at)
+        self.refuse(Message("A name consists of letters, digits and underscores and has at most 128 characters."), at)

@@ -1,35 +1,17 @@
-"""Common expressions (rule commonExpr; Part 2, section 5.1.1)."""
+"""Parses common expressions by operator precedence (rule commonExpr; Part 2, section 5.1.1)."""
 
 from collections.abc import Callable
 from typing import Final, cast
 
-from domain.syntax.ast import (
-    Arithmetic,
-    ArithmeticOperator,
-    CollectionExpression,
-    Comparison,
-    ComparisonOperator,
-    Expression,
-    Has,
-    Literal,
-    LiteralKind,
-    Logical,
-    LogicalOperator,
-    Membership,
-    Negate,
-    Not,
-    ObjectExpression,
-    ObjectMember,
-    ParameterAlias,
-)
-from domain.syntax.cursor import MAX_NESTING, MAX_PARTS
+from domain.syntax import ast
+from domain.syntax.cursor import MAX_NESTING, MAX_PARTS, Item
 from domain.syntax.errors import LOGICAL_OPERATOR
 from domain.syntax.expression_paths import PathParser
 from domain.syntax.literals import INFINITY, NAN
 from domain.syntax.tokens import CLOCK, ENUM_MEMBERS, GUID, NAME, NOT, OPERATOR
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-# Section 5.1.1.17. "has" and "in" bind more tightly than the prefix operators and are handled where they stand.
+# Section 5.1.1.17. "has" and "in" bind more tightly than the prefix operators and are handled separately.
 _PRECEDENCE: Final = {
     "or": 1,
     "and": 2,
@@ -50,28 +32,28 @@ _PRECEDENCE: Final = {
 }
 _RIGHT_SIDES: Final = "has", "in"
 
-_NOT_MARK: Final = Expression()
-_NEGATE_MARK: Final = Expression()
+_NOT_MARK: Final = ast.Expression()
+_NEGATE_MARK: Final = ast.Expression()
 """What operand() gives for a prefix operator; the operand comes next."""
 
-_OPERAND_EXPECTED: Final = Phrase("a property"), Phrase("a literal"), Phrase("a function"), "'('"
+_OPERAND_EXPECTED: Final = Message("a property"), Message("a literal"), Message("a function"), "'('"
 
 _LITERAL_NAMES: Final = {
-    "null": (LiteralKind.NULL, None),
-    "INF": (LiteralKind.DECIMAL, INFINITY),
-    "NaN": (LiteralKind.DECIMAL, NAN),
+    "null": (ast.LiteralKind.NULL, None),
+    "INF": (ast.LiteralKind.DECIMAL, INFINITY),
+    "NaN": (ast.LiteralKind.DECIMAL, NAN),
 }
 _DIGITS: Final = frozenset("0123456789")
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
 class _Chain:
-    """Operands and operators that wait for their turn: operator precedence without recursion."""
+    """The stacks of operands and operators: operator precedence without recursion."""
 
     __slots__ = ("heights", "operands", "operators", "positions")
 
     def __init__(self) -> None:
-        self.operands: list[Expression] = []
+        self.operands: list[ast.Expression] = []
         self.heights: list[int] = []
         self.operators: list[str] = []
         self.positions: list[int] = []
@@ -82,12 +64,12 @@ class _Chain:
 
 
 class ExpressionParser(PathParser):
-    """Reads expressions; PathParser reads the paths and calls in them, and calls back for what stands inside."""
+    """Reads expressions; PathParser reads paths and calls, and calls back for nested expressions."""
 
     __slots__ = ()
 
-    def expression(self, *, colon_follows: bool = False) -> Expression:
-        """An expression, as long as operators follow."""
+    def expression(self, *, colon_follows: bool = False) -> ast.Expression:
+        """An expression with all its operators."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             self.fail_nesting()
@@ -100,7 +82,7 @@ class ExpressionParser(PathParser):
         self.depth -= 1
         return node
 
-    def _chain(self, node: Expression) -> Expression:
+    def _chain(self, node: ast.Expression) -> ast.Expression:
         chain = _Chain()
         while True:
             while node is _NOT_MARK or node is _NEGATE_MARK:
@@ -126,23 +108,23 @@ class ExpressionParser(PathParser):
         return chain.operands[0]
 
     def _operator(self) -> str | None:
-        """Step over the operator that comes next, if any."""
+        """Skip the operator that comes next, if any."""
         match = OPERATOR.match(self.text, self.position)
         if match is None:
             return None
         self.position = match.end()
         if not match[2] and self.peek() != "(":
-            self.fail(Phrase("white space and an operand after '{0}'", match[1]))
+            self.fail(Message("white space and an operand after '{0}'", match[1]))
         return match[1].lower()
 
     def _reduce(self, chain: _Chain, coming: str) -> None:
-        """Build the nodes whose operators bind more tightly than the one that comes; all of them when it is empty."""
+        """Build the nodes whose operators bind more tightly than the coming one; all of them if it is empty."""
         precedence = _PRECEDENCE.get(coming, 0)
         operators = chain.operators
         while operators:
             operator = operators[-1]
             rank = _PRECEDENCE[operator]
-            # "and" and "or" wait for the whole chain: they make one node of it.
+            # "and" and "or" wait for the whole chain: they become one node.
             if rank < precedence or (rank == precedence and operator == coming and rank <= 2):
                 return
             if rank == 7:
@@ -154,7 +136,7 @@ class ExpressionParser(PathParser):
 
     def _build_prefix(self, chain: _Chain) -> None:
         operator, position = chain.operators.pop(), chain.positions.pop()
-        node = Not if operator == "not" else Negate
+        node = ast.Not if operator == "not" else ast.Negate
         chain.operands[-1] = node(chain.operands[-1], position=position)
         chain.heights[-1] += 1
         self.raise_height(chain.heights[-1])
@@ -169,8 +151,8 @@ class ExpressionParser(PathParser):
         operands = tuple(chain.operands[-count - 1 :])
         height = max(chain.heights[-count - 1 :]) + 1
         del chain.operands[-count - 1 :], chain.heights[-count - 1 :]
-        name = cast(LogicalOperator, operator)
-        chain.operands.append(Logical(name, operands, position=operands[0].position))
+        name = cast(ast.LogicalOperator, operator)
+        chain.operands.append(ast.Logical(name, operands, position=operands[0].position))
         chain.heights.append(height)
         self.raise_height(height)
 
@@ -183,61 +165,59 @@ class ExpressionParser(PathParser):
         chain.heights.append(height)
         self.raise_height(height)
 
-    # --- what follows "has" and "in"
+    # --- right side of "has" and "in"
 
-    def _right_side(self, operator: str, left: Expression) -> Expression:
+    def _right_side(self, operator: str, left: ast.Expression) -> ast.Expression:
         if operator == "has":
-            return Has(left, self._flags(), position=left.position)
-        return Membership(left, self._collection(), position=left.position)
+            return ast.Has(left, self._flags(), position=left.position)
+        return ast.Membership(left, self._collection(), position=left.position)
 
-    def _flags(self) -> Expression:
-        """Rule enumLiteral: with a type name, or just the members in quotes; or an alias for that."""
+    def _flags(self) -> ast.Expression:
+        """Rule enumLiteral: with a type name, or only the members in quotes; or an alias for that."""
         at = self.position
         node = self._operand()
-        # In parentheses of its own, the node begins behind at.
-        if node.position != at or not (isinstance(node, ParameterAlias) or _can_be_flags(node)):
-            self.fail(Phrase("an enumeration member such as Namespace.Color'Red'"), at=at)
+        # In its own parentheses, the node begins after at.
+        if node.position != at or not (isinstance(node, ast.ParameterAlias) or _can_be_flags(node)):
+            self.fail(Message("an enumeration member such as Namespace.Color'Red'"), at=at)
         return node
 
-    def _collection(self) -> Expression:
+    def _collection(self) -> ast.Expression:
         at = self.position
         if self.peek() != "(":
             node = self._operand()
             if node is _NOT_MARK or node is _NEGATE_MARK:
-                self.fail(Phrase("a list of values"), Phrase("a path to a collection"), at=at)
+                self.fail(Message("a list of values"), Message("a path to a collection"), at=at)
             return node
         self.position += 1
         self.skip_space()
         if self.take(")"):
             self.height = 0
-            return CollectionExpression((), position=at)
+            return ast.CollectionExpression((), position=at)
         return self._listed(at)
 
-    def _listed(self, at: int) -> Expression:
-        """Rule listExpr behind the opening parenthesis; one value that is no literal is a parenthesised expression."""
+    def _listed(self, at: int) -> ast.Expression:
+        """Rule listExpr after the opening parenthesis; one value that is no literal is a parenthesised expression."""
         first_at = self.position
         first = self.expression()
-        if not isinstance(first, Literal) or first.position != first_at:
+        if not isinstance(first, ast.Literal) or first.position != first_at:
             self.close(LOGICAL_OPERATOR)
             return first
-        items = [first]
-        while self.comma():
-            items.append(self._literal())
+        items: tuple[ast.Literal, ...] = (first, *self.values(self._literal)) if self.comma() else (first,)
         self.close("','")
         self.height = 1
-        return CollectionExpression(tuple(items), position=at)
+        return ast.CollectionExpression(items, position=at)
 
-    def _literal(self) -> Literal:
+    def _literal(self) -> ast.Literal:
         at = self.position
         node = self._operand()
-        if not isinstance(node, Literal) or node.position != at:
-            self.fail(Phrase("a literal"), at=at)
+        if not isinstance(node, ast.Literal) or node.position != at:
+            self.fail(Message("a literal"), at=at)
         return node
 
     # --- operands: one method for each first character
 
-    def _operand(self) -> Expression:
-        """A literal, path, call or parenthesis; or the mark of a prefix operator, whose operand is then next."""
+    def _operand(self) -> ast.Expression:
+        """A literal, path, call or parenthesis; or a prefix operator, whose operand is then next."""
         self.parts += 1
         if self.parts > MAX_PARTS:
             self.fail_size()
@@ -248,8 +228,8 @@ class ExpressionParser(PathParser):
             self.fail(*_OPERAND_EXPECTED)
         return self._named()
 
-    def _named(self) -> Expression:
-        """What begins with a name: a keyword, a literal with a prefix, a call or a path."""
+    def _named(self) -> ast.Expression:
+        """An operand that begins with a name: a keyword, a literal with a prefix, a call or a path."""
         text, at = self.text, self.position
         match = NAME.match(text, at)
         assert match is not None
@@ -270,24 +250,24 @@ class ExpressionParser(PathParser):
         self.position = end
         return self.simple_path(self.checked_name(name, at), at)
 
-    def _keyword(self, name: str, at: int, end: int) -> Expression | None:
+    def _keyword(self, name: str, at: int, end: int) -> ast.Expression | None:
         folded = name.lower()
         if folded in _BOOLEANS:
             self.position, self.height = end, 0
-            return Literal(LiteralKind.BOOLEAN, _BOOLEANS[folded], name, position=at)
+            return ast.Literal(ast.LiteralKind.BOOLEAN, _BOOLEANS[folded], name, position=at)
         if name in _LITERAL_NAMES:
             kind, value = _LITERAL_NAMES[name]
             self.position, self.height = end, 0
-            return Literal(kind, value, name, position=at)
+            return ast.Literal(kind, value, name, position=at)
         if folded == "not" and NOT.match(self.text, at):
             return self._prefix_not()
         return None
 
-    def _prefix_not(self) -> Expression:
+    def _prefix_not(self) -> ast.Expression:
         self.take_match(NOT)
         return _NOT_MARK
 
-    def _minus(self) -> Expression:
+    def _minus(self) -> ast.Expression:
         """A negative number or date, or unary minus."""
         behind = self.position + 1
         if self.text[behind : behind + 1] in _DIGITS and not (
@@ -300,15 +280,15 @@ class ExpressionParser(PathParser):
         self.skip_space()
         return _NEGATE_MARK
 
-    def _parenthesis(self) -> Expression:
+    def _parenthesis(self) -> ast.Expression:
         self.position += 1
         self.skip_space()
         node = self.expression()
         self.close(LOGICAL_OPERATOR)
         return node
 
-    def _spaced(self) -> Expression:
-        """White space that the grammar allows here only in front of a JSON array or object."""
+    def _spaced(self) -> ast.Expression:
+        """White space that the grammar allows here only before a JSON array or object."""
         self.skip_space()
         if self.peek() not in ("[", "{"):
             self.fail(*_OPERAND_EXPECTED)
@@ -316,61 +296,45 @@ class ExpressionParser(PathParser):
 
     # --- JSON (section 5 of the ABNF)
 
-    def json_value(self) -> Expression:
+    def json_value(self) -> ast.Expression:
         """Rule valueInUrl: an item of an array or the value of a member."""
         return self.json_string() if self.peek() == '"' else self.expression()
 
-    def _array(self) -> Expression:
+    def _array(self) -> ast.Expression:
         at = self.position
+        return ast.CollectionExpression(self._json_items(self.json_value, "]", levels=1), position=at)
+
+    def _object(self) -> ast.Expression:
+        at = self.position
+        return ast.ObjectExpression(self._json_items(self._member_of_object, "}", levels=2), position=at)
+
+    def _json_items(self, read: Callable[[], Item], closing: str, *, levels: int) -> tuple[Item, ...]:
         self.enter()
         self.position += 1
         self.skip_space()
-        items: list[Expression] = []
-        height = 0
-        if self.peek() != "]":
-            items.append(self.json_value())
-            height = self.height
-            while self.comma():
-                items.append(self.json_value())
-                height = max(height, self.height)
+        items: tuple[Item, ...] = ()
+        self.height = 0
+        if self.peek() != closing:
+            items = self.values(read)
             self.skip_space()
-        self.expect("]", "','")
+        self.expect(closing, "','")
         self.leave()
-        self.raise_height(height + 1)
-        return CollectionExpression(tuple(items), position=at)
+        self.raise_height(self.height + levels)
+        return items
 
-    def _object(self) -> Expression:
-        at = self.position
-        self.enter()
-        self.position += 1
-        self.skip_space()
-        members: list[ObjectMember] = []
-        height = 0
-        if self.peek() != "}":
-            members.append(self._member_of_object())
-            height = self.height
-            while self.comma():
-                members.append(self._member_of_object())
-                height = max(height, self.height)
-            self.skip_space()
-        self.expect("}", "','")
-        self.leave()
-        self.raise_height(height + 2)
-        return ObjectExpression(tuple(members), position=at)
-
-    def _member_of_object(self) -> ObjectMember:
+    def _member_of_object(self) -> ast.ObjectMember:
         at = self.position
         if self.peek() != '"':
-            self.fail(Phrase("a name in double quotes"))
+            self.fail(Message("a name in double quotes"))
         name = self.json_string().value
         assert isinstance(name, str)
         self.skip_space()
         self.expect(":")
         self.skip_space()
-        return ObjectMember(name, self.json_value(), position=at)
+        return ast.ObjectMember(name, self.json_value(), position=at)
 
 
-_READERS: Final[dict[str, Callable[[ExpressionParser], Expression]]] = {
+_READERS: Final[dict[str, Callable[[ExpressionParser], ast.Expression]]] = {
     "'": ExpressionParser.string,
     "(": ExpressionParser._parenthesis,
     "-": ExpressionParser._minus,
@@ -386,17 +350,17 @@ _READERS: Final[dict[str, Callable[[ExpressionParser], Expression]]] = {
 }
 
 
-def _can_be_flags(node: Expression) -> bool:
-    if not isinstance(node, Literal):
+def _can_be_flags(node: ast.Expression) -> bool:
+    if not isinstance(node, ast.Literal):
         return False
-    if node.kind is LiteralKind.STRING:
+    if node.kind is ast.LiteralKind.STRING:
         return ENUM_MEMBERS.fullmatch(str(node.value)) is not None
-    return node.kind is LiteralKind.ENUM
+    return node.kind is ast.LiteralKind.ENUM
 
 
-def _binary(operator: str, left: Expression, right: Expression) -> Expression:
+def _binary(operator: str, left: ast.Expression, right: ast.Expression) -> ast.Expression:
     if _PRECEDENCE[operator] <= 4:
-        comparison = cast(ComparisonOperator, operator)
-        return Comparison(comparison, left, right, position=left.position)
-    arithmetic = cast(ArithmeticOperator, operator)
-    return Arithmetic(arithmetic, left, right, position=left.position)
+        comparison = cast(ast.ComparisonOperator, operator)
+        return ast.Comparison(comparison, left, right, position=left.position)
+    arithmetic = cast(ast.ArithmeticOperator, operator)
+    return ast.Arithmetic(arithmetic, left, right, position=left.position)

@@ -1,4 +1,4 @@
-"""The functions that are called with positional arguments: those of OData (5.1.1.4 ff.) and those of this platform."""
+"""Functions with positional arguments: OData's (5.1.1.4 ff.) and the platform's."""
 
 from difflib import get_close_matches
 from typing import Final, NamedTuple
@@ -68,6 +68,6 @@ FUNCTIONS: Final[dict[str, Function]] = {
 
 
 def names_near(name: str) -> list[str]:
-    """Function names that name may have been meant for, best first."""
+    """Similar function names, best first."""
     near = get_close_matches(name.lower()[:64], [*FUNCTIONS, *SPECIAL_FORMS], n=3, cutoff=0.75)
     return [FUNCTIONS[key].name if key in FUNCTIONS else key for key in near]

@@ -1,13 +1,13 @@
-"""The text inside ``geography'...'`` and ``geometry'...'`` (section 7 of the ABNF: full...Literal).
+"""Checks the text inside ``geography'...'`` and ``geometry'...'`` (section 7 of the ABNF: full...Literal).
 
-No model here has a spatial type, so the shape is checked and nothing is kept.
+No model here has a spatial type, so the text is checked and not stored.
 """
 
 import re
 from typing import Final
 
 from domain.syntax.cursor import Cursor
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 _ANY_CASE: Final = re.ASCII | re.IGNORECASE
 _NUMBER: Final = r"(?:[+-]?+[0-9]++(?:\.[0-9]++)?+(?:e[+-]?+[0-9]++)?+|(?-i:NaN|-INF|INF))"
@@ -29,16 +29,16 @@ _SHAPE: Final = re.compile(
 
 
 def skip_geo_literal(cursor: Cursor) -> None:
-    """Step over what stands between the quotes."""
+    """Skip the text between the quotes."""
     if not cursor.take_match(_PREFIX):
-        cursor.fail(Phrase("'SRID=' with a number and ';'"))
+        cursor.fail(Message("'SRID=' with a number and ';'"))
     _skip_shape(cursor)
 
 
 def _skip_shape(cursor: Cursor) -> None:
     if not cursor.take_match(_COLLECTION):
         if not cursor.take_match(_SHAPE):
-            cursor.fail(Phrase("a spatial value such as Point(1 2)"))
+            cursor.fail(Message("a spatial value such as Point(1 2)"))
         return
     cursor.enter()
     _skip_shape(cursor)

@@ -1,4 +1,4 @@
-"""Primitive literals (section 7 of the ABNF; Part 2, section 5.1.1.11)."""
+"""Parses primitive literals (section 7 of the ABNF; Part 2, section 5.1.1.11)."""
 
 import json
 import re
@@ -26,28 +26,28 @@ from domain.syntax.tokens import (
     SPACE,
     STRING,
 )
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 MAX_NUMBER_LENGTH: Final = 400
 """Characters of a number: more than any Edm type holds, and few enough that conversion costs nothing."""
 MAX_EXPONENT: Final = 999
-"""Decimal takes far larger ones, and then needs gigabytes for the digits once somebody converts it."""
+"""Decimal takes far larger exponents, but writing such a number in digits needs gigabytes."""
 
 NAN: Final = Decimal("NaN")
 INFINITY: Final = Decimal("Infinity")
 MINUS_INFINITE: Final = Decimal("-Infinity")
 """One object each: NaN equals nothing but, inside a tree, the same object."""
 
-_BASE64_DIGITS: Final = Phrase("base64url digits")
+_BASE64_DIGITS: Final = Message("base64url digits")
 _MICROSECOND_DIGITS: Final = 6
 _GEO_KINDS: Final = {"geography": LiteralKind.GEOGRAPHY, "geometry": LiteralKind.GEOMETRY}
 _PREFIXES: Final = ("duration", "binary", *_GEO_KINDS)
 
 
 class LiteralParser(Cursor):
-    """Reads one literal that is known, by its first character, to stand at the position.
+    """Reads one literal that begins at the position, as its first character has shown.
 
-    colon_follows is set while the condition of a case() is read, behind which comes a colon.
+    colon_follows is set while the condition of a case() is read, which a colon follows.
     """
 
     __slots__ = ("colon_follows",)
@@ -61,7 +61,7 @@ class LiteralParser(Cursor):
         at = self.position
         match = STRING.match(self.text, at)
         if match is None:
-            self.refuse(Phrase("The string has no closing single quote."), at, ("a single quote",))
+            self.refuse(Message("The string has no closing single quote."), at, ("a single quote",))
         self.position = match.end()
         value = match[1]
         if "''" in value:
@@ -74,7 +74,7 @@ class LiteralParser(Cursor):
         at = self.position
         match = JSON_STRING.match(self.text, at)
         if match is None:
-            self.refuse(Phrase("The string has no closing double quote."), at, ("a double quote",))
+            self.refuse(Message("The string has no closing double quote."), at, ("a double quote",))
         self.position = match.end()
         value = match[1] if "\\" not in match[1] else self._unescaped(match[0], at)
         self.height = 0
@@ -85,14 +85,14 @@ class LiteralParser(Cursor):
             value = json.loads(quoted, strict=False)
             value.encode()
         except ValueError:  # the JSON error, and that of a lone surrogate
-            self.refuse(Phrase("The string has an escape that JSON does not know."), at, ("a JSON string",))
+            self.refuse(Message("The string has an escape that JSON does not know."), at, ("a JSON string",))
         assert isinstance(value, str)
         if "\x00" in value:
-            self.refuse(Phrase("The character NUL is not allowed."), at)
+            self.refuse(Message("The character NUL is not allowed."), at)
         return value
 
     def number_like(self) -> Literal:
-        """What begins with a digit, or with a sign and a digit: guid, date, time or number."""
+        """A literal that begins with a digit, or with a sign and a digit: guid, date, time or number."""
         text, at = self.text, self.position
         if match := GUID.match(text, at):
             return self.guid(match[0])
@@ -100,7 +100,7 @@ class LiteralParser(Cursor):
             return self._date()
         if DATE_BEGINNING.match(text, at):
             self.refuse(
-                Phrase("This is not a date. Behind a date may stand T, a time of day, and Z or a distance from UTC."),
+                Message("This is not a date. Behind a date may stand T, a time of day, and Z or a distance from UTC."),
                 at,
                 ("a date such as 2025-01-31", "a date-time such as 2025-01-31T23:59:59Z"),
             )
@@ -109,9 +109,9 @@ class LiteralParser(Cursor):
         return self.number()
 
     def _time_before_colon(self, text: str) -> Literal:
-        """In ``case(X eq 10:30,...)`` the text 10:30 is a number and the value behind the colon.
+        """In ``case(X eq 10:30,...)`` the text 10:30 is a number and, after the colon, the branch's value.
 
-        That is so where the branch ends behind it; in ``case(X eq 10:30:1,...)`` the last colon is the branch's.
+        That is so if the branch ends after it; in ``case(X eq 10:30:1,...)`` the last colon is the branch's.
         """
         behind = SPACE.match(self.text, self.position + len(text))
         if behind is None or self.text[behind.end() : behind.end() + 1] not in (",", ")"):
@@ -119,7 +119,7 @@ class LiteralParser(Cursor):
         return self._time_of_day(SHORT_CLOCK) if text.count(":") > 1 else self.number()
 
     def guid(self, text: str) -> Literal:
-        """text, which GUID matched at the position."""
+        """The guid that GUID matched at the position."""
         at = self.position
         self.position = at + len(text)
         self.height = 0
@@ -135,15 +135,15 @@ class LiteralParser(Cursor):
         at = self.position
         match = self.take_match(NUMBER)
         if match is None:
-            self.fail(Phrase("a number"))
+            self.fail(Message("a number"))
         text = match[0]
         if len(text) > MAX_NUMBER_LENGTH:
-            self.refuse(Phrase("A number has at most {0} characters.", MAX_NUMBER_LENGTH), at)
+            self.refuse(Message("A number has at most {0} characters.", MAX_NUMBER_LENGTH), at)
         self.height = 0
         if match[1] is None and match[2] is None:
             return Literal(LiteralKind.INTEGER, int(text), text, position=at)
         if match[3] is not None and abs(int(match[3])) > MAX_EXPONENT:
-            self.refuse(Phrase("The exponent of a number is at most {0}.", MAX_EXPONENT), at)
+            self.refuse(Message("The exponent of a number is at most {0}.", MAX_EXPONENT), at)
         return Literal(LiteralKind.DECIMAL, Decimal(text), text, position=at)
 
     # --- dates and times
@@ -162,26 +162,26 @@ class LiteralParser(Cursor):
         try:
             value.astimezone(UTC)
         except OverflowError:  # at the edge of year 1 or 9999 only the local time has a date
-            self.note_not_supported(Phrase("Dates outside the years 1 to 9999"), at)
+            self.note_not_supported(Message("Dates outside the years 1 to 9999"), at)
         return Literal(LiteralKind.DATE_TIME_OFFSET, value, match[0], is_exact=is_exact, position=at)
 
     def _day(self, text: str, at: int) -> date:
         year_text, month_text, day_text = text.rsplit("-", 2)
         digits = year_text.lstrip("-")
         if len(digits) > 4 and digits.startswith("0"):
-            self.refuse(Phrase("'{0}' is not a date: the year has needless zeros.", text[:80]), at, ("a date",))
+            self.refuse(Message("'{0}' is not a date: the year has needless zeros.", text[:80]), at, ("a date",))
         if len(digits) > 4 or year_text.startswith("-") or digits == "0000":
             return self._day_outside(month_text, day_text, at)
         try:
             return date(int(year_text), int(month_text), int(day_text))
         except ValueError:
-            self.refuse(Phrase("'{0}' is not a date of the calendar.", text), at, ("a date such as 2025-01-31",))
+            self.refuse(Message("'{0}' is not a date of the calendar.", text), at, ("a date such as 2025-01-31",))
 
     def _day_outside(self, month_text: str, day_text: str, at: int) -> date:
-        """A right date that Python (and every database here) has no value for: any date does in its place."""
+        """A valid date that Python (and every database here) cannot represent: any date replaces it."""
         if not (1 <= int(month_text) <= 12 and 1 <= int(day_text) <= 31):
-            self.refuse(Phrase("This is not a date of the calendar."), at, ("a date such as 2025-01-31",))
-        self.note_not_supported(Phrase("Dates outside the years 1 to 9999"), at)
+            self.refuse(Message("This is not a date of the calendar."), at, ("a date such as 2025-01-31",))
+        self.note_not_supported(Message("Dates outside the years 1 to 9999"), at)
         return date.max
 
     def _time_of_day(self, pattern: re.Pattern[str]) -> Literal:
@@ -193,17 +193,17 @@ class LiteralParser(Cursor):
         return Literal(LiteralKind.TIME_OF_DAY, value, match[0], is_exact=is_exact, position=at)
 
     def _clock(self, text: str, at: int) -> tuple[time, bool]:
-        """The time of day, and whether it is all that was written."""
+        """The time of day, and whether it is exact."""
         fraction = text[9:]
         hour, minute, second = int(text[:2]), int(text[3:5]), int(text[6:8] or 0)
         if hour > 23 or minute > 59 or second > 60 or len(fraction) > 12:
             self.refuse(
-                Phrase("'{0}' is not a time of day with at most 12 digits of a second.", text[:40]),
+                Message("'{0}' is not a time of day with at most 12 digits of a second.", text[:40]),
                 at,
                 ("a time such as 23:59:59.5",),
             )
         if second == 60:
-            self.note_not_supported(Phrase("Leap seconds"), at)
+            self.note_not_supported(Message("Leap seconds"), at)
             second = 59
         microseconds = int(fraction[:_MICROSECOND_DIGITS].ljust(_MICROSECOND_DIGITS, "0"))
         return time(hour, minute, second, microseconds), not fraction[_MICROSECOND_DIGITS:].strip("0")
@@ -213,14 +213,14 @@ class LiteralParser(Cursor):
             return UTC
         hours, minutes = int(text[1:3]), int(text[4:6])
         if hours > 23 or minutes > 59:
-            self.refuse(Phrase("'{0}' is not a distance from UTC.", text), at, ("Z or a distance such as +02:00",))
+            self.refuse(Message("'{0}' is not a distance from UTC.", text), at, ("Z or a distance such as +02:00",))
         offset = timedelta(hours=hours, minutes=minutes)
         return timezone(-offset if text[0] == "-" else offset)
 
     # --- literals with a prefix: name'...'
 
     def prefixed(self, name: str, at: int) -> Literal:
-        """The quoted part behind name, which began at at; the position is at the quote."""
+        """The quoted part after name, which began at at; the position is at the quote."""
         prefix = name.lower()
         if prefix not in _PREFIXES:
             return self._enumeration(name, at)
@@ -232,7 +232,7 @@ class LiteralParser(Cursor):
     def _enumeration(self, name: str, at: int) -> Literal:
         if "." not in name:
             self.refuse(
-                Phrase(
+                Message(
                     "A literal cannot begin with {0}'. Guids, numbers, dates and times have neither prefix nor quotes, "
                     "and the type name of an enumeration member has a namespace.",
                     name[:40],
@@ -244,7 +244,7 @@ class LiteralParser(Cursor):
         members_at = self.position
         match = self.take_match(ENUM_MEMBERS)
         if match is None:
-            self.fail(Phrase("the name or number of an enumeration member"))
+            self.fail(Message("the name or number of an enumeration member"))
         members = tuple(self._member(member, members_at) for member in match[0].split(","))
         self.expect("'", "','")
         self.height = 0
@@ -254,14 +254,14 @@ class LiteralParser(Cursor):
         if text[0] not in "+-0123456789":
             return self.checked_identifier(text, at)
         if len(text) > MAX_NUMBER_LENGTH:
-            self.refuse(Phrase("A number has at most {0} characters.", MAX_NUMBER_LENGTH), at)
+            self.refuse(Message("A number has at most {0} characters.", MAX_NUMBER_LENGTH), at)
         return int(text)
 
     def _geo(self, kind: LiteralKind, at: int) -> Literal:
         self.position += 1
         skip_geo_literal(self)
         self.expect("'")
-        self.note_not_supported(Phrase("Spatial values"), at)
+        self.note_not_supported(Message("Spatial values"), at)
         self.height = 0
         text = self.text[at : self.position]
         return Literal(kind, text, text, position=at)
@@ -269,7 +269,7 @@ class LiteralParser(Cursor):
     def _duration(self, at: int) -> Literal:
         match = self.take_match(DURATION)
         if match is None:
-            self.fail(Phrase("a duration such as P1DT2H30M"))
+            self.fail(Message("a duration such as P1DT2H30M"))
         self.expect("'")
         self.height = 0
         value, is_exact = self._span(match.groups(), at)
@@ -280,7 +280,7 @@ class LiteralParser(Cursor):
         """The timedelta of sign, days, hours, minutes, seconds and fraction, and whether it is exact."""
         sign, *counts, fraction = parts
         if any(len(count or "") > MAX_NUMBER_LENGTH for count in counts):
-            self.refuse(Phrase("A number has at most {0} characters.", MAX_NUMBER_LENGTH), at)
+            self.refuse(Message("A number has at most {0} characters.", MAX_NUMBER_LENGTH), at)
         days, hours, minutes, seconds = (int(count or 0) for count in counts)
         fraction = fraction or ""
         microseconds = int(fraction[:_MICROSECOND_DIGITS].ljust(_MICROSECOND_DIGITS, "0"))
@@ -289,7 +289,7 @@ class LiteralParser(Cursor):
             span = timedelta(days, seconds, microseconds, minutes=minutes, hours=hours)
             return (-span if sign else span), is_exact
         except OverflowError:
-            self.note_not_supported(Phrase("Durations of more than 999,999,999 days"), at)
+            self.note_not_supported(Message("Durations of more than 999,999,999 days"), at)
             return timedelta.max, is_exact
 
     def _binary(self, at: int) -> Literal:

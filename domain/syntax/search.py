@@ -1,4 +1,4 @@
-"""$search (rule searchExpr; Part 2, section 5.1.7)."""
+"""Parses $search (rule searchExpr; Part 2, section 5.1.7)."""
 
 import re
 from typing import Final
@@ -6,16 +6,16 @@ from typing import Final
 from domain.syntax.ast import Literal, LiteralKind, SearchExpression, SearchLogical, SearchNot, SearchTerm
 from domain.syntax.literals import LiteralParser
 from domain.syntax.tokens import ENCODED_SEMICOLON, SEARCH_PHRASE, SEARCH_WORD, STRING
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-# AND, OR and NOT are operators, in capitals only, where an operand follows; anywhere else they are words.
-_WORD: Final = Phrase("a word")
+# AND, OR and NOT are operators if in capitals and followed by an operand; else they are words.
+_WORD: Final = Message("a word")
 _NOT: Final = re.compile(r"NOT[ \t]++(?=[^ \t);])")
 _JOIN: Final = re.compile(r"[ \t]++(?:(AND|OR)[ \t]++)?(?=[^ \t);])")
 
 
 class SearchParser(LiteralParser):
-    """Reads a search expression up to a parenthesis or semicolon that is not its own, or to the end."""
+    """Reads a search expression up to the end, or to an unmatched parenthesis or semicolon."""
 
     __slots__ = ()
 
@@ -26,11 +26,11 @@ class SearchParser(LiteralParser):
         return self._alternatives()
 
     def _quoted_search(self) -> SearchExpression:
-        """Rule searchExpr-incomplete: all of it in single quotes is one phrase."""
+        """Rule searchExpr-incomplete: a text in single quotes is one phrase."""
         at = self.position
         match = STRING.match(self.text, at)
         if match is None:
-            self.refuse(Phrase("The search phrase has no closing single quote."), at, ("a single quote",))
+            self.refuse(Message("The search phrase has no closing single quote."), at, ("a single quote",))
         self.position = match.end()
         return self._term(match[1].replace("''", "'"), match[0], at, is_phrase=True)
 
@@ -66,7 +66,7 @@ class SearchParser(LiteralParser):
             return self._term(phrase[1], phrase[0], at, is_phrase=True)
         word = self.take_match(SEARCH_WORD)
         if word is None:
-            self.fail(_WORD, Phrase('a "phrase"'), "NOT", "'('")
+            self.fail(_WORD, Message('a "phrase"'), "NOT", "'('")
         return self._term(word[0], word[0], at, is_phrase=False)
 
     def _term(self, value: str, text: str, at: int, *, is_phrase: bool) -> SearchTerm:

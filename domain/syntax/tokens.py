@@ -1,9 +1,9 @@
 """The regular expressions of the grammar's tokens.
 
-They are matched at the position where the grammar wants that token, so there is no token list and no keyword is
-reserved: ``eq eq eq`` compares two properties. Quantifiers are possessive, so no match ever goes back over the text.
-Letters match in either case where the ABNF says so (a plain ABNF string), and only ASCII letters do: with Unicode
-rules ``ſ`` would pass for ``s``.
+They are matched at the position where the grammar expects that token, so there is no token list and no keyword is
+reserved: ``eq eq eq`` compares two properties. Quantifiers are possessive, so no match backtracks. Letters match in
+either case where the ABNF says so (a plain ABNF string), and only ASCII letters do: with Unicode rules ``ſ`` would
+match ``s``.
 """
 
 import re
@@ -36,7 +36,7 @@ LONE_TYPE_NAME = re.compile(rf"[ \t]*+(?:Collection\({_NAME}\)|{_NAME})[ \t]*+\)
 STRING = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
 JSON_STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 GUID = re.compile(_GUID, _ANY_CASE)
-# What looks like a date is one, right or wrong: no other token goes on with dashes.
+# Text that looks like a date is one, valid or not: no other token continues with dashes.
 DATE = re.compile(
     rf"(-?+[0-9]{{4,}}+-[0-9]{{2}}-[0-9]{{2}})(?:T({_CLOCK})(Z|[+-][0-9]{{2}}:[0-9]{{2}})?+|Z)?+(?!{_TAIL}|[-+])",
     _ANY_CASE,
@@ -52,7 +52,7 @@ OPERATOR = re.compile(
     rf"(?:[ \t]++|(?<=\)))(and|or|eq|ne|lt|le|gt|ge|has|in|add|sub|mul|divby|div|mod)(?!{_TAIL})([ \t]*+)",
     _ANY_CASE,
 )
-# "not" is a property where a binary operator or nothing follows it.
+# "not" is a property if a binary operator or nothing follows it.
 NOT = re.compile(
     r"not(?:[ \t]++|(?=\())(?!(?:and|or|eq|ne|lt|le|gt|ge|has|in|add|sub|mul|divby|div|mod)[ \t]|[),;:\]}]|\Z)",
     _ANY_CASE,
@@ -66,12 +66,12 @@ DURATION = re.compile(
     r"(-)?P(?=[0-9T])(?:([0-9]++)D)?+(?:T(?=[0-9])(?:([0-9]++)H)?+(?:([0-9]++)M)?+(?:([0-9]++)(?:\.([0-9]++))?S)?+)?+",
     _ANY_CASE,
 )
-# Rule binaryValue: what does not fill four characters must leave no stray bits, hence the short classes.
+# Rule binaryValue: an incomplete group of four characters must leave no stray bits, hence the short classes.
 BASE64_TAIL = re.compile(r"(?:[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]=?|[A-Za-z0-9_-][AQgw](?:==)?)?")
 BASE64 = re.compile(r"(?:[A-Za-z0-9_-]{4})*+")
 
-#: %3B in a search expression. A ";" of the text itself ends a nested $search, an encoded one belongs to the word; this
-#: code point is a noncharacter, so no text has it.
+#: %3B in a search expression. A literal ";" ends a nested $search, an encoded one belongs to the word; this code point
+#: is a noncharacter, so no text contains it.
 ENCODED_SEMICOLON: Final = "\ufdd0"
 SEARCH_WORD = re.compile(r"""[^ \t"();'][^ \t"();]*+""")
 SEARCH_PHRASE = re.compile(r'"([^"]++)"')
@@ -84,7 +84,7 @@ _NAME_CATEGORIES: Final = _LETTER_CATEGORIES | {"Nd", "Mn", "Mc", "Pc", "Cf"}
 
 
 def is_identifier(text: str) -> bool:
-    """Whether text, one part of what NAME or IDENTIFIER matched, is an odataIdentifier."""
+    """Whether text, one part of a match of NAME or IDENTIFIER, is an odataIdentifier."""
     if len(text) > MAX_IDENTIFIER_LENGTH:
         return False
     if text.isascii():
@@ -95,5 +95,5 @@ def is_identifier(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Whether text, which NAME matched, consists of identifiers."""
+    """Whether text, a match of NAME, consists of identifiers."""
     return (len(text) <= MAX_IDENTIFIER_LENGTH and text.isascii()) or all(map(is_identifier, text.split(".")))

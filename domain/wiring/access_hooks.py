@@ -1,4 +1,4 @@
-"""What identity asks of the domain, which it may not import: checks of row policies, transactions of sessions."""
+"""Hooks for identity, which may not import the domain: checks of row policies, transactions of sessions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from domain.query.base.access import CALL_VARIABLE, KNOWN_VARIABLES, VARIABLE_PR
 from domain.syntax import parse_boolean_expression
 from domain.syntax.errors import ODataUrlError
 from foundation import errors
-from foundation.phrases import quoted, said
+from foundation.messages import quoted, translated
 from identity import row_policies, session_hooks
 
 
 def register() -> None:
-    """Called once at start-up."""
+    """Register the hooks; called once at start-up."""
     row_policies.register_filter_check(check_policy)
     row_policies.register_repository_names(lambda: [repository.name for repository in repositories])
     session_hooks.register(close=_close_transactions, count=_count_transactions)
@@ -41,14 +41,14 @@ def check_policy(repository_name: str, expression: str) -> None:
                     found.start(),
                 )
             )
-    # Literals of the same length stand in for the variables, so that a position in one text is one in the other.
+    # Literals of the same length replace the variables, so that positions are the same in both texts.
     parsed = CALL_VARIABLE.sub(
-        lambda found: found[0] if found[0][0] == "'" else "@" + "v" * (len(found[0]) - 1), expression
+        lambda match: match[0] if match[0][0] == "'" else "@" + "v" * (len(match[0]) - 1), expression
     )
     try:
         parse_boolean_expression(parsed)
     except ODataUrlError as error:
-        raise ValueError(_at(said(error.message, _).rstrip("."), expression, error.position)) from error
+        raise ValueError(_at(translated(error.message, _).rstrip("."), expression, error.position)) from error
     try:
         compile_filter(repository, expression)
     except errors.PlatformError as error:
@@ -61,7 +61,7 @@ def check_policy(repository_name: str, expression: str) -> None:
 
 
 def _own_position(position: int, expression: str) -> int:
-    """The binder counts in a text where longer names stand for the variables; what that is in the policy."""
+    """The position in the policy; the binder counts in a text with longer names for the variables."""
     for variable in CALL_VARIABLE.finditer(expression):
         if variable[0][0] != "'" and variable.start() < position:
             position -= len(f"@{VARIABLE_PREFIX}{variable[0][1:].replace('.', '__')}") - len(variable[0])

@@ -17,17 +17,17 @@ MESSAGES = "Systems.Monitoring.InformationMessages"
 _MAX_DESCRIPTION = 254
 _MAX_MESSAGE = 4000
 
-#: Set while a message is written: a rule that fails on messages must not cause the next message.
+#: Set while a message is written: a rule that fails on messages must not cause another message.
 _writing: ContextVar[bool] = ContextVar("writing a failure", default=False)
 
 
 def leave_message(what: str, text: str) -> None:
     """Create a message once the current transaction has committed.
 
-    A transaction that is rolled back leaves no message: then the log has the failure, and usually a caller sees it.
+    A rollback discards the message: then the log has the failure, and usually a caller sees it.
     """
     if not _writing.get():
-        # Not now: a failure to write the message must not fail the current transaction.
+        # Deferred: a failure to write the message must not fail the current transaction.
         transaction.on_commit(lambda: _create(what, text), robust=True)
 
 

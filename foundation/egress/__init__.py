@@ -1,1 +1,1 @@
-"""HTTP requests of the platform to destinations that users chose (spec 06, 6.2, "Egress safety")."""
+"""HTTP requests to destinations that users configure (spec 06, 6.2, "Egress safety")."""

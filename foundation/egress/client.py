@@ -1,17 +1,16 @@
-"""HTTP requests to addresses that users chose: webhooks and scripts (spec 06, 6.2, "Egress safety").
+"""HTTP client for addresses that users configure: webhooks and scripts (spec 06, 6.2, "Egress safety").
 
-`send` resolves the host's name once, refuses the addresses that lead inside, and connects to the very address that it
-checked, so that a name which changes its mind between check and connection (DNS rebinding) gains nothing. The check
-looks at addresses, never at how a URL spells them: 2130706433, 0x7f.1, 0177.0.0.1 and [::ffff:127.0.0.1] are all what
-the resolver makes of them. TLS is verified against the host's name. Redirects are answers like any other. Proxies of
-the environment are not used: a proxy would do the resolving.
+`send` resolves the host name once, refuses non-public addresses, and connects to the address that it checked. So DNS
+rebinding has no effect. The check uses resolved addresses, never the spelling in the URL: 2130706433, 0x7f.1,
+0177.0.0.1 and [::ffff:127.0.0.1] are all 127.0.0.1. TLS is verified against the host name. Redirects are not followed.
+Proxies of the environment are not used, because a proxy would resolve the name itself.
 
-It stands on http.client, the layer below urllib3: pinning replaces only how a socket is opened, the request goes out
-byte for byte as given, and one deadline covers all of it (urllib3's timeouts are per read, so that a server which sends
-a byte a second could hold a connection for ever).
+The client uses http.client, the layer below urllib3: only the opening of the socket is replaced, the request is sent
+byte for byte as given, and one deadline covers the whole exchange. urllib3's timeouts are per read, so a server that
+sends one byte a second could hold a connection for ever.
 
 errors.Refused (EGRESS_REFUSED)   the URL or every address of its host is not allowed; the request was not sent
-EgressFailed                      it was tried: kind is "resolve", "connect", "tls", "timeout" or "protocol"
+EgressFailed                      the request was tried: kind is "resolve", "connect", "tls", "timeout" or "protocol"
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ import certifi
 from foundation import errors
 from foundation.egress.headers import InvalidHeader, check_headers
 from foundation.egress.policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
-from foundation.phrases import Phrase, reason_of
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import reason_of
 
 Headers = Sequence[tuple[str, str]]
 Kind = Literal["resolve", "connect", "tls", "timeout", "protocol"]
@@ -45,7 +45,9 @@ _CHUNK_BYTES = 16 * 1024
 
 
 class EgressFailed(Exception):
-    """The request was tried and no complete answer came. The text is for people and holds nothing of the request."""
+    """The request was tried and no complete response arrived. The message is for people and contains nothing of the
+    request.
+    """
 
     def __init__(self, kind: Kind, message: str) -> None:
         super().__init__(message)
@@ -54,9 +56,9 @@ class EgressFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EgressRequest:
-    """One request. Host and Content-Length are added; everything else goes out as given, in order.
+    """One request. The client adds Host and Content-Length; everything else is sent as given, in order.
 
-    total_timeout_seconds  from the look-up of the name to the last byte of the answer
+    total_timeout_seconds  from the DNS lookup to the last byte of the response
     listed_hosts_only      refuse hosts that the policy does not list, public ones too
     """
 
@@ -72,7 +74,7 @@ class EgressRequest:
 
 @dataclass(frozen=True, slots=True)
 class EgressResponse:
-    """An answer, whatever its status. `body` ends at the limit, `truncated` says that there was more."""
+    """A response with any status. `body` is cut at the limit; `truncated` says whether there was more."""
 
     status: int
     reason: str
@@ -102,15 +104,15 @@ class _Deadline:
 
 
 def resolve_by_system(host: str, port: int) -> list[str]:
-    """The addresses of a name as the operating system knows them, each once, in its order."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    """Addresses of a name from the operating system's resolver, without duplicates, in its order."""
+    result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in result))
 
 
 def send(
     request: EgressRequest, *, policy: EgressPolicy | None = None, resolver: Resolver = resolve_by_system
 ) -> EgressResponse:
-    """Send one request and read its answer. See the module's text for what is raised.
+    """Send one request and read its response. The module's docstring lists the errors.
 
     `policy` defaults to the instance's.
     """
@@ -123,7 +125,7 @@ def send(
         raise errors.Refused(
             errors.EGRESS_REFUSED,
             destination.name,
-            Phrase("a host that comes from a placeholder must be listed in the setting {0}", POLICY_SETTING),
+            Message("a host that comes from a placeholder must be listed in the setting {0}", POLICY_SETTING),
         )
     try:
         check_headers(request.headers)
@@ -139,25 +141,25 @@ def send(
             connection.hang_up()
     except TimeoutError as exc:
         raise EgressFailed(
-            "timeout", Phrase("no complete answer within {0} seconds", f"{request.total_timeout_seconds:g}")
+            "timeout", Message("no complete answer within {0} seconds", f"{request.total_timeout_seconds:g}")
         ) from exc
     except ssl.SSLError as exc:
-        reason = getattr(exc, "verify_message", "") or exc.reason or Phrase("handshake failed")
-        raise EgressFailed("tls", Phrase("TLS: {0}", reason)) from exc
+        reason = getattr(exc, "verify_message", "") or exc.reason or Message("handshake failed")
+        raise EgressFailed("tls", Message("TLS: {0}", reason)) from exc
     except http.client.RemoteDisconnected as exc:
-        raise EgressFailed("protocol", Phrase("the connection was closed without an answer")) from exc
+        raise EgressFailed("protocol", Message("the connection was closed without an answer")) from exc
     except http.client.HTTPException as exc:
-        raise EgressFailed("protocol", Phrase("the answer is not HTTP: {0}", type(exc).__name__)) from exc
+        raise EgressFailed("protocol", Message("the answer is not HTTP: {0}", type(exc).__name__)) from exc
     except ValueError as exc:
         raise EgressFailed(
-            "protocol", Phrase("the method or a header holds characters that HTTP does not allow")
+            "protocol", Message("the method or a header holds characters that HTTP does not allow")
         ) from exc
     except OSError as exc:
         raise EgressFailed("connect", exc.strerror or type(exc).__name__) from exc
 
 
 def _shown(url: str) -> str:
-    """A URL for messages: neither query nor userinfo, where secrets live."""
+    """A URL for messages, without query and userinfo, which may hold secrets."""
     return url.partition("?")[0].rpartition("@")[2][:100]
 
 
@@ -166,32 +168,32 @@ def _allowed_addresses(
 ) -> list[str]:
     addresses = _resolve(destination, resolver, deadline)
     allowed: list[str] = []
-    problem: str = Phrase("its name has no address")
+    problem: str = Message("its name has no address")
     for address in addresses:
-        found = policy.problem(destination.host, address)
-        if found is None:
+        result = policy.problem(destination.host, address)
+        if result is None:
             allowed.append(address)
         else:
-            problem = found
+            problem = result
     if not allowed:
         raise errors.Refused(errors.EGRESS_REFUSED, destination.name, problem)
     return allowed
 
 
 def certain_refusal(destination: Destination, *, policy: EgressPolicy | None = None) -> str | None:
-    """Why no request to the destination is ever sent, told without a look-up; None where nothing is certain.
+    """Reason why a request to the destination is always refused, without a DNS lookup; None if that is not certain.
 
-    Certain are hosts written as an address, in any spelling, and names that mean this machine (RFC 6761, 6.3).
+    Certain are hosts that are IP addresses in any spelling, and names of this machine (RFC 6761, 6.3).
     """
     host = destination.host.rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         addresses = ["127.0.0.1"]
     else:
         try:
-            found = socket.getaddrinfo(host, destination.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+            result = socket.getaddrinfo(host, destination.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except OSError:
             return None
-        addresses = [str(entry[4][0]) for entry in found]
+        addresses = [str(entry[4][0]) for entry in result]
     return _refusal(destination, addresses, policy or egress_policy())
 
 
@@ -202,7 +204,9 @@ def present_refusal(
     policy: EgressPolicy | None = None,
     resolver: Resolver = resolve_by_system,
 ) -> str | None:
-    """Why a request to the destination would be refused now, by one look-up; None also when no answer comes in time."""
+    """Reason why a request to the destination would be refused now, after one DNS lookup; None also if the lookup times
+    out.
+    """
     try:
         addresses = _resolve(destination, resolver, _Deadline(time.monotonic() + timeout_seconds))
     except (TimeoutError, EgressFailed):
@@ -216,31 +220,31 @@ def _refusal(destination: Destination, addresses: Sequence[str], policy: EgressP
 
 
 def _resolve(destination: Destination, resolver: Resolver, deadline: _Deadline) -> Sequence[str]:
-    """One look-up, in a thread of its own: getaddrinfo knows no timeout and may take half a minute."""
+    """Resolve in a separate thread: getaddrinfo has no timeout and may take half a minute."""
     try:
         return [str(ipaddress.ip_address(destination.host))]
     except ValueError:
         pass
-    found: list[Sequence[str] | Exception] = []
+    result: list[Sequence[str] | Exception] = []
 
     def look_up() -> None:
         try:
-            found.append(resolver(destination.host, destination.port))
+            result.append(resolver(destination.host, destination.port))
         except (OSError, UnicodeError) as exc:
-            found.append(exc)
+            result.append(exc)
 
     thread = threading.Thread(target=look_up, name="egress-resolve", daemon=True)
     thread.start()
     thread.join(deadline.remaining())
-    if not found:
+    if not result:
         raise TimeoutError
-    if isinstance(found[0], Exception):
-        raise EgressFailed("resolve", Phrase("the name {0} cannot be resolved", destination.host)) from found[0]
-    return found[0]
+    if isinstance(result[0], Exception):
+        raise EgressFailed("resolve", Message("the name {0} cannot be resolved", destination.host)) from result[0]
+    return result[0]
 
 
 class _PinnedConnection(http.client.HTTPConnection):
-    """Connects to one of the checked addresses, whatever the name says meanwhile."""
+    """A connection to one of the checked addresses; the host name is not resolved again."""
 
     def __init__(
         self, destination: Destination, addresses: Sequence[str], deadline: _Deadline, connect_timeout_seconds: float
@@ -261,7 +265,7 @@ class _PinnedConnection(http.client.HTTPConnection):
             try:
                 opened = socket.create_connection((address, self.port), give_up.remaining())
             except TimeoutError as exc:
-                raise EgressFailed("timeout", Phrase("no connection in time")) from exc
+                raise EgressFailed("timeout", Message("no connection in time")) from exc
             except OSError:
                 if position == len(self._addresses) - 1:
                     raise
@@ -273,7 +277,7 @@ class _PinnedConnection(http.client.HTTPConnection):
             return
 
     def hang_up(self) -> None:
-        """Close at once: what the server still sends is of no interest."""
+        """Close without reading the rest of the response."""
         if self._opened is not None:
             self._opened.close()
 
@@ -286,7 +290,7 @@ class _PinnedConnection(http.client.HTTPConnection):
 
 @lru_cache(maxsize=1)
 def tls_context() -> ssl.SSLContext:
-    """Verifies certificate and host name against the system's authorities (SSL_CERT_FILE names others)."""
+    """A context that verifies certificate and host name against the system's authorities (or SSL_CERT_FILE)."""
     context = ssl.create_default_context()
     known: Any = ssl.get_default_verify_paths()  # files that do not exist are None, unlike the library's types say
     if known.cafile is None and known.capath is None:
@@ -295,23 +299,21 @@ def tls_context() -> ssl.SSLContext:
 
 
 class _TimedSocket:
-    """What http.client needs of a socket, every wait bounded by the deadline."""
+    """The socket interface that http.client needs; every wait ends at the deadline."""
 
     def __init__(self, inner: socket.socket, deadline: _Deadline) -> None:
         self._inner = inner
         self._deadline = deadline
 
     def sendall(self, data: Any) -> None:
-        """The socket's own timeout covers the whole call."""
         self._inner.settimeout(self._deadline.remaining())
         self._inner.sendall(data)
 
     def makefile(self, mode: str, *args: Any, **kwargs: Any) -> io.BufferedReader:
-        """The reading side."""
         return io.BufferedReader(_TimedReader(self._inner, self._deadline), _CHUNK_BYTES)
 
     def close(self) -> None:
-        """Nothing yet: http.client closes before it reads an answer that ends with the connection. `send` does."""
+        """Do nothing: http.client closes before it reads a response that ends with the connection. `send` closes."""
 
 
 class _TimedReader(io.RawIOBase):
@@ -334,7 +336,7 @@ class _Body:
     chunks: list[bytes] = field(default_factory=list)
 
     def read(self, answer: http.client.HTTPResponse) -> bool:
-        """Read up to the limit; whether there was more."""
+        """Read up to the limit; returns whether there was more."""
         left = self.limit
         while left > 0:
             chunk = answer.read1(min(left, _CHUNK_BYTES))

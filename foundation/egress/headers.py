@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from foundation.phrases import Phrase, quoted
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import quoted
 
 Header = tuple[str, str]
 
@@ -28,9 +29,9 @@ def check_headers(headers: Iterable[Header]) -> None:
     """Refuse headers that a user's request must not have. Raises InvalidHeader."""
     for name, value in headers:
         if not is_header_name(name):
-            raise InvalidHeader(Phrase("{0} is not a header name", quoted(name)))
+            raise InvalidHeader(Message("{0} is not a header name", quoted(name)))
         if name.lower() in CONNECTION_HEADERS:
-            raise InvalidHeader(Phrase("the header {0} is set by the platform", name))
+            raise InvalidHeader(Message("the header {0} is set by the platform", name))
         check_value(name, value)
 
 
@@ -42,4 +43,4 @@ def is_header_name(name: str) -> bool:
 def check_value(name: str, value: str) -> None:
     """Refuse control characters, which could end the header (RFC 9110, 5.5). Raises InvalidHeader."""
     if _CONTROL.search(value):
-        raise InvalidHeader(Phrase("the header {0} holds a line break or control character", name))
+        raise InvalidHeader(Message("the header {0} holds a line break or control character", name))

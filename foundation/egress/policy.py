@@ -1,12 +1,11 @@
-"""Destinations of the instance's requests: reading a URL, and the addresses that are not public (spec 06, 6.2).
+"""Which destinations the instance may send requests to: URL parsing and non-public address ranges (spec 06, 6.2).
 
 `foundation.egress.client` checks the addresses that the resolver returns, and connects only to these.
 
-Which addresses are public is decided by the lists below and not by `ipaddress.is_global`, whose lists change with the
-version of the interpreter. Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), the multicast
-ranges (RFC 5771, RFC 4291) and, of IPv6, everything outside of global unicast (2000::/3, RFC 4291). Special-purpose
-ranges that the registries call globally reachable (anycast of protocols, AS112) are refused, too: no webhook receiver
-uses them.
+The lists below decide which addresses are public, not `ipaddress.is_global`, whose lists change with the version of the
+interpreter. Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), the multicast ranges (RFC
+5771, RFC 4291) and, of IPv6, everything outside of global unicast (2000::/3, RFC 4291). Special-purpose ranges that the
+registries call globally reachable (anycast of protocols, AS112) are refused, too: no webhook receiver uses them.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: The setting that lists what may be reached besides public addresses.
+#: The setting that lists the allowed non-public destinations.
 POLICY_SETTING = "EGRESS_ALLOW"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# Everything a request target may hold literally (RFC 3986, 3.3 and 3.4), and % of what is encoded already.
+# Characters that a request target may hold literally (RFC 3986, 3.3 and 3.4), and % of percent-encoded ones.
 _TARGET_SAFE = "/:@!$&'()*+,;=-._~?%[]"
 _FORBIDDEN = re.compile(r'[\x00-\x20\\"<>^`{|}\x7f]')
 _PLAIN_TARGET = re.compile(r"[A-Za-z0-9/:@!$&'()*+,;=\-._~?%\[\]]+")
-# Services of the machine itself that cloud providers put on public addresses.
+# Metadata services that cloud providers put on public addresses.
 _METADATA = frozenset({ipaddress.ip_address("168.63.129.16")})
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
@@ -57,7 +56,7 @@ _SPECIAL_PURPOSE: tuple[tuple[str, tuple[IPNetwork, ...]], ...] = tuple(
 )
 #: One name of a host: letters, digits, inner hyphens. Underscores occur in the names of private networks.
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-#: RFC 3490, 3.1: what separates labels.
+#: Label separators (RFC 3490, 3.1).
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 _HOST_NAME = re.compile(rf"(?=.{{1,254}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 
@@ -83,23 +82,25 @@ class Destination:
 
 
 def destination_of(url: str) -> Destination:
-    """Read an absolute http(s) URL. Raises ValueError with the reason; userinfo, which misleads readers, is one."""
+    """Parse an absolute http(s) URL. Raises ValueError with the reason; userinfo is refused because it misleads
+    readers.
+    """
     if _FORBIDDEN.search(url):
-        raise ValueError(Phrase('it holds a space, a control character or one of \\ " < > ^ ` { | }'))
+        raise ValueError(Message('it holds a space, a control character or one of \\ " < > ^ ` { | }'))
     parts = urlsplit(url)
     if parts.scheme not in DEFAULT_PORTS:
-        raise ValueError(Phrase("it must begin with http:// or https://"))
+        raise ValueError(Message("it must begin with http:// or https://"))
     if "@" in parts.netloc:
-        raise ValueError(Phrase("it must not hold a user name or password before the host"))
+        raise ValueError(Message("it must not hold a user name or password before the host"))
     if not parts.hostname:
-        raise ValueError(Phrase("it names no host"))
+        raise ValueError(Message("it names no host"))
     host = _host_of(parts.hostname)
     try:
         port = parts.port
     except ValueError:
         port = 0
     if port == 0 or parts.netloc.endswith(":"):
-        raise ValueError(Phrase("its port must be a number from 1 to 65535"))
+        raise ValueError(Message("its port must be a number from 1 to 65535"))
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if _PLAIN_TARGET.fullmatch(target) is None:
         target = quote(target, safe=_TARGET_SAFE)
@@ -107,18 +108,20 @@ def destination_of(url: str) -> Destination:
 
 
 def _host_of(given: str) -> str:
-    """A host as it is looked up: an IPv6 address, or a name in lower-case ASCII (IDNA). Raises ValueError."""
+    """The host as it is resolved: an IPv6 address, or a name in lower-case ASCII (IDNA). Raises ValueError."""
     try:
         if ":" in given:
             return str(ipaddress.IPv6Address(given)) if "%" not in given else _no_host()
         host = _ascii(given)
     except ValueError as exc:  # UnicodeError is one
-        raise ValueError(Phrase("its host is not a valid name")) from exc
+        raise ValueError(Message("its host is not a valid name")) from exc
     return host if _HOST_NAME.fullmatch(host) else _no_host()
 
 
 def _listed_name(entry: str) -> str:
-    """The name of an entry as destinations have it, its `*.` kept. What is no name stays as it is and matches none."""
+    """A listed name in the form of Destination.host, with its `*.`. An entry that is no name stays unchanged and
+    matches none.
+    """
     above = "*." if entry.startswith("*.") else ""
     try:
         return above + _ascii(entry.removeprefix(above))
@@ -143,12 +146,12 @@ def _unicode(name: str) -> str:
 
 
 def _no_host() -> Never:
-    raise ValueError(Phrase("its host is not a valid name"))
+    raise ValueError(Message("its host is not a valid name"))
 
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """Which addresses may be reached: public ones, and what the instance allows besides (settings.EGRESS_ALLOW).
+    """Which addresses may be reached: public ones, and those that settings.EGRESS_ALLOW lists.
 
     hosts      names whose addresses are all allowed: "erp.local", or "*.erp.local" for every name below
     networks   addresses that are allowed under any name
@@ -170,7 +173,7 @@ class EgressPolicy:
         return cls(frozenset(hosts), tuple(networks))
 
     def allows_host(self, host: str) -> bool:
-        """Whether the name itself is on the list."""
+        """Whether the policy lists the name."""
         labels = host.split(".")
         return host in self.hosts or any(
             f"*.{'.'.join(labels[index:])}" in self.hosts for index in range(1, len(labels))
@@ -200,7 +203,7 @@ class EgressPolicy:
         return [str(network.network_address) for network in self.networks if network.num_addresses == 1]
 
     def problem(self, host: str, address: str) -> str | None:
-        """Why this address must not be connected to for this host; None when it may."""
+        """Reason why this address of the host is refused; None if it is allowed."""
         ip = real_address(address)
         if self.allows_host(host) or any(ip.version == network.version and ip in network for network in self.networks):
             return None
@@ -208,7 +211,7 @@ class EgressPolicy:
 
 
 def real_address(address: str) -> IPAddress:
-    """The address that packets finally reach: IPv4 inside IPv6 (mapped, 6to4, Teredo, NAT64) is unwrapped."""
+    """The address that packets finally reach: IPv4 inside IPv6 (mapped, 6to4, Teredo, NAT64) is extracted."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv4Address):
         return ip
@@ -222,12 +225,12 @@ def real_address(address: str) -> IPAddress:
 
 def _inside(ip: IPAddress) -> str | None:
     if ip in _METADATA:
-        return Phrase("it is a metadata address")
+        return Message("it is a metadata address")
     for name, networks in _SPECIAL_PURPOSE:
         if any(ip.version == network.version and ip in network for network in networks):
-            return Phrase("it is a {0} address", name)
+            return Message("it is a {0} address", name)
     if ip.version == 6 and ip not in _GLOBAL_UNICAST:
-        return Phrase("it is not a public address")
+        return Message("it is not a public address")
     return None
 
 

@@ -1,4 +1,4 @@
-"""What commands share: help that keeps its example, JSON output, look-ups that fail with a sentence."""
+"""Shared base of commands: help with examples, JSON output, look-ups with clear errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _HelpFormatter(DjangoHelpFormatter):
 
 
 class PlatformCommand(BaseCommand):
-    """A command whose `--help` shows `example` as it is typed; several examples are lines of it, indented by two."""
+    """A command whose `--help` shows `example`; several examples are lines of it, indented by two."""
 
     example = ""
 
@@ -56,10 +56,10 @@ class PlatformCommand(BaseCommand):
 
 def application_get(uri: str) -> TrustedApplication:
     """The application with this ApplicationUri. Raises CommandError."""
-    found = TrustedApplication.objects.filter(application_uri=uri).first()
-    if found is None:
+    result = TrustedApplication.objects.filter(application_uri=uri).first()
+    if result is None:
         raise CommandError(f"There is no trusted application {uri!r}.")
-    return found
+    return result
 
 
 def user_get(login: str) -> User:

@@ -35,6 +35,7 @@ class Migration(migrations.Migration):
                 ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                 ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                 ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
                 ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
                 ("password", models.CharField(db_default="!", default="!", max_length=128)),
                 ("login", models.CharField(max_length=64)),
@@ -192,6 +193,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "rate limits",
                 "verbose_name_plural": "rate limits",
                 "constraints": [
                     models.CheckConstraint(condition=models.Q(("id", 1)), name="identity_ratelimits_single")
@@ -299,6 +301,7 @@ class Migration(migrations.Migration):
                 ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                 ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                 ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
                 ("name", models.CharField(max_length=254, unique=True)),
                 ("role_description", models.TextField(blank=True, null=True)),
                 ("visual_style", models.CharField(blank=True, max_length=64, null=True)),
@@ -393,6 +396,7 @@ class Migration(migrations.Migration):
                 ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                 ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                 ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
                 ("application_uri", models.CharField(max_length=254, unique=True)),
                 ("name", models.CharField(max_length=254)),
                 ("client_type", foundation.fields.EnumField(default="Confidential", max_length=64)),
@@ -419,6 +423,7 @@ class Migration(migrations.Migration):
                         null=True,
                     ),
                 ),
+                ("top_paging", models.BooleanField(blank=True, null=True)),
                 ("notes", models.TextField(blank=True, null=True)),
                 ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
                 (

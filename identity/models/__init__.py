@@ -1,4 +1,4 @@
-"""Tables of identity. Users, Roles, RoleUsers and TrustedApplications are entities that the domain publishes."""
+"""Models of identity. Users, Roles, RoleUsers and TrustedApplications are entities that the domain publishes."""
 
 from identity.models.applications import TrustedApplication
 from identity.models.permissions import RolePermission, RowPolicy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 from django.db import models
@@ -13,12 +14,18 @@ from foundation.models import AggregateRoot
 from identity.enums import ACCESS_TOKENS, CLIENT_TYPE
 from identity.models.users import User
 
-#: A dual-mode application's client id for the client_credentials grant (spec 01) ends in it.
+#: Suffix of a dual-mode application's client id for the client_credentials grant (spec 01).
 SERVICE_SUFFIX = "-service"
 
 
+_LOOPBACK = re.compile(
+    r"http://(?P<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?][!-~]*|)"
+)
+_MAX_PORT = 65535
+
+
 class TrustedApplicationQuerySet(models.QuerySet["TrustedApplication"]):
-    """Understands `client_id`, the name by which the toolkit's views look applications up."""
+    """Understands `client_id`, by which the toolkit's views look applications up."""
 
     def filter(self, *args: Any, **kwargs: Any) -> TrustedApplicationQuerySet:
         return super().filter(*args, **_translated(kwargs))
@@ -35,12 +42,13 @@ def _translated(lookups: dict[str, Any]) -> dict[str, Any]:
 
 
 class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]  # as for User
-    """A registered OAuth client. What it may do follows from its flags; it has no separate list of grants.
+    """A registered OAuth client. Its grants follow from its flags.
 
     impersonate_login_url   redirect URIs, comma-separated, matched exactly (RFC 9700, 2.1)
     impersonate_logout_url  post-logout redirect URIs, comma-separated
-    application_secret_hash base64(SHA-256(secret)); the previous one stays good until previous_secret_expires_utc
-    new_secret_hash         ApplicationSecretHash of the API on its way to application_secret_hash; empty once committed
+    application_secret_hash base64(SHA-256(secret)); the previous one is valid until previous_secret_expires_utc
+    top_paging              whether $top is the size of a page (spec 14, 14.2); null: settings.TOP_PAGING
+    new_secret_hash         a new ApplicationSecretHash set by the API; empty once committed
     """
 
     application_uri = models.CharField(max_length=254, unique=True)
@@ -65,6 +73,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     max_sessions = models.PositiveIntegerField(
         null=True, blank=True, help_text=_("Sessions at once; a further one closes the longest idle. Empty: no limit.")
     )
+    top_paging = models.BooleanField(null=True, blank=True)
     notes = models.TextField(null=True, blank=True)
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
 
@@ -73,7 +82,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     def __str__(self) -> str:
         return self.name or self.application_uri
 
-    # --- what the toolkit asks of an application ---------------------------------------------------------------------
+    # --- the toolkit's interface of an application --------------------------------------------------------------------
 
     @property
     def client_id(self) -> str:
@@ -82,43 +91,54 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
 
     @property
     def is_public(self) -> bool:
-        """RFC 6749, 2.1: cannot keep a secret."""
+        """RFC 6749, 2.1: a client that cannot keep a secret."""
         return bool(self.client_type == "Public")
 
     @property
     def is_interactive(self) -> bool:
-        """People may sign in through it."""
+        """Whether people may sign in through it."""
         return bool(self.impersonate_as_internal_user_allowed or self.impersonate_as_community_user_allowed)
 
     @property
     def login_urls(self) -> list[str]:
-        """Redirect URIs."""
         return _urls(self.impersonate_login_url)
 
     @property
     def logout_urls(self) -> list[str]:
-        """Post-logout redirect URIs."""
         return _urls(self.impersonate_logout_url)
 
     @property
     def scopes(self) -> list[str]:
-        """The scopes that it may get."""
         return (self.scope or "").split()
 
     @property
     def default_redirect_uri(self) -> str:
-        """The one to use when a request names none: only where there is no choice (OIDC Core, 3.1.2.1)."""
+        """The URI to use when a request names none: only if there is exactly one (OIDC Core, 3.1.2.1)."""
         if len(self.login_urls) != 1:
             raise MissingRedirectURIError()
         return self.login_urls[0]
 
     def redirect_uri_allowed(self, uri: str) -> bool:
-        """Exact, case-sensitive match (RFC 9700, 4.1.3)."""
-        return uri in self.login_urls
+        """Exact, case-sensitive match (RFC 9700, 4.1.3); of loopback URIs of public clients, without the port."""
+        if uri in self.login_urls:
+            return True
+        portless = _portless_loopback(uri) if self.is_public else None
+        return portless is not None and any(_portless_loopback(known) == portless for known in self.login_urls)
 
     def is_usable(self, request: object) -> bool:
-        """Whether the toolkit may load it. Disabled ones are loaded too, so that the refusal can say so."""
+        """Whether the toolkit may load it. Disabled ones are loaded too, so that the error can name the cause."""
         return True
+
+
+def _portless_loopback(uri: str) -> str | None:
+    """An http URI of this computer, without its port; None for others (RFC 8252, 7.3).
+
+    A native application gets its port from the operating system, so the registered one cannot be known.
+    """
+    match = _LOOPBACK.fullmatch(uri)
+    if match is None or int(match["port"] or 0) > _MAX_PORT:
+        return None
+    return f"http://{match['host']}{match['rest']}"
 
 
 def _urls(text: str | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What roles may do (spec 01, 1.7)."""
+"""Permissions and row policies of roles (spec 01, 1.7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from identity.row_policies import check_filter, check_grant
 
 
 class RolePermission(models.Model):
-    """What a role may do with a repository, a namespace (`Crm.Sales.*`) or all business data (`*`)."""
+    """A role's permission on a repository, a namespace (`Crm.Sales.*`) or all business data (`*`)."""
 
     role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="permissions")
     repository = models.CharField(max_length=128, help_text=_("Crm.Sales.SalesOrders, Crm.Sales.* or *"))

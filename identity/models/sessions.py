@@ -1,4 +1,4 @@
-"""Licensed sessions, the licence that bounds them, and the limits on requests (spec 01, 1.8 and 1.9)."""
+"""Licensed sessions, the licence that limits them, and the rate limits (spec 01, 1.8 and 1.9)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from identity.models.users import User
 
 
 class Session(models.Model):
-    """A live connection of one identity through one application; while open it holds one licence slot.
+    """A licensed session of one identity through one application; while open it holds one licence slot.
 
-    key               the `sid` of the tokens that it serves, or the id of a reference token
-    expires           when it closes unless a request comes before; never after `absolute_expires`
+    key               the `sid` of its tokens, or the id of a reference token
+    expires           closing time without a further request; never after `absolute_expires`
     absolute_expires  the end of a service session; none for people
     """
 
@@ -52,17 +52,16 @@ class Session(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether it holds a slot."""
         return self.closed is None
 
     def ends_after(self, last_activity: datetime.datetime, idle: datetime.timedelta) -> datetime.datetime:
-        """When it closes if `last_activity` stays the last."""
+        """The closing time if `last_activity` stays the last."""
         sliding = last_activity + idle
         return min(sliding, self.absolute_expires) if self.absolute_expires else sliding
 
 
 class Licence(models.Model):
-    """What this instance may do; one row."""
+    """The licence of this instance; one row."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     sessions = models.PositiveIntegerField(default=25, help_text=_("Concurrent sessions."))
@@ -78,7 +77,7 @@ class Licence(models.Model):
 
 
 class ReservedSeat(models.Model):
-    """Slots kept for a user, whoever else is connected."""
+    """Slots that are reserved for a user."""
 
     licence = models.ForeignKey(Licence, on_delete=models.CASCADE, related_name="reserved_seats", default=1)
     user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="reserved_seat")
@@ -91,7 +90,7 @@ class ReservedSeat(models.Model):
 
 
 class RateLimits(models.Model):
-    """Requests a minute; 0 means no limit. One row; a change is in force for the next request."""
+    """Requests a minute; 0 means no limit. One row; a change applies to the next request."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     application_per_minute = models.PositiveIntegerField(
@@ -118,7 +117,7 @@ class RateLimits(models.Model):
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(id=1), name="identity_ratelimits_single")]
-        verbose_name_plural = "rate limits"
+        verbose_name = verbose_name_plural = "rate limits"
 
     def __str__(self) -> str:
         return "Rate limits"

@@ -1,7 +1,7 @@
-"""The toolkit's token models, ours before the first migration, and reference tokens (spec 01, 1.4 and 1.5).
+"""Token models that replace the toolkit's, and reference tokens (spec 01, 1.4 and 1.5).
 
-`token_family` ties together what one authorization code or one client_credentials request led to; `sid` is the
-session of the sign-in (OIDC Back-Channel Logout, 2.1) and the key of the licensed session.
+`token_family` identifies the tokens that result from one authorization code or one client_credentials request; `sid` is
+the session of the sign-in (OIDC Back-Channel Logout, 2.1) and the key of the licensed session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from identity.models.users import User
 
 
 class Grant(AbstractGrant):  # type: ignore[misc]
-    """An authorization code. A used one stays until it expires, so that its reuse is noticed (RFC 6749, 4.1.2)."""
+    """An authorization code. A used one is kept until it expires, so that its reuse is detected (RFC 6749, 4.1.2)."""
 
     sid = models.CharField(max_length=64, blank=True, default="")
     token_family = models.UUIDField(null=True)
@@ -29,7 +29,7 @@ class Grant(AbstractGrant):  # type: ignore[misc]
 
 
 class AccessToken(AbstractAccessToken):  # type: ignore[misc]
-    """An issued access token; the JWT itself is not kept, only its checksum. A deleted row is a revoked token."""
+    """An issued access token; only the checksum of the JWT is stored. A deleted row is a revoked token."""
 
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     token_family = models.UUIDField(null=True, db_index=True)
@@ -42,7 +42,7 @@ class AccessToken(AbstractAccessToken):  # type: ignore[misc]
 
 
 class RefreshToken(AbstractRefreshToken):  # type: ignore[misc]
-    """A refresh token; carries what its successors repeat, since the access token beside it may be gone."""
+    """A refresh token with the data for its successors, since its access token may have been deleted."""
 
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     scope = models.TextField(blank=True, default="")
@@ -56,7 +56,7 @@ class RefreshToken(AbstractRefreshToken):  # type: ignore[misc]
 
 
 class IDToken(AbstractIDToken):  # type: ignore[misc]
-    """Swapped with the others; id tokens are verified by signature and never stored."""
+    """Required by the toolkit; id tokens are verified by signature and never stored."""
 
     objects: ClassVar[models.Manager[IDToken]] = models.Manager()
 
@@ -65,7 +65,7 @@ class IDToken(AbstractIDToken):  # type: ignore[misc]
 
 
 class ReferenceToken(models.Model):
-    """A personal (PAT) or service (SAT) token of the form enrt_<64 hex>; only its digest is kept."""
+    """A personal (PAT) or service (SAT) token of the form enrt_<64 hex>; only its digest is stored."""
 
     PERSONAL = "PAT"
     SERVICE = "SAT"

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class UserManager(BaseUserManager["User"]):
-    """Finds users by login in any case, as the unique index of the table does."""
+    """Finds users by login in any case, as the table's unique index does."""
 
     def get_by_natural_key(self, username: str | None) -> User:
         """The user with this login. Raises User.DoesNotExist."""
-        # Both sides are lowered by the database: SQLite's LOWER knows ASCII only, Python's knows more.
+        # The database lowers both sides: SQLite's LOWER knows only ASCII, Python's knows more.
         return self.annotate(login_lower=Lower("login")).get(login_lower=Lower(Value(username or "")))
 
     def create_user(self, login: str, password: str | None = None, **fields: Any) -> User:
@@ -44,9 +44,9 @@ class UserManager(BaseUserManager["User"]):
 
 
 class Role(AggregateRoot):
-    """Systems.Security.Roles: what people do, and so what they may do (RolePermission, RowPolicy) in API and admin.
+    """Systems.Security.Roles: named sets of permissions (RolePermission, RowPolicy) for the API and the admin.
 
-    Roles stand for Django's groups, which would grant beside the platform's permissions; membership is RoleUser.
+    Roles replace Django's groups, which would grant permissions beside the platform's; RoleUser is the membership.
     """
 
     name = models.CharField(max_length=254, unique=True)
@@ -60,11 +60,11 @@ class Role(AggregateRoot):
         return self.name
 
 
-# The toolkit's abstract models have no types, so the plugin cannot see the managers of what points here.
+# The toolkit's abstract models have no types, so the plugin does not see the managers of models that refer to User.
 class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-missing]
     """Systems.Security.Users. A system user is the identity of service applications and never logs in."""
 
-    # Whoever writes users by way of the dataset says nothing of passwords: "!" is one that none fits.
+    # Users written by the dataset have no password: "!" matches none.
     password = models.CharField(max_length=128, default=UNUSABLE_PASSWORD_PREFIX, db_default=UNUSABLE_PASSWORD_PREFIX)
     login = models.CharField(max_length=64)
     name = MultilanguageField(max_length=254)
@@ -110,7 +110,7 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
 
     @property
     def person_name(self) -> str:
-        """The name in all languages, for the check that a password is not like it."""
+        """The name in all languages, for the check that a password is not similar to it."""
         return " ".join((self.name or {}).values())
 
     def display_name(self, language: str = "en") -> str:
@@ -119,7 +119,7 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
         return texts.get(language.upper()) or texts.get("EN") or next(iter(texts.values()), "") or self.login
 
     def as_caller(self, language: str = "en") -> Caller:
-        """The frozen form that a CallContext carries."""
+        """The immutable form for a CallContext."""
         user_type: UserType = self.user_type
         return Caller(
             id=self.pk,
@@ -132,7 +132,7 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
 
 
 class UsedLogin(models.Model):
-    """A login that a user has, or had: nobody else gets it (identity.logins). The user may be deleted meanwhile."""
+    """A login that a user has, or had; no other user gets it (identity.logins). The user may be deleted."""
 
     login = models.CharField(max_length=64)
     user_id = GuidField(db_index=True)
@@ -150,8 +150,8 @@ class UsedLogin(models.Model):
 class RoleUser(Entity):
     """Systems.Security.RoleUsers: a user's membership in a role.
 
-    enterprise_company, company_location  which of them the user may make the current one of a request (spec 08, 8.4);
-                                          the role's rights do not depend on them
+    enterprise_company, company_location  which the user may select for a request (spec 08, 8.4); the role's rights do
+    not depend on them
     """
 
     user = ReferenceField(User, owner=True, related_name="role_users")
@@ -162,7 +162,7 @@ class RoleUser(Entity):
     objects: ClassVar[models.Manager[RoleUser]]
 
     class Meta:
-        # Missing values are different from each other to a database, so each pattern of them has its own constraint.
+        # NULLs are distinct in a unique constraint, so each pattern of NULLs has its own constraint.
         constraints = [
             models.UniqueConstraint(
                 fields=["user", "role"],

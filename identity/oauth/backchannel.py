@@ -1,4 +1,4 @@
-"""Back-channel logout (OpenID Connect Back-Channel Logout 1.0, 2.4 to 2.6): told by the worker, server to server."""
+"""Back-channel logout (OpenID Connect Back-Channel Logout 1.0, 2.4 to 2.6): sent by the worker, server to server."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _LIFETIME_SECONDS = 120
 
 
 def enqueue(application: TrustedApplication, *, issuer: str, subject: str, sid: str) -> None:
-    """Leave the message to the worker: a slow application must not hold up the person who signs out."""
+    """Enqueue the logout token: a slow application must not delay the sign-out."""
     try:
         async_task("identity.oauth.backchannel.send", str(application.pk), issuer, subject, sid)
     except Exception:
-        # Signing out must not fail because the broker does.
+        # Sign-out must not fail because of the broker.
         logger.exception("back-channel logout of %s could not be enqueued", application.application_uri)
 
 
 def send(application_id: str, issuer: str, subject: str, sid: str) -> int:
-    """Send one logout token; the HTTP status. Raises for anything but 200 and 204, so that the worker tries again."""
+    """Send one logout token; returns the HTTP status. Raises for any but 200 and 204, so that the worker retries."""
     application = TrustedApplication.objects.get(pk=application_id)
     url = application.back_channel_logout_url
     if not url:
@@ -47,7 +47,7 @@ def send(application_id: str, issuer: str, subject: str, sid: str) -> int:
         },
         type_=jwt.LOGOUT_TOKEN_TYPE,
     )
-    # The address is an administrator's, like a redirect URI; redirects are not followed, they could lead anywhere.
+    # An administrator sets the URL, like a redirect URI; redirects are not followed, because they could lead anywhere.
     answer = requests.post(url, data={"logout_token": token}, timeout=_TIMEOUT_SECONDS, allow_redirects=False)
     if answer.status_code not in {200, 204}:
         raise RuntimeError(f"back-channel logout answered {answer.status_code}")

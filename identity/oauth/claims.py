@@ -1,4 +1,4 @@
-"""What tokens and userinfo say about people and services (spec 01, 1.5; OIDC Core, 2 and 5.1)."""
+"""Claims of tokens and userinfo about users and services (spec 01, 1.5; OIDC Core, 2 and 5.1)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from identity.instance import database_name
 from identity.models import TrustedApplication, User
 from identity.oauth.jwt import AUDIENCES
 
 Claims = dict[str, Any]
+
+#: Administrators may enter any address, and whether its owner answered a mail is not kept.
+EMAIL_VERIFIED = False
 
 
 def access_token_claims(
@@ -24,7 +28,7 @@ def access_token_claims(
     lifetime_seconds: int,
     auth_time: datetime.datetime | None,
 ) -> Claims:
-    """RFC 9068, 2.2; `user` None makes the token of the application's service."""
+    """RFC 9068, 2.2; `user` None makes a token of the application's service."""
     now = int(time.time())
     claims: Claims = {
         "iss": issuer,
@@ -40,13 +44,14 @@ def access_token_claims(
     if user is None:
         system_user = application.system_user
         assert system_user is not None
-        # RFC 9068, 2.2: without a resource owner, sub names the application; no person's identifier can look like it.
+        # RFC 9068, 2.2: without a resource owner, sub is the application; no user's identifier has this form.
         return {
             **claims,
             "sub": application.application_uri,
             "client_system_user": system_user.login,
             "client_system_user_type": system_user.user_type,
             "client_system_user_id": system_user.pk,
+            "client_db": database_name(),
         }
     return {
         **claims,
@@ -54,6 +59,8 @@ def access_token_claims(
         "id": user.pk,
         "name": user.display_name(user.default_language or "en"),
         "email": user.email,
+        "email_verified": EMAIL_VERIFIED,
+        "db": database_name(),
         "locale": user.default_language or "en",
         "user_type": user.user_type,
         "is_admin": user.is_admin,
@@ -73,7 +80,7 @@ def id_token_claims(
     nonce: str | None,
     hashes: Claims,
 ) -> Claims:
-    """OIDC Core, 2; `hashes` holds at_hash and c_hash where they apply."""
+    """OIDC Core, 2; `hashes` has at_hash and c_hash where they apply."""
     now = int(time.time())
     return {
         "iss": issuer,
@@ -89,7 +96,7 @@ def id_token_claims(
 
 
 def user_claims(user: User, scopes: Iterable[str]) -> Claims:
-    """The standard claims that the scopes ask for (OIDC Core, 5.4)."""
+    """The standard claims of the scopes (OIDC Core, 5.4)."""
     granted = set(scopes)
     claims: Claims = {"sub": user.login, "id": user.pk}
     if "profile" in granted:
@@ -101,7 +108,7 @@ def user_claims(user: User, scopes: Iterable[str]) -> Claims:
             "is_admin": user.is_admin,
         }
     if "email" in granted and user.email:
-        claims |= {"email": user.email, "email_verified": False}
+        claims |= {"email": user.email, "email_verified": EMAIL_VERIFIED}
     return claims
 
 

@@ -1,4 +1,4 @@
-"""Who a client is (RFC 6749, 2.3), and which half of a dual-mode application speaks (spec 01, 1.4)."""
+"""Client authentication (RFC 6749, 2.3), and the halves of dual-mode applications (spec 01, 1.4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from identity.models.applications import SERVICE_SUFFIX
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """What a client showed. `secret` "" where it showed none; `by_basic` decides the challenge of a refusal."""
+    """The credentials of a client. `secret` "" without one; `by_basic` determines the challenge of a refusal."""
 
     client_id: str
     secret: str
@@ -49,9 +49,9 @@ def client_load(client_id: str) -> LoadedClient | None:
 
 
 def credentials_read(authorization: str, client_id: str | None, client_secret: str | None) -> ClientCredentials | None:
-    """client_secret_basic or client_secret_post; None when the request names no client at all.
+    """client_secret_basic or client_secret_post; None if the request names no client.
 
-    Raises InvalidRequestError when the request uses both (RFC 6749, 2.3).
+    Raises InvalidRequestError if the request uses both (RFC 6749, 2.3).
     """
     basic = _basic(authorization)
     if basic is None:
@@ -64,7 +64,7 @@ def credentials_read(authorization: str, client_id: str | None, client_secret: s
 
 
 def client_authenticate(credentials: ClientCredentials | None) -> LoadedClient | None:
-    """The client, when its secret is right; for a public one, when it showed none. None otherwise."""
+    """The client if its secret is correct, or for a public one, absent. None otherwise."""
     loaded = client_load(credentials.client_id) if credentials else None
     if loaded is None or credentials is None:
         return None
@@ -74,7 +74,7 @@ def client_authenticate(credentials: ClientCredentials | None) -> LoadedClient |
 
 
 def check_grant(application: TrustedApplication, grant_type: str, *, service_half: bool) -> None:
-    """Whether the application may use the grant this way. Raises UnauthorizedClientError with the reason."""
+    """Check that the application may use the grant. Raises UnauthorizedClientError with the reason."""
     if not application.is_enabled:
         raise UnauthorizedClientError(description="The application is disabled.")
     if grant_type == "client_credentials":

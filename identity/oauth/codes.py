@@ -25,12 +25,12 @@ _REFUSED = "The authorization code is unknown, expired, already used or was issu
 
 
 def stored_code(code: str) -> str:
-    """What stands in the database for a code; a stolen database must redeem none."""
+    """The stored form of a code; codes of a stolen database are useless."""
     return hashlib.sha256(code.encode()).hexdigest()
 
 
 def code_save(request: Request, code: str) -> Grant:
-    """Keep a new code with all that the token request will need; `request` carries user, sid and auth_time."""
+    """Store a new code with the data for the token request; `request` has user, sid and auth_time."""
     lifetime = datetime.timedelta(seconds=settings.OAUTH2_PROVIDER["AUTHORIZATION_CODE_EXPIRE_SECONDS"])
     request.scopes = scopes_for_user(request.user, request.scopes)
     grant: Grant = Grant.objects.create(
@@ -52,20 +52,20 @@ def code_save(request: Request, code: str) -> Grant:
 
 
 def code_load(code: str, application: TrustedApplication, request: Request) -> None:
-    """Take over what the code stands for; a reused code revokes its tokens. Raises InvalidGrantError."""
+    """Load the code's data into the request; a reused code revokes its tokens. Raises InvalidGrantError."""
     if not code.isascii() or "\x00" in code:
-        raise InvalidGrantError(description=_REFUSED)  # PostgreSQL would refuse to look for it
+        raise InvalidGrantError(description=_REFUSED)  # PostgreSQL refuses NUL in parameters
     grant = Grant.objects.select_related("user").filter(code=stored_code(code), application=application).first()
     if grant is None:
         raise InvalidGrantError(description=_REFUSED)
-    # Before its age: what it issued lives longer than the code.
+    # Before the expiry: its tokens live longer than the code.
     if grant.used is not None:
         _reused(grant)
     if grant.is_expired():
         raise InvalidGrantError(description=_REFUSED)
     if not grant.user.active:
         raise InvalidGrantError(description="The user is disabled.")
-    # RFC 9700, 4.8.2: a verifier without a challenge means that somebody took the challenge away.
+    # RFC 9700, 4.8.2: a verifier without a challenge means that an attacker removed the challenge.
     if request.code_verifier and not grant.code_challenge:
         raise InvalidGrantError(description="The authorization request had no code_challenge.")
     request.grant = grant
@@ -78,13 +78,13 @@ def code_load(code: str, application: TrustedApplication, request: Request) -> N
 
 
 def check_redirect_uri(request: Request, redirect_uri: str) -> None:
-    """Identical to that of the authorization request (RFC 6749, 4.1.3). Raises InvalidGrantError."""
+    """The redirect URI must equal that of the authorization request (RFC 6749, 4.1.3). Raises InvalidGrantError."""
     if not request.grant.redirect_uri_allowed(redirect_uri):
         raise InvalidGrantError(description="redirect_uri differs from that of the authorization request.")
 
 
 def code_use(code: str, application: TrustedApplication) -> None:
-    """Mark the code used. Raises InvalidGrantError when another request was faster, and revokes what both got."""
+    """Mark the code used. Raises InvalidGrantError if another request was first, and revokes the tokens of both."""
     used = Grant.objects.filter(code=stored_code(code), application=application, used=None).update(used=utc_now())
     if not used:
         grant = Grant.objects.filter(code=stored_code(code), application=application).first()

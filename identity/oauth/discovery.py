@@ -12,7 +12,7 @@ from identity.oauth.validator import RESPONSE_TYPES
 from identity.scopes import ALL_SCOPES
 
 _AUTH_METHODS = ["client_secret_basic", "client_secret_post"]
-# A rotated key signs at once; clients look again when they meet an unknown kid.
+# A rotated key signs at once; clients fetch the keys again for an unknown kid.
 _JWKS_SECONDS = 300
 CLAIMS = [
     "iss", "aud", "iat", "exp", "sub", "id", "sid", "auth_time", "nonce", "at_hash", "c_hash", "name",

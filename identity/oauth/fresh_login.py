@@ -2,6 +2,10 @@
 
 The browser's session stores the proof. The proof's id is a parameter of the URL to which the login page redirects. The
 proof is valid in that session, for that request, and until the request is answered.
+
+A browser in which nobody is signed in keeps its proofs in a signed cookie, which the login moves to the session: so an
+anonymous request writes no row. With TLS the cookie has the prefix __Host-, for a sibling host that could set it would
+give a victim the proof of another browser (RFC 6265bis, 4.1.3.2).
 """
 
 from __future__ import annotations
@@ -12,11 +16,14 @@ import secrets
 import time
 from typing import Any
 
-from django.http import HttpRequest, QueryDict
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest, HttpResponse, QueryDict
 
 #: Query parameter with the proof's id, in the request after the login page.
 PARAMETER = "_asked"
 _IN_SESSION = "asked_logins"
+_SALT = "asked_logins"
 _SECONDS = 3600
 # Proofs of one session, for login pages in several tabs. A new proof replaces the oldest, whose request shows the login
 # page again.
@@ -26,14 +33,28 @@ _KEPT = 20
 Proofs = dict[str, list[Any]]
 
 
-def fresh_login_ask(request: HttpRequest, query: QueryDict) -> str:
-    """Store a proof that this request leads to the login page; returns its id."""
+def fresh_login_make(request: HttpRequest, query: QueryDict) -> tuple[str, Proofs]:
+    """The id of a new proof that this request leads to the login page, and the proofs to store with it."""
     since = time.time() - _SECONDS
     valid = {name: proof for name, proof in _proofs(request).items() if proof[0] > since}
     newest = dict(sorted(valid.items(), key=lambda item: float(item[1][0]))[1 - _KEPT :])
     name = secrets.token_urlsafe(16)
-    request.session[_IN_SESSION] = {**newest, name: [time.time(), _digest(query)]}
-    return name
+    return name, {**newest, name: [time.time(), _digest(query)]}
+
+
+def fresh_login_store(request: HttpRequest, response: HttpResponse, proofs: Proofs) -> None:
+    """Store the proofs in the session of the signed-in user, else in a cookie of the response."""
+    if request.user.is_authenticated:
+        request.session[_IN_SESSION] = proofs
+        return
+    response.set_cookie(
+        _cookie(),
+        signing.dumps(proofs, salt=_SALT, compress=True),
+        max_age=_SECONDS,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
 
 
 def fresh_login_asked_at(request: HttpRequest, query: QueryDict) -> float:
@@ -56,18 +77,31 @@ def fresh_logins_keep(request: HttpRequest) -> Proofs:
     return _proofs(request)
 
 
-def fresh_logins_put(request: HttpRequest, proofs: Proofs) -> None:
-    """Store the proofs again: the logout of the previous user has emptied the session."""
+def fresh_logins_put(request: HttpRequest, response: HttpResponse, proofs: Proofs) -> None:
+    """Store the proofs in the session of the user who has just signed in; they were in a cookie, or another session."""
     if proofs:
         request.session[_IN_SESSION] = proofs
+    if _cookie() in request.COOKIES:
+        response.delete_cookie(_cookie(), samesite="Lax")
+
+
+def _cookie() -> str:
+    return f"{settings.COOKIE_PREFIX}asked_logins"
 
 
 def _proofs(request: HttpRequest) -> Proofs:
-    found: Proofs = request.session.get(_IN_SESSION, {})
+    found: Proofs
+    if request.user.is_authenticated:
+        found = request.session.get(_IN_SESSION, {})
+        return found
+    try:
+        found = signing.loads(request.COOKIES.get(_cookie(), ""), salt=_SALT, max_age=_SECONDS)
+    except signing.BadSignature:
+        return {}
     return found
 
 
 def _digest(query: QueryDict) -> str:
     """Digest of the client's parameters. The platform's own parameters, whose names begin with _, are left out."""
     own = sorted((name, values) for name, values in query.lists() if not name.startswith("_"))
-    return hashlib.sha256(json.dumps(own).encode()).hexdigest()
+    return hashlib.blake2b(json.dumps(own).encode(), digest_size=16).hexdigest()

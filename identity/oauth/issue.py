@@ -20,7 +20,7 @@ from identity.sessions import session_close
 if TYPE_CHECKING:
     from oauthlib.common import Request
 
-# How long a used code and a dead refresh token are remembered, so that their reuse is noticed.
+# Retention of used codes and dead refresh tokens, so that their reuse is detected.
 _REMEMBERED = datetime.timedelta(days=1)
 _PRUNE_BATCH = 5000
 
@@ -32,22 +32,22 @@ def seconds(name: str) -> int:
 
 
 def issuer_of(request: Request) -> str:
-    """The issuer by whose name the request came; put there by identity.oauth.server.request_headers."""
+    """The issuer for the request's host; set by identity.oauth.server.request_headers."""
     return str(request.headers["X-Issuer"])
 
 
 def may_refresh(application: TrustedApplication, scopes: list[str]) -> bool:
-    """Refresh tokens: only with offline_access, only to confidential applications."""
+    """Refresh tokens require offline_access and a confidential application."""
     return "offline_access" in scopes and not application.is_public
 
 
 def is_external(user: User | None) -> bool:
-    """External users get an id token and nothing else."""
+    """External users get an id token only."""
     return user is not None and user.user_type != "InternalUser"
 
 
 def access_token_create(request: Request) -> str:
-    """The JWT for a token request; a service request starts a token family, which is its session too."""
+    """The JWT for a token request; a service request starts a token family, which is also its session."""
     if request.grant_type == "client_credentials":
         request.user = None
         request.token_family = uuid.uuid4()
@@ -92,7 +92,7 @@ def id_token_create(request: Request, token: dict[str, Any]) -> str:
 
 
 def tokens_save(request: Request, token: dict[str, Any]) -> None:
-    """Keep the digests of what is about to be answered."""
+    """Store the digests of the tokens in the response."""
     raw = token.get("access_token")
     if raw is None:
         return
@@ -106,14 +106,14 @@ def tokens_save(request: Request, token: dict[str, Any]) -> None:
         is_service=request.user is None,
         token="",
     )
-    access_token._raw_token = raw  # the toolkit's way to store nothing but the checksum
+    access_token._raw_token = raw  # the toolkit stores only the checksum then
     access_token.save(force_insert=True)
     if refresh := token.get("refresh_token"):
         _refresh_token_save(request, refresh, access_token)
 
 
 def family_revoke(token_family: uuid.UUID | None) -> None:
-    """Revoke every access and refresh token of the family, and close its session."""
+    """Revoke all access and refresh tokens of the family, and close its session."""
     if token_family is None:
         return
     with transaction.atomic():
@@ -139,7 +139,7 @@ def token_revoke(raw: str, application: TrustedApplication) -> None:
 
 
 def application_revoke(application: TrustedApplication) -> int:
-    """Revoke every token of an application; how many families."""
+    """Revoke all tokens of an application; returns the number of families."""
     families = {
         *AccessToken.objects.filter(application=application).values_list("token_family", flat=True),
         *RefreshToken.objects.filter(application=application, revoked=None).values_list("token_family", flat=True),
@@ -150,7 +150,7 @@ def application_revoke(application: TrustedApplication) -> int:
 
 
 def user_revoke(user: User) -> int:
-    """Revoke every token of a user; how many families."""
+    """Revoke all tokens of a user; returns the number of families."""
     families = {
         *AccessToken.objects.filter(user=user).values_list("token_family", flat=True),
         *RefreshToken.objects.filter(user=user, revoked=None).values_list("token_family", flat=True),
@@ -161,7 +161,7 @@ def user_revoke(user: User) -> int:
 
 
 def tokens_prune() -> int:
-    """Remove what has expired and need not be remembered; how many rows."""
+    """Delete expired rows after their retention; returns their number."""
     now = utc_now()
     removed = 0
     for model, until in ((AccessToken, now), (Grant, now - _REMEMBERED), (RefreshToken, now - _REMEMBERED)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import jwt
 
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from identity import instance
 from identity.oauth import keys
 
@@ -16,14 +16,14 @@ ID_TOKEN_TYPE = "JWT"  # noqa: S105
 LOGOUT_TOKEN_TYPE = "logout+jwt"  # noqa: S105
 AUDIENCES = ["DomainAPI", "TableAPI"]
 _ALGORITHM = "RS256"
-# Clocks of nodes differ a little; more would lengthen every token's life.
+# Tolerated clock difference of nodes; it lengthens every token's life.
 _LEEWAY_SECONDS = 5
 
 Claims = Mapping[str, Any]
 
 
 class InvalidToken(Exception):
-    """A token that does not verify; `reason` is public, `expired` says that it once did."""
+    """An invalid token; `reason` is public, `expired`: it was valid before."""
 
     def __init__(self, reason: str, *, expired: bool = False) -> None:
         super().__init__(reason)
@@ -32,7 +32,7 @@ class InvalidToken(Exception):
 
 
 def sign(claims: Claims, *, type_: str) -> str:
-    """A compact JWS over the claims, with this node's active key."""
+    """A compact JWS of the claims, with this node's active key."""
     key_set = keys.key_set()
     headers = {"typ": type_, "kid": key_set.active_kid}
     return jwt.encode(dict(claims), key_set.active, algorithm=_ALGORITHM, headers=headers)
@@ -44,7 +44,7 @@ def verify_access_token(token: str) -> Claims:
 
 
 def verify_id_token_hint(token: str) -> Claims:
-    """The claims of an id token that this instance once issued; it may have expired (RP-Initiated Logout, 2)."""
+    """The claims of an id token of this instance, which may have expired (RP-Initiated Logout, 2)."""
     return _verify(token, type_=ID_TOKEN_TYPE, audience=None, hint=True)
 
 
@@ -52,9 +52,9 @@ def _verify(token: str, *, type_: str, audience: list[str] | None, hint: bool = 
     try:
         header = jwt.get_unverified_header(token)
     except jwt.InvalidTokenError as exc:
-        raise InvalidToken(Phrase("it is not a JWT")) from exc
+        raise InvalidToken(Message("it is not a JWT")) from exc
     if str(header.get("typ", "")).lower().removeprefix("application/") != type_.lower():
-        raise InvalidToken(Phrase("it is of another type"))
+        raise InvalidToken(Message("it is of another type"))
     try:
         claims: dict[str, Any] = jwt.decode(
             token,
@@ -71,15 +71,15 @@ def _verify(token: str, *, type_: str, audience: list[str] | None, hint: bool = 
             },
         )
     except jwt.ExpiredSignatureError as exc:
-        raise InvalidToken(Phrase("it has expired"), expired=True) from exc
+        raise InvalidToken(Message("it has expired"), expired=True) from exc
     except jwt.ImmatureSignatureError as exc:
-        raise InvalidToken(Phrase("it is not valid yet")) from exc
+        raise InvalidToken(Message("it is not valid yet")) from exc
     except jwt.InvalidAudienceError as exc:
-        raise InvalidToken(Phrase("it is for another service")) from exc
+        raise InvalidToken(Message("it is for another service")) from exc
     except jwt.InvalidTokenError as exc:
-        raise InvalidToken(Phrase("its signature or form does not verify")) from exc
+        raise InvalidToken(Message("its signature or form does not verify")) from exc
     if not instance.is_issuer(str(claims["iss"])):
-        raise InvalidToken(Phrase("it comes from another issuer"))
+        raise InvalidToken(Message("it comes from another issuer"))
     return claims
 
 
@@ -89,7 +89,7 @@ def _public_key(kid: str, *, hint: bool) -> Any:
         keys.reload()
         found = _find(kid, hint=hint)
     if found is None:
-        raise InvalidToken(Phrase("its key is unknown"))
+        raise InvalidToken(Message("its key is unknown"))
     return found
 
 

@@ -1,8 +1,8 @@
 """Signing keys: RSA, private halves as files of one node (0600), public halves in the database for all (spec 01, 1.2).
 
-Each node signs with its own newest key and never shares it; every node verifies with the public halves. Rotation adds
-a key and retires the node's others, which stay published until no live token can carry them. In-process copies follow
-the stamp "keys".
+Each node signs with its newest key and never shares it; every node verifies with the public halves. Rotation adds a key
+and retires the node's others, which stay published while tokens may use them. In-process copies follow the stamp
+"keys".
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ STAMP = "keys"
 _KEY_BITS = 2048
 # Refresh tokens are not signed; the longest-lived signed token is an access or id token.
 _PUBLISHED_AFTER_RETIREMENT = datetime.timedelta(hours=2)
-# Applications hint with id tokens that expired long ago when their people sign out (RP-Initiated Logout, 2).
+# Applications send long expired id tokens as hints at sign-out (RP-Initiated Logout, 2).
 _REMEMBERED_AFTER_RETIREMENT = datetime.timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """What a process needs: `public` maps kid → key of everything published, `active` signs.
+    """A process's keys: `public` maps kid → key of every published key, `active` signs.
 
-    `retired` holds what is published no more: good for reading hints, and for nothing that gives access.
+    `retired` has keys that are not published any more: valid for hints, not for access.
     """
 
     stamp: int
@@ -59,7 +59,7 @@ _reloaded_at = float("-inf")
 
 
 def key_set() -> KeySet:
-    """The keys as of the stamp "keys"; makes this node's first key where there is none."""
+    """The keys for the current stamp "keys"; generates this node's first key if there is none."""
     global _current
     stamp = stamps.current(STAMP)
     known = _current
@@ -70,9 +70,9 @@ def key_set() -> KeySet:
 
 
 def reload() -> None:
-    """Read the keys again: an unknown kid may belong to a key made a moment ago on another node.
+    """Read the keys again: an unknown kid may belong to a new key of another node.
 
-    At most once a second, since anybody can make up kids.
+    At most once a second, since anybody can send unknown kids.
     """
     global _current, _reloaded_at
     now = time.monotonic()
@@ -82,13 +82,12 @@ def reload() -> None:
 
 
 def forget() -> None:
-    """Drop the in-process copy."""
     global _current
     _current = None
 
 
 def keys_rotate() -> SigningKey:
-    """Sign with a new key from now on; this node's other keys are retired, and the long retired ones removed."""
+    """Sign with a new key from now on; retire this node's other keys, and delete long retired ones."""
     with _directory_lock(), transaction.atomic():
         mine = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
         new = _create()
@@ -113,14 +112,15 @@ def _load(stamp: int) -> KeySet:
         active=_private_key(_path(active.kid).read_bytes()),
         public=_keys_of(published),
         retired=_keys_of(row for row in rows if row not in published),
-        # Newest first: clients that look no further than the first key take the one that signs.
+        # Newest first: clients that read only the first key get the one that signs.
         jwks=tuple(row.public_jwk for row in reversed(published)),
     )
 
 
 @lru_cache(maxsize=2)
 def _private_key(pem: bytes) -> RSAPrivateKey:
-    # Reading one checks that its numbers are primes, for some 40 ms; a request that finds the stamp moved pays for it.
+    # Loading checks that its numbers are primes, for some 40 ms; the first request after a change of the stamp pays for
+    # it.
     private = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(private, RSAPrivateKey):
         raise TypeError("the signing key is not an RSA key")
@@ -129,7 +129,7 @@ def _private_key(pem: bytes) -> RSAPrivateKey:
 
 def _first_key() -> SigningKey:
     with _directory_lock(), transaction.atomic():
-        # Another process of this node may have been faster.
+        # Another process of this node may have been first.
         for row in SigningKey.objects.filter(retired=None).order_by("-created"):
             if _path(row.kid).exists():
                 return row
@@ -153,7 +153,7 @@ def _keys_of(rows: Iterable[SigningKey]) -> dict[str, RSAPublicKey]:
 
 
 def _prune() -> None:
-    """Private halves go when they sign nothing any more, public ones when nobody will hint with their tokens."""
+    """Delete private halves that sign nothing any more, and public ones that no hint needs any more."""
     now = utc_now()
     for row in SigningKey.objects.filter(retired__lt=now - _PUBLISHED_AFTER_RETIREMENT):
         _path(row.kid).unlink(missing_ok=True)

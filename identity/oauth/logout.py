@@ -1,7 +1,7 @@
-"""Signing out: RP-initiated, front-channel and back-channel logout of OpenID Connect.
+"""Sign-out: RP-initiated, front-channel and back-channel logout of OpenID Connect.
 
-Signing out ends the browser's sign-in, closes the licensed sessions of every application that took part, and revokes
-their access tokens. Refresh tokens stay: they were granted for offline_access (Back-Channel Logout, 2.7).
+A sign-out ends the browser's sign-in, closes the licensed sessions of all its applications, and revokes their access
+tokens. Refresh tokens stay: they were granted for offline_access (Back-Channel Logout, 2.7).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from django.utils.crypto import salted_hmac
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from foundation.phrases import Phrase, reason_of
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import reason_of
 from identity import instance
 from identity.changes import tokens_revoked
 from identity.languages import ui_language
@@ -44,12 +45,12 @@ _CONFIRM_SECONDS = 600
 
 
 class LogoutRefused(Exception):
-    """A request that cannot be served; shown as a page, since nothing in it can be trusted."""
+    """A request that cannot be served; shown as a page, since it is not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogoutRequest:
-    """RP-Initiated Logout, 2, after its checks. `hint` holds the claims of id_token_hint, {} without one."""
+    """A validated request (RP-Initiated Logout, 2). `hint` has the claims of id_token_hint, {} without one."""
 
     application: TrustedApplication | None
     hint: dict[str, Any]
@@ -71,45 +72,45 @@ def end_session(request: HttpRequest) -> HttpResponse:
 
 def _serve(request: HttpRequest, parameters: QueryDict) -> HttpResponse:
     try:
-        asked = load_request(parameters)
+        logout = load_request(parameters)
     except LogoutRefused as refused:
         return error_page(request, error="invalid_request", description=reason_of(refused))
     sign_in = sign_in_get(request)
     if sign_in is None:
-        # Another browser, or a server: the hint still says whose session ends.
-        if sid := asked.hint.get("sid"):
+        # Another browser, or a server: the hint identifies the session.
+        if sid := logout.hint.get("sid"):
             _close([str(sid)])
-        return _signed_out(request, asked, [])
-    if asked.hint.get("sub") != sign_in.user.login and not _confirmed(request):
-        return _ask(request, asked, parameters)
-    return _signed_out(request, asked, sign_out(request))
+        return _signed_out(request, logout, [])
+    if logout.hint.get("sub") != sign_in.user.login and not _confirmed(request):
+        return _confirmation_page(request, logout, parameters)
+    return _signed_out(request, logout, sign_out(request))
 
 
 def load_request(parameters: QueryDict) -> LogoutRequest:
-    """The request after its checks. Raises LogoutRefused."""
+    """Validate the request. Raises LogoutRefused."""
     if names := repeated(parameters):
-        raise LogoutRefused(Phrase("The request has {0} more than once.", names[0]))
+        raise LogoutRefused(Message("The request has {0} more than once.", names[0]))
     hint: dict[str, Any] = {}
     if raw := parameters.get("id_token_hint"):
         try:
             hint = dict(jwt.verify_id_token_hint(raw))
         except jwt.InvalidToken as exc:
-            raise LogoutRefused(Phrase("The id_token_hint is not an id token of this provider.")) from exc
+            raise LogoutRefused(Message("The id_token_hint is not an id token of this provider.")) from exc
     client_id = parameters.get("client_id") or hint.get("aud")
     if hint and client_id != hint.get("aud"):
-        raise LogoutRefused(Phrase("The client_id is not the one that the id_token_hint was issued to."))
+        raise LogoutRefused(Message("The client_id is not the one that the id_token_hint was issued to."))
     loaded = client_load(str(client_id)) if client_id else None
     if client_id and loaded is None:
-        raise LogoutRefused(Phrase("The client_id is not that of a trusted application."))
+        raise LogoutRefused(Message("The client_id is not that of a trusted application."))
     application = loaded.application if loaded else None
     redirect_uri = parameters.get("post_logout_redirect_uri") or None
     if redirect_uri and (application is None or redirect_uri not in application.logout_urls):
-        raise LogoutRefused(Phrase("The post_logout_redirect_uri is not one of the application's logout URLs."))
+        raise LogoutRefused(Message("The post_logout_redirect_uri is not one of the application's logout URLs."))
     return LogoutRequest(application, hint, redirect_uri, parameters.get("state"))
 
 
 def sign_out(request: HttpRequest) -> list[str]:
-    """End the browser's sign-in everywhere; the front-channel addresses that its page must load."""
+    """End the browser's sign-in everywhere; returns the front-channel URLs for its page."""
     sign_in = sign_in_get(request)
     if sign_in is None:
         return []
@@ -136,30 +137,30 @@ def _close(sids: Iterable[str]) -> None:
             tokens_revoked()
 
 
-def _signed_out(request: HttpRequest, asked: LogoutRequest, frames: list[str]) -> HttpResponse:
-    target = asked.redirect_uri
-    if target and asked.state:
-        target = with_parameters(target, {"state": asked.state})
+def _signed_out(request: HttpRequest, logout: LogoutRequest, frames: list[str]) -> HttpResponse:
+    target = logout.redirect_uri
+    if target and logout.state:
+        target = with_parameters(target, {"state": logout.state})
     if target and not frames:
         return no_store(redirect_to(target))
-    context = {"frames": frames, "target": target, "application": asked.application}
+    context = {"frames": frames, "target": target, "application": logout.application}
     response = render(request, "identity/signed_out.html", context)
     response.frame_sources = frames  # type: ignore[attr-defined]  # for the page's security policy
     return no_store(response)
 
 
-def _ask(request: HttpRequest, asked: LogoutRequest, parameters: QueryDict) -> HttpResponse:
-    """Nobody but the person may end a sign-in that the request does not prove to know (RP-Initiated Logout, 2)."""
+def _confirmation_page(request: HttpRequest, logout: LogoutRequest, parameters: QueryDict) -> HttpResponse:
+    """Ask the user, because the request does not prove a relation to the sign-in (RP-Initiated Logout, 2)."""
     fields = [(name, value) for name, value in parameters.items() if name != "confirm"]
     proof = signing.dumps(_session_proof(request), salt=_CONFIRM_SALT)
-    context = {"fields": fields, "proof": proof, "application": asked.application}
+    context = {"fields": fields, "proof": proof, "application": logout.application}
     response = render(request, "identity/logout.html", context)
-    response.form_action = asked.redirect_uri  # type: ignore[attr-defined]
+    response.form_action = logout.redirect_uri  # type: ignore[attr-defined]
     return no_store(response)
 
 
 def _confirmed(request: HttpRequest) -> bool:
-    """Whether the page above was answered: other sites may post here, but none can know this browser's proof."""
+    """Whether the user has confirmed on the page above: other sites do not know this browser's proof."""
     try:
         proof = signing.loads(request.POST.get("confirm", ""), salt=_CONFIRM_SALT, max_age=_CONFIRM_SECONDS)
     except signing.BadSignature:

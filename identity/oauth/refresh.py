@@ -1,4 +1,4 @@
-"""Refresh tokens: each is used once; a second use betrays a thief or a lost answer (RFC 9700, 4.14.2)."""
+"""Refresh tokens: each is used once; a second use means a theft or a lost response (RFC 9700, 4.14.2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REFUSED = "The refresh token is unknown, expired, revoked or was issued to anot
 
 
 def refresh_load(raw: str, application: TrustedApplication, request: Request) -> None:
-    """Take over what the token stands for into the request. Raises InvalidGrantError; reuse revokes the family."""
+    """Load the token's data into the request. Raises InvalidGrantError; reuse revokes the family."""
     checksum = hashlib.sha256(raw.encode()).hexdigest()
     row = (
         RefreshToken.objects.select_related("user")
@@ -32,7 +32,7 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
     )
     if row is None:
         raise InvalidGrantError(description=_REFUSED)
-    # Before its age: its successors live longer than the token.
+    # Before the expiry: its successors live longer than the token.
     if row.revoked is not None and not _is_repeated(row):
         issue.family_revoke(row.token_family)
         logger.warning("refresh token %s of client %s was used again", row.pk, row.application_id)
@@ -42,7 +42,7 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
     if not row.user.active or issue.is_external(row.user):
         raise InvalidGrantError(description="The user is disabled.")
     if not set(row.scope.split()) <= set(application.scopes):
-        # The application has lost scopes since; a new sign-in gets what it may have now.
+        # The application has lost scopes; a new sign-in gets the current ones.
         raise InvalidGrantError(description="The application may no longer have all scopes of this token.")
     request.refresh_token_instance = row
     request.user = row.user
@@ -53,7 +53,7 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
 
 
 def refresh_use(request: Request) -> None:
-    """Let the old token die; of two requests at once one passes. Raises InvalidGrantError.
+    """Invalidate the old token; of two concurrent requests one succeeds. Raises InvalidGrantError.
 
     Called inside the transaction that saves the successors.
     """
@@ -63,14 +63,14 @@ def refresh_use(request: Request) -> None:
         if not RefreshToken.objects.filter(pk=row.pk, revoked=None).update(revoked=now, updated=now):
             raise InvalidGrantError(description=_REFUSED)
     else:
-        # A repeated request: what its lost answer carried dies, so that one successor lives.
+        # A repeated request: the tokens of its lost response are revoked, so that one successor remains.
         RefreshToken.objects.filter(token_family=row.token_family, revoked=None).update(revoked=now, updated=now)
 
 
 def _is_repeated(row: RefreshToken) -> bool:
-    """Whether the same client repeats a request whose answer it lost: within the grace, and no successor was used.
+    """Whether a client repeats a request because its response was lost: within the grace, and no successor was used.
 
-    A family that was revoked has no live member, so a revoked token is never honoured here.
+    A revoked family has no valid member, so a revoked token is never accepted here.
     """
     if row.revoked is None or row.revoked <= utc_now() - _GRACE:
         return False

@@ -1,6 +1,6 @@
-"""Answers of the authorization endpoint: query, fragment or form_post, always with `iss` (RFC 9207), or a page.
+"""Responses of the authorization endpoint: query, fragment or form_post, always with `iss` (RFC 9207), or a page.
 
-An error page is for everything that must not be redirected: an unknown client or redirect URI (RFC 6749, 4.1.2.1).
+Errors that must not be redirected are shown as a page: an unknown client or redirect URI (RFC 6749, 4.1.2.1).
 """
 
 from __future__ import annotations
@@ -13,29 +13,33 @@ from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import render
 from django.utils.translation import gettext
 
-from foundation.phrases import Phrase, said
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import translated
 from identity import instance
+from identity.anonymous_forms import MAX_BYTES, is_too_long
 
 Parameters = dict[str, str]
 RESPONSE_MODES = ("query", "fragment", "form_post")
 
 
 class UnreadableForm(Exception):
-    """Parameters that cannot be taken apart; the text is public."""
+    """Parameters that cannot be parsed; the message is public."""
 
 
 def parameters_given(request: HttpRequest) -> QueryDict:
     """The parameters of the query or, for POST, of the body.
 
-    Empty ones count as left out (RFC 6749, 3.1). Raises UnreadableForm for what is no form of a sensible size; Django
-    alone would answer with a page of its own.
+    Empty ones count as omitted (RFC 6749, 3.1). Raises UnreadableForm for an invalid or too large form; Django alone
+    would respond with its own page.
     """
+    if is_too_long(request):
+        raise UnreadableForm(Message("The request is larger than {0} bytes.", MAX_BYTES))
     try:
         given = request.POST if request.method == "POST" else request.GET
     except TooManyFieldsSent as exc:
-        raise UnreadableForm(Phrase("The request has too many parameters.")) from exc
+        raise UnreadableForm(Message("The request has too many parameters.")) from exc
     except (SuspiciousOperation, BadRequest, MultiPartParserError) as exc:
-        raise UnreadableForm(Phrase("The parameters cannot be read.")) from exc
+        raise UnreadableForm(Message("The parameters cannot be read.")) from exc
     found = QueryDict(mutable=True)
     for name, values in given.lists():
         if name != "csrfmiddlewaretoken" and (filled := [value for value in values if value]):
@@ -44,18 +48,18 @@ def parameters_given(request: HttpRequest) -> QueryDict:
 
 
 def repeated(parameters: QueryDict) -> list[str]:
-    """The parameters that are there more than once, which none may be (RFC 6749, 3.1 and 3.2).
+    """The repeated parameters, which are not allowed (RFC 6749, 3.1 and 3.2).
 
-    `resource` may (RFC 8707, 2); here it means nothing.
+    `resource` may be repeated (RFC 8707, 2); it is ignored here.
     """
     return [name for name, values in parameters.lists() if len(values) > 1 and name != "resource"]
 
 
 def answer(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode: str) -> HttpResponse:
-    """Send the parameters to the client by way of the browser."""
+    """Return the parameters to the client through the browser."""
     parameters = {**parameters, "iss": instance.issuer(request)}
     if mode == "form_post":
-        # OAuth 2.0 Form Post Response Mode, 2; the page's script submits it, a button does without scripts.
+        # OAuth 2.0 Form Post Response Mode, 2; the page's script submits it, or a button without scripts.
         response = render(request, "identity/form_post.html", {"action": redirect_uri, "fields": parameters.items()})
         response.form_action = redirect_uri  # type: ignore[attr-defined]  # for the page's security policy
     else:
@@ -66,14 +70,14 @@ def answer(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode
 def answer_error(
     request: HttpRequest, redirect_uri: str, *, error: str, description: str, state: str | None, mode: str
 ) -> HttpResponse:
-    """An error that the client may hear (RFC 6749, 4.1.2.1; OIDC Core, 3.1.2.6)."""
+    """Return an error to the client (RFC 6749, 4.1.2.1; OIDC Core, 3.1.2.6)."""
     parameters = {"error": error, "error_description": description}
     return answer(request, redirect_uri, {**parameters, **({"state": state} if state else {})}, mode)
 
 
 def error_page(request: HttpRequest, *, error: str, description: str, status: int = 400) -> HttpResponse:
-    """A page for the person in front of the browser."""
-    context = {"error": error, "description": said(description, gettext)}
+    """An error page for the user."""
+    context = {"error": error, "description": translated(description, gettext)}
     return no_store(render(request, "identity/error.html", context, status=status))
 
 
@@ -83,7 +87,7 @@ def redirect_to(url: str) -> HttpResponseRedirect:
 
 
 def with_parameters(url: str, parameters: Parameters, *, fragment: bool = False) -> str:
-    """The URL with the parameters added to what its query has, or as its fragment."""
+    """The URL with the parameters added to its query, or as its fragment."""
     parts = urlsplit(url)
     encoded = urlencode(parameters)
     if fragment:
@@ -92,14 +96,14 @@ def with_parameters(url: str, parameters: Parameters, *, fragment: bool = False)
 
 
 def protocol_parameters(location: str) -> Parameters:
-    """What oauthlib put into a Location, apart from what the redirect URI had itself."""
+    """The parameters that oauthlib added to a Location, without those of the redirect URI."""
     parts = urlsplit(location)
     known = {"code", "id_token", "state", "error", "error_description", "error_uri"}
     return {name: value for name, value in parse_qsl(parts.fragment or parts.query) if name in known}
 
 
 def no_store(response: HttpResponse) -> HttpResponse:
-    """Nothing of this may stay in a cache (RFC 6749, 5.1)."""
+    """Forbid caching (RFC 6749, 5.1)."""
     response.headers["Cache-Control"] = "no-store"
     response.headers["Pragma"] = "no-cache"
     return response
@@ -107,6 +111,6 @@ def no_store(response: HttpResponse) -> HttpResponse:
 
 class _RedirectToClient(HttpResponseRedirect):
     def __init__(self, redirect_to: str) -> None:
-        # Exact match against registered URIs has decided already; the scheme is part of that.
+        # The redirect URI, including the scheme, equals a registered one.
         self.allowed_schemes = [urlsplit(redirect_to).scheme]
         super().__init__(redirect_to)

@@ -1,23 +1,23 @@
-"""Which scopes a flow gets (spec 01, 1.4; RFC 6749, 3.3)."""
+"""Scopes of each flow (spec 01, 1.4; spec 14, 14.4; RFC 6749, 3.3)."""
 
 from __future__ import annotations
 
 from oauthlib.oauth2.rfc6749.errors import InvalidScopeError
 
 from identity.models import TrustedApplication, User
-from identity.scopes import API_SCOPES, LEGACY_SCOPES, OIDC_SCOPES
+from identity.scopes import API_SCOPES, LEGACY_SCOPES, OIDC_SCOPES, PROTOCOL_SCOPES, SERVICE_SCOPES
 
 
-def scopes_grant(application: TrustedApplication, asked: list[str], *, service: bool) -> list[str]:
-    """The scopes that a request gets, in the order asked; none asked means all that fit.
+def scopes_grant(application: TrustedApplication, requested: list[str], *, service: bool) -> list[str]:
+    """The granted scopes in the requested order; by default all that fit.
 
-    Scopes of the application that do not fit the flow are left out: those about a person for services, and
-    offline_access for public applications (OIDC Core, 11). Raises InvalidScopeError for what the application may not
-    have, or when nothing is left.
+    Scopes of the application that do not fit the flow are omitted: those about a user for services, and offline_access
+    for public applications (OIDC Core, 11). Scopes of the protocol need no entry in Scope, but are granted only when
+    requested. Raises InvalidScopeError for scopes that the application does not have, or if none is left.
     """
-    allowed = application.scopes
-    known = [scope for scope in dict.fromkeys(asked) if scope not in LEGACY_SCOPES]
-    beyond = [scope for scope in known if scope not in allowed]
+    allowed = application.scopes or (list(SERVICE_SCOPES) if service else [])
+    known = [scope for scope in dict.fromkeys(requested) if scope not in LEGACY_SCOPES]
+    beyond = [scope for scope in known if scope not in (*allowed, *PROTOCOL_SCOPES)]
     if beyond:
         raise InvalidScopeError(description=f"The application may not have: {' '.join(_printable(beyond))}")
     fitting = [scope for scope in (known or allowed) if fits(application, scope, service=service)]
@@ -27,7 +27,7 @@ def scopes_grant(application: TrustedApplication, asked: list[str], *, service: 
 
 
 def fits(application: TrustedApplication, scope: str, *, service: bool) -> bool:
-    """Whether the scope means something in the flow."""
+    """Whether the scope applies to the flow."""
     if scope in LEGACY_SCOPES:
         return False
     if service:
@@ -36,12 +36,12 @@ def fits(application: TrustedApplication, scope: str, *, service: bool) -> bool:
 
 
 def scopes_for_user(user: User, scopes: list[str]) -> list[str]:
-    """External users may prove who they are, and nothing else (spec 00, "External user")."""
+    """External users may only authenticate (spec 00, "External user")."""
     if user.user_type == "InternalUser":
         return scopes
     return [scope for scope in scopes if scope in OIDC_SCOPES and scope != "offline_access"]
 
 
 def _printable(scopes: list[str]) -> list[str]:
-    """error_description takes %x20-21 / %x23-5B / %x5D-7E only (RFC 6749, 5.2)."""
+    """Characters of error_description: %x20-21 / %x23-5B / %x5D-7E (RFC 6749, 5.2)."""
     return ["".join(c for c in scope[:40] if 0x20 <= ord(c) <= 0x7E and c not in '"\\') for scope in scopes[:5]]

@@ -1,6 +1,6 @@
-"""The grants that this provider serves, and no others: oauthlib's endpoints, wired (spec 01, 1.4).
+"""Configures oauthlib's endpoints with the supported grants (spec 01, 1.4).
 
-Implicit, password and device grants do not exist here (RFC 9700, 2.1.2 and 2.4).
+Implicit, password and device grants are not supported (RFC 9700, 2.1.2 and 2.4).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from identity.oauth.validator import Validator
 
 
 class Tokens(BearerToken):  # type: ignore[misc]
-    """What a token answer carries: for external users neither access nor refresh token."""
+    """The tokens of a response: external users get neither access nor refresh token."""
 
     def create_token(self, request: Request, refresh_token: bool = False, **kwargs: Any) -> OAuth2Token:
         if issue.is_external(request.user):
@@ -65,12 +65,12 @@ class Server(AuthorizationEndpoint, TokenEndpoint, RevocationEndpoint):  # type:
 
 @cache
 def server() -> Server:
-    """The process's server; it keeps no state of requests."""
+    """The process's server, without state of requests."""
     return Server(Validator())
 
 
 def request_headers(request: HttpRequest) -> dict[str, str]:
-    """The headers that oauthlib and the validator read."""
+    """The headers for oauthlib and the validator."""
     return {
         "Authorization": request.META.get("HTTP_AUTHORIZATION", ""),
         "Content-Type": request.META.get("CONTENT_TYPE", ""),

@@ -1,6 +1,6 @@
-"""The sign-in of a browser: when it happened, which applications took part, and their `sid`s.
+"""The sign-in of a browser: its time, its applications, and their `sid`s.
 
-A sign-in has an id of its own; an application's sid is derived from it, so that no two applications can compare theirs.
+A sign-in has its own id; an application's sid is derived from it, so that two applications cannot correlate theirs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _APPLICATIONS = "applications"
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Who is signed in at this instance with this browser, and since when."""
+    """The signed-in user of this browser, and the time of the sign-in."""
 
     user: User
     id: str
@@ -33,7 +33,7 @@ class SignIn:
 
 
 def sign_in_started(request: HttpRequest) -> None:
-    """A person has just proved who they are; called after django.contrib.auth.login."""
+    """Record a new sign-in; called after django.contrib.auth.login."""
     request.session[_AUTH_TIME] = time.time()
     request.session.setdefault(_SIGN_IN, str(uuid.uuid4()))
 
@@ -50,7 +50,7 @@ def sign_in_get(request: HttpRequest) -> SignIn | None:
 
 
 def application_joined(request: HttpRequest, application: TrustedApplication) -> None:
-    """The application got an answer for this sign-in: it must hear of the sign-out."""
+    """Record that the application took part in this sign-in, so that it is notified of the sign-out."""
     joined: list[str] = request.session.get(_APPLICATIONS, [])
     if str(application.pk) not in joined:
         request.session[_APPLICATIONS] = [*joined, str(application.pk)]

@@ -16,6 +16,7 @@ from oauthlib.oauth2.rfc6749.errors import OAuth2Error
 from foundation import errors
 from foundation.fields import utc_now
 from identity import authentication, rate_limits
+from identity.anonymous_forms import MAX_BYTES, is_too_long
 from identity.changes import tokens_revoked
 from identity.credentials import REFERENCE_PREFIX
 from identity.instance import client_address
@@ -26,15 +27,13 @@ from identity.oauth.server import request_headers, server
 from identity.reference_tokens import reference_token_revoke
 from identity.token_identity import identify
 
-# What oauthlib is shown. Whatever else a request has would become attributes of oauthlib's request, `user` for example.
+# Parameters for oauthlib. Others would become attributes of oauthlib's request, such as `user`.
 _FOR_OAUTHLIB = {
     "grant_type", "code", "redirect_uri", "code_verifier", "client_id", "client_secret", "scope", "refresh_token",
     "token", "token_type_hint",
 }  # fmt: skip
-# A JWT has some 1,500 characters; nothing that belongs here is longer than a few of them.
 _FORM = "application/x-www-form-urlencoded"
-_MAX_BODY_BYTES = 64 * 1024
-# Where oauthlib says nothing. One text for all causes of invalid_grant that help a guesser.
+# Descriptions where oauthlib has none. One text for all causes of invalid_grant that would help an attacker.
 _DESCRIPTIONS = {
     "invalid_grant": "The code, refresh token or code_verifier does not fit.",
     "invalid_request": "The request lacks a parameter or has one twice.",
@@ -62,7 +61,7 @@ def token(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @sensitive_post_parameters()
 def revocation(request: HttpRequest) -> HttpResponse:
-    """POST token: 200 for whatever the client may revoke, and for what it may not know of."""
+    """POST token: 200 and `{}` for a token that the client may revoke, and for an unknown one (spec 14, 14.4)."""
     if problem := _form_problem(request):
         return problem
     if limited := _too_many_failures(request):
@@ -78,7 +77,7 @@ def revocation(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @sensitive_post_parameters()
 def introspection(request: HttpRequest) -> HttpResponse:
-    """POST token: what it stands for, for confidential clients (RFC 7662, 2.2)."""
+    """POST token: the token's state, for confidential clients (RFC 7662, 2.2)."""
     if problem := _form_problem(request):
         return problem
     if limited := _too_many_failures(request):
@@ -115,16 +114,15 @@ def userinfo(request: HttpRequest) -> HttpResponse:
 
 
 def _form_problem(request: HttpRequest) -> HttpResponse | None:
-    """What is wrong with the form, whatever it asks for (RFC 6749, 3.2), or None."""
+    """A problem of the form, independent of the grant (RFC 6749, 3.2), or None."""
     if request.method != "POST":
         return _error(405, "invalid_request", "Use POST.", {"Allow": "POST"})
     if request.content_type != _FORM:
         return _error(400, "invalid_request", f"The body must be {_FORM}.")
     if request.META.get("QUERY_STRING"):
         return _error(400, "invalid_request", "The parameters belong in the body; the URL may not have any.")
-    length = str(request.META.get("CONTENT_LENGTH") or "0")
-    if not length.isdecimal() or int(length[:12]) > _MAX_BODY_BYTES:
-        return _error(413, "invalid_request", f"The body may have {_MAX_BODY_BYTES} bytes.")
+    if is_too_long(request):
+        return _error(413, "invalid_request", f"The body may have {MAX_BYTES} bytes.")
     try:
         names = repeated(parameters_given(request))
     except UnreadableForm as unreadable:
@@ -133,12 +131,12 @@ def _form_problem(request: HttpRequest) -> HttpResponse | None:
 
 
 def _form(request: HttpRequest) -> dict[str, str]:
-    """The parameters that a form without a problem has; empty ones count as left out."""
+    """The parameters of a valid form; empty ones count as omitted."""
     return {name: str(value) for name, value in parameters_given(request).items()}
 
 
 def _too_many_failures(request: HttpRequest) -> HttpResponse | None:
-    """The refusal of a client that guesses its secret, here as at the token endpoint; None for others."""
+    """The refusal of a client that guesses its secret, as at the token endpoint; None for others."""
     try:
         rate_limits.check_client(_client_id(request), client_address(request))
     except errors.TooManyRequests as limited:
@@ -147,9 +145,9 @@ def _too_many_failures(request: HttpRequest) -> HttpResponse | None:
 
 
 def _guess_counted(request: HttpRequest, raw: str, response: HttpResponse) -> HttpResponse:
-    """The answer to an authenticated client; its refusal if the client has tried too many tokens that do not exist.
+    """The response to an authenticated client; its refusal if the client has tried too many unknown tokens.
 
-    A token that is revoked or expired is none of them, and neither is a JWT, whose signature cannot be guessed.
+    Revoked or expired tokens do not count, nor do JWTs, whose signature cannot be guessed.
     """
     if response.status_code != 200 or raw.count(".") == 2:
         return response
@@ -166,7 +164,7 @@ def _slow_down(limited: errors.TooManyRequests) -> HttpResponse:
 
 
 def _client_id(request: HttpRequest) -> str:
-    """Who the client says it is, for counting; wrong credentials are refused later."""
+    """The client's claimed id, for counting; wrong credentials are refused later."""
     try:
         credentials = clients.credentials_read(
             request.META.get("HTTP_AUTHORIZATION", ""), _form(request).get("client_id"), None
@@ -177,14 +175,14 @@ def _client_id(request: HttpRequest) -> str:
 
 
 def _oauth_response(request: HttpRequest, answer_of: Callable[..., tuple[Any, str | None, int]]) -> HttpResponse:
-    """What oauthlib answers, in our form."""
+    """oauthlib's response as a Django response."""
     body = urlencode({name: value for name, value in _form(request).items() if name in _FOR_OAUTHLIB})
     try:
         _headers, text, status = answer_of(
             request.path, http_method="POST", body=body, headers=request_headers(request)
         )
     except OAuth2Error as error:
-        # Of two requests with one code or refresh token, the one that comes second learns it only when it saves.
+        # Of two requests with one code or refresh token, the second fails only when it saves.
         text, status = error.json, error.status_code
     if status == 401:
         return _refuse_client(request)
@@ -195,7 +193,7 @@ def _oauth_response(request: HttpRequest, answer_of: Callable[..., tuple[Any, st
             return _slow_down(limited)
     if "error" in content:
         return _error(status, content["error"], content.get("error_description") or "")
-    return no_store(JsonResponse(content, status=status) if text else HttpResponse(status=status))
+    return no_store(JsonResponse(content, status=status))
 
 
 def _refuse_client(request: HttpRequest) -> HttpResponse:
@@ -242,13 +240,13 @@ def _revoke_reference(request: HttpRequest, raw: str) -> HttpResponse:
     if row is not None:
         reference_token_revoke(row)
         tokens_revoked()
-    return no_store(HttpResponse(status=200))
+    return no_store(JsonResponse({}))
 
 
 def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
-    """Active for a live token of an enabled application and user, for the client that it was issued to.
+    """Active for a valid token of an enabled application and user, for the client that it was issued to.
 
-    Nobody else's business (RFC 7662, 4): the API, for which access tokens are meant, checks them by itself.
+    Only for that client (RFC 7662, 4): the API, for which access tokens are meant, checks them by itself.
     """
     try:
         found = identify(raw)

@@ -1,6 +1,6 @@
-"""oauthlib's questions, each answered by a named function of the module that owns the subject.
+"""oauthlib's request validator: each callback calls a function of the module that owns the subject.
 
-The toolkit's own validator stands behind it for whatever is not asked here.
+Other callbacks are the toolkit's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RESPONSE_TYPES = ("code", "code id_token")
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]
-    """Thin on purpose. What earlier steps found travels on the oauthlib request: client, user, sid, token_family …"""
+    """Results of earlier steps are attributes of the oauthlib request: client, user, sid, token_family …"""
 
     # --- the client ---------------------------------------------------------------------------------------------------
 
@@ -27,13 +27,13 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         if isinstance(request.client, TrustedApplication) and request.client.client_id == client_id:
             return request.client
         loaded = clients.client_load(client_id or "")
-        # The service half exists at the token endpoint only, where authenticate_client finds it.
+        # The service half exists only at the token endpoint, where authenticate_client loads it.
         application = loaded.application if loaded and not loaded.service_half else None
         request.client = application
         return application
 
     def client_authentication_required(self, request: Request, *args: Any, **kwargs: Any) -> bool:
-        """Always: public clients authenticate by showing no secret."""
+        """Always: public clients authenticate without a secret."""
         return True
 
     def authenticate_client(self, request: Request, *args: Any, **kwargs: Any) -> bool:
@@ -85,7 +85,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     def get_authorization_code_scopes(
         self, client_id: str, code: str, redirect_uri: str, request: Request
     ) -> list[str]:
-        return ["openid"]  # one handler serves all; it adds an id token only where openid was granted
+        return ["openid"]  # one handler serves all response types; it adds an id token only if openid was granted
 
     def validate_code(
         self, client_id: str, code: str, client: TrustedApplication, request: Request, *args: Any, **kwargs: Any
@@ -142,4 +142,4 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         issue.token_revoke(token, request.client)
 
     def is_origin_allowed(self, client_id: str, origin: str, request: Request, *args: Any, **kwargs: Any) -> bool:
-        return False  # identity.cors answers for all endpoints alike
+        return False  # identity.cors handles all endpoints

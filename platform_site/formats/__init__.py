@@ -1,1 +1,1 @@
-"""Formats of languages where ours differ from Django's."""
+"""Date and number formats that differ from Django's."""

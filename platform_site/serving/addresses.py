@@ -1,4 +1,4 @@
-"""Where the instance listens and what people are told about it."""
+"""Listening addresses, and the links that are shown for them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import http.client
 import ipaddress
 import socket
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 # http.client and sockets get an address; people get a link.
 _UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
@@ -22,8 +23,33 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def reached_by_others(host: str, base_url: str) -> str:
+    """The settings by which other machines reach the instance, in words; empty if only this machine does."""
+    # Behind a proxy the instance itself listens on loopback; BASE_URL is the public URL.
+    named = {"HOST": host, "BASE_URL": urlsplit(base_url).hostname or "localhost"}
+    reached = [f"{setting}={name}" for setting, name in named.items() if not is_loopback(name)]
+    return f"{reached[0]}, which other machines reach" if reached else ""
+
+
+def start_problem(host: str, port: int, base_url: str, *, debug: bool, demo: bool, knows: bool) -> str | None:
+    """Reason why no web server may be started with these settings, as sentences; None if one may.
+
+    knows: the operator accepts demo logins or DEBUG although other machines reach them.
+    """
+    reached = "" if knows else reached_by_others(host, base_url)
+    cure = "HOST=127.0.0.1 and no BASE_URL, or add --i-know (`make run ARGS=--i-know`) if that is what you want."
+    if reached and debug:
+        return (
+            "DEBUG shows stack traces and settings in error answers, so it is not served at "
+            f"{reached}. Use DEBUG=0, or {cure}"
+        )
+    if reached and demo:
+        return f"Demo mode has logins and secrets that everybody knows, so it is not served at {reached}. Use {cure}"
+    return port_problem(host, port)
+
+
 def port_problem(host: str, port: int) -> str | None:
-    """Why nothing can listen there, as a sentence; None when something can."""
+    """Reason why no server can listen there, as a sentence; None if one can."""
     if not 0 < port < 65536:
         return f"PORT must be between 1 and 65535, not {port}."
     try:
@@ -37,13 +63,13 @@ def port_problem(host: str, port: int) -> str | None:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A new socket on that address, which does not listen yet. OSError where there is none to be had."""
+    """A new socket bound to that address, not listening yet. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     opened = socket.socket(family, kind, protocol)
     try:
-        # A port whose last connections are still fading away is free.
+        # A port with connections in TIME_WAIT is free.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(address)
     except OSError:
@@ -66,7 +92,7 @@ def _sentence(host: str, port: int, error: OSError) -> str:
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether the web server serves requests there: /healthz answers, or any answer says that there is no such page."""
+    """Whether the web server answers there: /healthz responds, also with 404."""
     connection = http.client.HTTPConnection(_UNSPECIFIED.get(host, host).strip("[]"), port, timeout=5)
     try:
         connection.request("GET", "/healthz", headers={"Host": "localhost"})
@@ -78,7 +104,7 @@ def answers(host: str, port: int) -> bool:
 
 
 def link_root(host: str, port: int, base_url: str) -> str:
-    """The root address to show: BASE_URL when there is one."""
+    """The root URL to show: BASE_URL if set."""
     if base_url:
         return base_url
     name = _UNSPECIFIED.get(host, host)
@@ -86,7 +112,7 @@ def link_root(host: str, port: int, base_url: str) -> str:
 
 
 def greeting(root: str, *, demo: bool, data_dir: str) -> Iterator[str]:
-    """The lines that a start ends with."""
+    """The lines that are printed after a start."""
     yield ""
     yield f"  Site             {root}/"
     yield f"  Admin            {root}/admin/"
@@ -104,7 +130,7 @@ def greeting(root: str, *, demo: bool, data_dir: str) -> Iterator[str]:
 
 
 def curl_line(root: str) -> str:
-    """One line for a shell: a token by client credentials, and a set read with it."""
+    """A shell line: a token by client credentials, and a set read with it."""
     token = (
         f"curl -s {root}/id/connect/token -d grant_type=client_credentials -d client_id=ServiceDemoClient "
         '-d client_secret=DEMO | sed \'s/.*"access_token": *"\\([^"]*\\)".*/\\1/\''

@@ -1,4 +1,4 @@
-"""Child processes: started in groups of their own, watched, started again when they die, stopped without orphans."""
+"""Child processes: started in their own process groups, watched, restarted when they exit, stopped without orphans."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from types import FrameType
 from platform_site.serving.console import Console
 from platform_site.serving.listening import DESCRIPTOR_VARIABLE, ListeningSocket
 
-# In-flight requests and running tasks get this long to finish; then the process group is killed.
+# Open requests and running tasks have this time to finish; then the process group is killed.
 STOP_TIMEOUT_SECONDS = 25.0
 
-# At most a few seconds, for everybody waits for this; a start costs less than half of a core meanwhile.
+# At most a few seconds, because all clients wait; a start takes less than half of a core.
 RESTART_DELAY_SECONDS = (0.5, 1.0, 2.0, 5.0)
-# A child that ran this long was all right; its next death counts as the first.
+# A child that ran this long was healthy; its next exit counts as the first.
 STEADY_SECONDS = 60.0
-# Before the instance was ever ready, a child that keeps dying will not get better by itself: wrong settings, a bug.
+# Before the instance was ever ready, a child that keeps exiting will not recover by itself: wrong settings, a bug.
 START_ATTEMPTS = 3
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -32,7 +32,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 @dataclass(slots=True)
 class Child:
-    """One program of the instance. `deaths` counts those since it last ran steadily."""
+    """A child process. `deaths` counts its exits since it last ran for STEADY_SECONDS."""
 
     name: str
     command: Sequence[str]
@@ -51,12 +51,12 @@ class Child:
 
 
 class StartFailed(Exception):
-    """The instance did not come up; the text says why, in a sentence."""
+    """The instance did not start; the message is a sentence for people."""
 
 
 @dataclass
 class Supervisor:
-    """Runs children until told to stop. One object, one use."""
+    """Runs children until it is stopped. Used once."""
 
     console: Console
     children: list[Child]
@@ -65,16 +65,16 @@ class Supervisor:
     _ready: bool = False
 
     def start(self) -> None:
-        """Start every child; from here on Ctrl-C, SIGTERM and a closed terminal stop the instance in order."""
+        """Start every child; from then on Ctrl-C, SIGTERM and a closed terminal stop the instance in order."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        # Who asks waits for the web server; what works beside it starts when that has the processor no more to itself.
+        # The web server starts first, alone on the processor; the other children start once it answers.
         first = [child for child in self.children if child.listening is not None] or self.children
         for child in first:
             self._spawn(child)
 
     def wait_until(self, answers: Callable[[], bool], *, timeout_seconds: float) -> bool:
-        """Wait until the instance answers; False when asked to stop meanwhile. Raises StartFailed."""
+        """Wait until the instance answers; False if stopped meanwhile. Raises StartFailed."""
         deadline = time.monotonic() + timeout_seconds
         while not self._stop_requested.is_set():
             self._watch()
@@ -90,12 +90,12 @@ class Supervisor:
         return False
 
     def run(self) -> None:
-        """Watch until asked to stop."""
+        """Watch the children until asked to stop."""
         while not self._stop_requested.wait(0.2):
             self._watch()
 
     def stop(self) -> None:
-        """Stop every child: SIGTERM, patience, then SIGKILL for the whole group. A second Ctrl-C ends the patience."""
+        """Stop every child: SIGTERM, wait, then SIGKILL for the whole group. A second Ctrl-C ends the wait."""
         self._stop_requested.set()
         for child in self.children:
             if child.alive and child.listening is not None:
@@ -117,7 +117,8 @@ class Supervisor:
     def _spawn(self, child: Child) -> None:
         child.restart_at = None
         child.started_at = time.monotonic()
-        environment, inherited = dict(child.environment), []
+        # One thread allocates at a time; with glibc's arena for each thread a process under load took twice the memory.
+        environment, inherited = {"MALLOC_ARENA_MAX": "1", **child.environment}, []
         if child.listening is not None:
             try:
                 inherited.append(child.listening.open())
@@ -139,7 +140,8 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            # A session of its own: Ctrl-C in the terminal reaches the supervisor only, which stops things in order.
+            # A session of its own: Ctrl-C in the terminal reaches only the supervisor, which stops the children in
+            # order.
             start_new_session=True,
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
@@ -160,16 +162,16 @@ class Supervisor:
                 if child.deaths and now - child.started_at > STEADY_SECONDS:
                     child.deaths = 0
             elif child.restart_at is None:
-                self._bury(child, now)
+                self._schedule_restart(child, now)
             elif now >= child.restart_at:
                 self._spawn(child)
 
-    def _bury(self, child: Child, now: float) -> None:
-        """Say that a child died and plan its next life."""
+    def _schedule_restart(self, child: Child, now: float) -> None:
+        """Report that a child exited and schedule its restart."""
         assert child.process is not None
         _kill_group(child.process.pid)
         if child.listening is not None:
-            # Whom nobody takes now is refused, and a proxy asks another node, until the next life begins.
+            # Refuse connections meanwhile: a proxy then asks another node until the restart.
             child.listening.close()
         child.deaths += 1
         how = _describe_exit(child.process.returncode)
@@ -188,7 +190,7 @@ class Supervisor:
             return
         if child.alive:
             self.console.say(f"The {child.name} process did not stop in time and is killed.")
-        # The group may outlive its leader; what is left of it has nobody to obey.
+        # The group may outlive its leader: kill the remaining processes.
         _kill_group(child.process.pid)
         child.process.wait()
         if child.listening is not None:
@@ -198,7 +200,7 @@ class Supervisor:
 
 
 def _kill_group(group: int) -> None:
-    # Nobody left is what is wanted (macOS answers a group of zombies with EPERM).
+    # No process left is the desired result (macOS answers a group of zombies with EPERM).
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -213,5 +215,5 @@ def _describe_exit(status: int) -> str:
 
 
 def _die_with_parent() -> None:
-    """Ask the kernel for SIGTERM when the supervisor is gone, however it went: even kill -9 leaves no orphans."""
+    """Ask the kernel for SIGTERM when the supervisor exits, even by kill -9, so that no orphans remain."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""One terminal for several processes: whole lines, each with the name of who said it, in colour on a screen."""
+"""Writes the output of several processes to one terminal: whole lines with the process name, in colour on a screen."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Console:
         self._coloured = self._stream.isatty() and "NO_COLOR" not in os.environ
 
     def say(self, text: str = "") -> None:
-        """A line of the supervisor's own."""
+        """Write a line of the supervisor."""
         self._write(f"{text}\n")
 
     def relay(self, name: str, line: str) -> None:
-        """A line that a child process printed."""
+        """Write a line that a child process printed."""
         self._write(f"{self.paint(f'{name:<6} |', name)} {line.rstrip()}\n")
 
     def paint(self, text: str, colour: str) -> str:
@@ -36,5 +36,5 @@ class Console:
                 self._stream.write(text)
                 self._stream.flush()
             except (BrokenPipeError, ValueError):
-                # Whoever read the lines has gone (`make run | head`); the instance goes on without being heard.
+                # The reader of the pipe has gone (`make run | head`); the instance goes on.
                 pass

@@ -1,4 +1,4 @@
-"""Translates a request of the web server granian (its interface RSGI) to a WSGI environ, and streams responses."""
+"""Converts requests of the web server granian (RSGI) to WSGI environs, and streams responses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Future(Protocol):
 
 
 class Parts(Protocol):
-    """A body as it arrives."""
+    """A body that is being received."""
 
     def __anext__(self) -> Future:
-        """The next part, empty at the end. Raises StopAsyncIteration behind the end."""
+        """The next part, empty at the end. Raises StopAsyncIteration after the end."""
 
 
 class Stream(Protocol):
@@ -47,7 +47,10 @@ class HttpProtocol(Protocol):
         """Done when the client disconnects."""
 
     def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        """Answer, once; a second answer is dropped."""
+        """Respond once; a second response is dropped."""
+
+    def response_file(self, status: int, headers: list[tuple[str, str]], file: str) -> None:
+        """Respond with the content of a file."""
 
     def response_stream(self, status: int, headers: list[tuple[str, str]]) -> Stream:
         """Begin a streamed response."""
@@ -57,8 +60,6 @@ class HttpProtocol(Protocol):
 StartResponse = Callable[..., Any]
 #: A WSGI application.
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
-#: Called by the server in one of its threads: (protocol, environ).
-Serve = Callable[[Any, dict[str, Any]], Any]
 
 
 class Scope(Protocol):
@@ -115,7 +116,7 @@ def environ_of(scope: Scope) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    # X_Forwarded_For would be taken for X-Forwarded-For: such names are dropped, as nginx does.
+    # X_Forwarded_For would be read as X-Forwarded-For: such names are dropped, as nginx does.
     key = "" if "_" in name else f"HTTP_{name.upper().replace('-', '_')}"
     if len(_keys) < _KEYS_KEPT:
         _keys[name] = key

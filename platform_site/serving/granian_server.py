@@ -8,11 +8,13 @@ WSGI. It uses internals of the pinned version 2.8; tests cover them.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
 import resource
 import socket
+import sys
 import threading
 from typing import Any
 
@@ -24,24 +26,25 @@ from granian.log import LogLevels
 from granian.server.common import WORKERS_METHODS
 from granian.server.mp import MPServer, WorkerProcess
 
-from foundation.turns import turn
+from foundation import execution_slot
 from platform_site.environment import BASE_DIR
 from platform_site.serving.listening import DESCRIPTOR_VARIABLE
-from platform_site.serving.standby import Standby
+from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
 from platform_site.serving.stopping import on_stop
 
-#: Requests of one process that may wait for something outside at once. One at a time is worked on: pages that need the
-#: processor collapse under threads that share an interpreter lock (measured: docs/decisions.md).
-THREADS = 128
+#: The interpreter lock changes hands after this time (Python: 5 ms): a short request beside long ones needs it often.
+SWITCH_SECONDS = 0.0005
 #: Connections of one process that the server reads from: also those whose requests wait, or that are kept open.
 CONNECTIONS = 4096
-#: Files that a process opens beside its connections.
+#: Files that a process opens besides its connections.
 _OTHER_FILES = 512
-#: A connection on which no head of a request has come whole within this time is closed: a new one, a kept one, and one
-#: that sends its head byte by byte. A proxy must close connections that it keeps before (deploy/Caddyfile).
+#: A connection without a complete request head within this time is closed: a new one, a kept-alive one, and one that
+#: sends its head byte by byte. A proxy must close its kept-alive connections earlier (deploy/Caddyfile).
 HEAD_SECONDS = 20
 # A process that does not end after SIGTERM is killed before the supervisor gives up (serving.children).
 KILL_TIMEOUT_SECONDS = 20
+#: Requests whose clients have gone may end within this time.
+FINISH_SECONDS = 5
 
 
 class InheritingServer(MPServer):
@@ -99,25 +102,31 @@ def serve_in_process(
     scope_options: Any,
     metrics: Any,
 ) -> None:
-    """What each web process runs (MPServer._spawn_rsgi_worker, with the threads and signals of _spawn_wsgi_worker)."""
-    # Models: not before the application is made.
+    """The main function of a web process (MPServer._spawn_rsgi_worker, with the threads and signals of
+    _spawn_wsgi_worker).
+    """
+    # Models cannot be imported before the application is loaded.
     from domain.dataset.transactions.change_waits import watch
     from platform_site.metrics import files_allocate
     from platform_site.serving.receiving import Receiver
     from platform_site.serving.web import Policy
 
     files_allocate()
-    standby = Standby()
-    turn.reserve = standby
-    receiver = Receiver(application, Policy(), standby.serving)
+    scheduler = Scheduler()
+    execution_slot.install(scheduler)
+    receiver = Receiver(application, Policy(), scheduler)
 
     def end_waits() -> None:
         # The server finishes its requests before it ends, so requests that wait must stop waiting.
         receiver.stop()
-        standby.stop()
         watch.stop()
 
     on_stop(end_waits)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    # The loaded code and models are permanent: a full collection over all of it would stop the process for a third of a
+    # second.
+    gc.collect()
+    gc.freeze()
     ended = threading.Event()
     stop = set_sync_signals()  # type: ignore[no-untyped-call]
     stop.add_cb(ended.set)
@@ -128,7 +137,7 @@ def serve_in_process(
         ipc,
         runtime_threads,
         runtime_blocking_threads,
-        THREADS,
+        SERVER_THREADS,
         blocking_threads_idle_timeout,
         backpressure,
         http_mode,
@@ -140,9 +149,11 @@ def serve_in_process(
         metrics,
     )
     threading.Thread(target=receiver.watch, name="slow bodies", daemon=True).start()
+    threading.Thread(target=scheduler.watch, name="scheduler", daemon=True).start()
     # The receiver replaces the event loop: the server uses only the two methods that run a callback.
     getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
     ended.wait()
+    scheduler.finish(FINISH_SECONDS)
 
 
 def _scheduler(receiver: Any, loop: Any) -> CallbackScheduler:

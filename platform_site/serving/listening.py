@@ -1,4 +1,6 @@
-"""The socket that a web server listens on: opened by the supervisor, so that it can be closed without losing anyone."""
+"""The listening socket of the web server: opened by the supervisor, so that it can be closed without losing
+connections.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from platform_site.serving.addresses import bound
 DESCRIPTOR_VARIABLE = "LISTENING_SOCKET"
 #: Connections that were begun before the last one was refused are complete within a round trip to a proxy.
 DRAIN_SECONDS = 0.1
-#: A server that takes nobody any more, because it is overloaded or hangs, is not waited for.
+#: A server that accepts no connections any more, because it is overloaded or hangs, is not waited for.
 DRAIN_TIMEOUT_SECONDS = 2.0
 
 _SO_ATTACH_FILTER = 26  # asm-generic/socket.h
-_TCPI_UNACKED_OFFSET = 24  # struct tcp_info of linux/tcp.h; of a listening socket: connections that nobody took yet
-# The classic packet filter "drop what has SYN set, pass all else" over a TCP header, as (code, true, false, operand).
+_TCPI_UNACKED_OFFSET = 24  # struct tcp_info of linux/tcp.h; of a listening socket: connections not accepted yet
+# Classic BPF filter "drop SYN packets, pass all else" over a TCP header, as (code, true, false, operand).
 _DROP_SYN = (
     (0x30, 0, 0, 13),  # load the byte of the flags
     (0x54, 0, 0, 0x02),  # and SYN
@@ -46,12 +48,12 @@ class ListeningSocket:
         return self._socket.fileno()
 
     def drain(self) -> None:
-        """Let nobody connect any more and wait until everybody who did is being served; then the server may stop.
+        """Refuse new connections and wait until the complete ones are accepted; then the server may stop.
 
-        A listening socket that is closed resets the connections that nobody took from its queue yet, although their
-        callers may have sent a request: a proxy cannot send a change again and answers 502. What is dropped here is
-        the first packet of a connection, which a proxy tries on another node once its time to connect is over, and any
-        other caller sends again. Where the system has no such filter (it is Linux's) the server stops at once.
+        Closing a listening socket resets the connections in its accept queue, although their clients may have sent a
+        request: a proxy cannot repeat a change and answers 502. The filter drops only the first packet of a connection,
+        which a proxy tries on another node after its connect timeout, and any other client sends again. Where the
+        system has no such filter (it is Linux's) the server stops at once.
         """
         if self._socket is None or sys.platform != "linux":
             return
@@ -70,7 +72,7 @@ class ListeningSocket:
             now = time.monotonic()
 
     def close(self) -> None:
-        """Give the address back, once the processes that inherited the socket have ended too."""
+        """Close the socket, once the processes that inherited it have ended."""
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.close()

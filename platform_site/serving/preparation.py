@@ -1,8 +1,8 @@
-"""What must be done before an instance can start, each step only when a cheap look says that it is due.
+"""Prepares an instance before its start; each step runs only if a cheap check says that it is due.
 
-The look matters: a later start has five seconds to "ready", and asking Django whether anything is to migrate costs most
-of one. `prepared.json` in DATA_DIR keeps digests of what was done last; what it says of a database is compared with the
-database itself, so that another database, an emptied one or a restored one is noticed.
+A later start must be ready in five seconds, and Django's check for migrations takes most of one. `prepared.json` in
+DATA_DIR stores digests of the last preparation; its entry of a database is compared with the database, so that another,
+emptied or restored database is noticed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from platform_site.metrics import forget_processes
 
 Report = Callable[[str], None]
 
-# Any number will do that nothing else of ours locks; nodes that start together migrate one after the other.
+# An arbitrary number that no other lock of ours uses; nodes that start together migrate one after the other.
 _ADVISORY_LOCK = 7_403_116_001
 
 
 @dataclass(slots=True)
 class Prepared:
-    """What was done last in this DATA_DIR. `databases` is alias → [applied migrations, time of the first]."""
+    """State of the last preparation in this DATA_DIR. databases: alias → [applied migrations, time of the first]."""
 
     migrations: str = ""
     databases: dict[str, list[str]] = field(default_factory=dict)
@@ -49,12 +49,12 @@ class Prepared:
 
     @staticmethod
     def path() -> Path:
-        """The file that remembers it."""
+        """The file of the state."""
         return Path(settings.DATA_DIR) / "prepared.json"
 
     @classmethod
     def load(cls) -> Prepared:
-        """From the file; all due when there is none or it cannot be read."""
+        """Read the file; everything is due if it is missing or unreadable."""
         try:
             stored: dict[str, Any] = json.loads(cls.path().read_text())
             return cls(**stored)
@@ -62,13 +62,13 @@ class Prepared:
             return cls()
 
     def save(self) -> None:
-        """To the file, whole or not at all."""
+        """Write the file atomically."""
         private_files.write(self.path(), json.dumps(asdict(self), indent=1).encode())
 
 
 def prepare(report: Report) -> None:
-    """Bring database, keys, static files and (in demo mode) demo data up to date; says only what it does."""
-    # What this process writes from here on, and its children after it, is for this user alone.
+    """Bring database, keys, static files and (in demo mode) demo data up to date; reports only the steps that run."""
+    # Files that this process and its children write are readable by this user only.
     os.umask(0o077)
     # Two starts on one DATA_DIR prepare one after the other; the second then finds everything done.
     with private_files.lock(Path(settings.DATA_DIR) / "prepare.lock"):
@@ -79,15 +79,14 @@ def prepare(report: Report) -> None:
         if settings.DEMO:
             _seed(prepared, report)
         forget_processes(settings.METRICS_DIR)
-    # Children open their own; a connection held by the supervisor would hold up a restore or a drop for nothing.
+    # Children open their own connections; one held by the supervisor would block a restore or a drop.
     connections.close_all()
 
 
 def generate_keys() -> None:
-    """Make the keys that encrypt secrets and that tokens are signed with, where there are none yet.
+    """Generate the keys that encrypt secrets and sign tokens, if there are none.
 
-    The public halves of the latter are in the database: before the first start there is none, and the first start makes
-    them.
+    The public halves of the signing keys are in the database, so the keys are generated at the first start.
     """
     key_ids()
     if Prepared.load().databases:
@@ -95,7 +94,7 @@ def generate_keys() -> None:
 
 
 def holds_demo_logins() -> bool:
-    """Whether this instance's database was once filled with demo data, and so knows logins that everybody knows."""
+    """Whether the database was once filled with demo data, and so has publicly known logins."""
     return bool(Prepared.load().seeded)
 
 
@@ -104,7 +103,7 @@ def _migrate(prepared: Prepared, report: Report) -> None:
     databases = _database_states()
     if prepared.migrations == digest and prepared.databases == databases:
         return
-    with _said(report, "Preparing the database"):
+    with _reported(report, "Preparing the database"):
         for alias in connections:
             with _advisory_lock(alias):
                 _migrate_one(alias)
@@ -123,10 +122,10 @@ def _migrate_one(alias: str) -> None:
 
 
 def _apps_of(alias: str) -> tuple[str, ...]:
-    """What to migrate there; nothing means everything.
+    """Apps to migrate in this database; none means all.
 
-    The broker's database holds django-q2's tables alone. Taking the other apps' migrations through it would create
-    nothing and cost as much as the main database.
+    The broker's database has only django-q2's tables. Running the other apps' migrations there would create nothing and
+    cost as much as in the main database.
     """
     return ("django_q",) if alias == "broker" else ()
 
@@ -135,7 +134,7 @@ def _collect_static(prepared: Prepared, report: Report) -> None:
     digest = _static_digest()
     if prepared.static == digest and Path(settings.STATIC_ROOT).is_dir():
         return
-    with _said(report, "Collecting static files"):
+    with _reported(report, "Collecting static files"):
         call_command("collectstatic", interactive=False, verbosity=0, clear=True)
     prepared.static = digest
     prepared.save()
@@ -145,8 +144,8 @@ def _seed(prepared: Prepared, report: Report) -> None:
     born = _database_states()["default"][1]
     if prepared.seeded == born or "seed_demo" not in get_commands():
         return
-    with _said(report, "Loading the demo data"):
-        # A process of its own: what seeding leaves in memory (caches, script workers) must not live in the supervisor.
+    with _reported(report, "Loading the demo data"):
+        # A separate process, so that the memory of seeding (caches, script workers) is released.
         done = subprocess.run(
             [sys.executable, "manage.py", "seed_demo", "--size", "small"],
             cwd=BASE_DIR,
@@ -161,7 +160,7 @@ def _seed(prepared: Prepared, report: Report) -> None:
 
 
 def migrations_digest() -> str:
-    """Changes with any migration file of any app."""
+    """A digest that changes with any migration file of any app."""
     digest = hashlib.sha256()
     for app in apps.get_app_configs():
         for path in sorted(Path(app.path, "migrations").glob("*.py")):
@@ -171,7 +170,7 @@ def migrations_digest() -> str:
 
 
 def _database_states() -> dict[str, list[str]]:
-    """Alias → [number of applied migrations, time of the first]; the time tells one database from another."""
+    """Alias → [number of applied migrations, time of the first]; the time identifies the database."""
     states = {}
     for alias in connections:
         try:
@@ -185,7 +184,7 @@ def _database_states() -> dict[str, list[str]]:
 
 
 def _static_digest() -> str:
-    """Changes when a static file is added, removed or written."""
+    """A digest that changes when a static file is added, removed or written."""
     digest = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
     for finder in get_finders():
         for name, storage in finder.list([]):
@@ -195,7 +194,7 @@ def _static_digest() -> str:
 
 
 @contextmanager
-def _said(report: Report, what: str) -> Iterator[None]:
+def _reported(report: Report, what: str) -> Iterator[None]:
     report(f"{what} ...")
     started = time.monotonic()
     yield
@@ -204,7 +203,9 @@ def _said(report: Report, what: str) -> Iterator[None]:
 
 @contextmanager
 def _advisory_lock(alias: str) -> Iterator[None]:
-    """Nodes with data directories of their own but one PostgreSQL database migrate one after the other."""
+    """Hold an advisory lock: nodes with separate data directories but one PostgreSQL database migrate one after the
+    other.
+    """
     connection = connections[alias]
     if connection.vendor != "postgresql":
         yield

@@ -1,11 +1,10 @@
-"""Receives requests: a request takes a thread only when it is complete.
+"""Receives requests: a request is submitted to the scheduler only when it is complete.
 
-The web server calls `Receiver.take` in one of its threads when it has the head of a request. That call answers a
-request without a body. Otherwise the thread returns, and the server calls again for each part of the body. So a slow
-connection holds no thread and at most KNOWN_BYTES of memory.
+The web server calls `Receiver.take` in its thread when it has the head of a request, and calls again for each part of
+the body. So a slow connection holds no thread and at most KNOWN_BYTES of memory.
 
 A body must arrive at a minimum rate (Arrival.deadline), and one of more than KNOWN_BYTES from a known sender
-(serving.bodies), so that unknown senders cannot fill the disk. Their requests are answered without the body.
+(serving.callers), so that unknown senders cannot fill the disk. Their requests are answered without the body.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import IO, Any, Final, Protocol
@@ -24,9 +24,10 @@ import orjson
 from django.core.handlers.wsgi import WSGIRequest
 
 from foundation import errors
-from foundation.phrases import Phrase
-from foundation.turns import CAME_IN_CHUNKS
-from identity.languages import speaking
+from foundation.messages import TranslatableMessage as Message
+from foundation.wsgi import CAME_IN_CHUNKS
+from identity.anonymous_forms import MAX_BYTES
+from identity.languages import activate_request_language
 from platform_site.serving.exchange import (
     Application,
     Future,
@@ -34,10 +35,10 @@ from platform_site.serving.exchange import (
     Parts,
     ResponseHead,
     Scope,
-    Serve,
     environ_of,
     stream,
 )
+from platform_site.serving.scheduler import MAX_QUEUED, Request
 
 logger = logging.getLogger("platform.serving")
 
@@ -48,21 +49,41 @@ KNOWN_BYTES: Final = 64 * 1024
 #: Time for every body, and the bytes that extend it by a second (Apache's mod_reqtimeout has 20 and 500).
 BODY_SECONDS: Final = 20.0
 BYTES_PER_SECOND: Final = 500
-#: When the process stops, bodies that still arrive have this time.
+#: A larger response is stored in a file until its client has read it.
+RESPONSE_BYTES: Final = 1024 * 1024
+#: The file is deleted after this time; the server, which has opened it, continues to read.
+FILE_SECONDS: Final = 10.0
+#: When the process stops, unfinished bodies have this time.
 STOP_SECONDS: Final = 3.0
 
 
 class Policy(Protocol):
-    """What a request may send (platform_site.serving.bodies)."""
+    """Limits and caller of a request (platform_site.serving.web)."""
+
+    def prepare(self, environ: dict[str, Any]) -> None:
+        """Set the client's address."""
+
+    def caller(self, environ: dict[str, Any]) -> tuple[str, bool]:
+        """The name of the caller, and whether `find_caller` may return a better one."""
+
+    def find_caller(self, environ: dict[str, Any]) -> str:
+        """The name of the caller, from the database."""
 
     def max_bytes(self, environ: dict[str, Any]) -> int:
-        """The longest body that is received."""
+        """The maximum size of the body."""
 
     def is_known(self, environ: dict[str, Any]) -> bool:
-        """Whether the sender is known, and may send more than KNOWN_BYTES. Raises TooManyRequests for a guesser."""
+        """Whether the sender is known, and may send more than KNOWN_BYTES. Raises TooManyRequests for guesses."""
 
     def takes_data(self, environ: dict[str, Any]) -> bool:
-        """Whether the application itself answers a request whose body was not received."""
+        """Whether the application itself responds to a request whose body was not received."""
+
+
+class RequestQueue(Protocol):
+    """The scheduler's interface for the receiver."""
+
+    def submit(self, request: Request) -> bool:
+        """Queue a request; False if too many of its caller wait."""
 
 
 class Arrival:
@@ -91,18 +112,19 @@ class Arrival:
 class Receiver:
     """The requests of one web process.
 
-    serving   wraps the function that answers requests (platform_site.serving.standby)
+    scheduler   executes the requests when their turn comes (platform_site.serving.scheduler)
     """
 
-    def __init__(self, application: Application, policy: Policy, serving: Callable[[Serve], Serve]) -> None:
+    def __init__(self, application: Application, policy: Policy, scheduler: RequestQueue) -> None:
         self._application = application
         self._policy = policy
-        self._serve = serving(self._answer)
+        self._scheduler = scheduler
         self._arrivals: set[Arrival] = set()
+        self._files: deque[tuple[float, IO[bytes]]] = deque()  # of responses: time, file
         self._stop_at: float | None = None
 
     def take(self, watcher: Any) -> None:
-        """Take a request whose head has been received. The server calls this; `watcher` has scope and protocol."""
+        """Receive a request after its head. The server calls this; `watcher` has scope and protocol."""
         protocol, scope = watcher.proto, watcher.scope
         try:
             self._take(protocol, scope)
@@ -125,25 +147,29 @@ class Receiver:
             try:
                 self.check(time.monotonic())
             except Exception:
-                # Without this thread slow bodies would have no deadline.
+                # If this thread ended, slow bodies would have no deadline.
                 logger.exception("could not check the bodies that arrive")
 
     def check(self, now: float) -> None:
-        """Refuse the bodies whose deadline is before `now`."""
+        """Refuse the bodies whose deadline is before `now`; remove old files of responses."""
         for arrival in list(self._arrivals):
             late = now > arrival.deadline or (self._stop_at is not None and now > self._stop_at)
             future = arrival.future
             if late and self._end(arrival):
                 if future is not None:
                     future.cancel()
-                _refuse(arrival, errors.RequestTimeout(errors.BODY_TOO_SLOW, BYTES_PER_SECOND))
+                too_slow = errors.RequestTimeout(errors.BODY_TOO_SLOW, BYTES_PER_SECOND)
+                _refuse(arrival.protocol, arrival.environ, too_slow)
+        while self._files and now > self._files[0][0] + FILE_SECONDS:
+            self._files.popleft()[1].close()
 
     def stop(self) -> None:
-        """The process is stopping: limit the time of bodies that still arrive."""
+        """The process stops: limit the time of unfinished bodies."""
         self._stop_at = time.monotonic() + STOP_SECONDS
 
     def _take(self, protocol: HttpProtocol, scope: Scope) -> None:
         environ = environ_of(scope)
+        self._policy.prepare(environ)
         length = environ.get("CONTENT_LENGTH", "")
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         if not chunked and (not length.isdigit() or int(length) == 0):
@@ -151,15 +177,16 @@ class Receiver:
             self._serve(protocol, environ)
             return
         arrival = Arrival(protocol, environ, None if chunked else int(length))
-        if not self._may_send(arrival, arrival.declared or 0):
-            return
         self._arrivals.add(arrival)
+        self._admit(arrival, arrival.declared or 0, self._begin)
+
+    def _begin(self, arrival: Arrival) -> None:
         if arrival.declared is not None and arrival.declared <= AT_ONCE_BYTES:
-            self._await(arrival, protocol(), self._came_whole)
+            self._await(arrival, arrival.protocol(), self._whole_body_received)
         else:
             arrival.body = tempfile.SpooledTemporaryFile(max_size=KNOWN_BYTES)  # noqa: SIM115  (closed when answered)
-            arrival.parts = protocol.__aiter__()
-            self._await(arrival, arrival.parts.__anext__(), self._came)
+            arrival.parts = arrival.protocol.__aiter__()
+            self._await(arrival, arrival.parts.__anext__(), self._part_received)
 
     def _await(self, arrival: Arrival, future: Future, then: Callable[[Arrival, Future], None]) -> None:
         arrival.future = future
@@ -167,16 +194,16 @@ class Receiver:
         if arrival.ended.locked():
             arrival.future = None
 
-    def _guarded(self, then: Callable[[Arrival, Future], None], arrival: Arrival, future: Future) -> None:
+    def _guarded(self, then: Callable[..., None], arrival: Arrival, *arguments: Any) -> None:
         try:
-            then(arrival, future)
+            then(arrival, *arguments)
         except Exception:
             # The server ignores a callback's exception, and the client would get no response.
             logger.exception("could not receive a body")
             if self._end(arrival):
                 arrival.protocol.response_bytes(500, [], b"")
 
-    def _came_whole(self, arrival: Arrival, future: Future) -> None:
+    def _whole_body_received(self, arrival: Arrival, future: Future) -> None:
         if not self._end(arrival):
             return
         try:
@@ -187,7 +214,7 @@ class Receiver:
         arrival.environ["wsgi.input"] = io.BytesIO(content)
         self._serve(arrival.protocol, arrival.environ)
 
-    def _came(self, arrival: Arrival, future: Future) -> None:
+    def _part_received(self, arrival: Arrival, future: Future) -> None:
         if arrival.ended.locked():
             return
         try:
@@ -198,9 +225,7 @@ class Receiver:
         assert arrival.parts is not None
         if part:
             arrival.received += len(part)
-            if self._may_send(arrival, arrival.received):
-                arrival.body.write(part)
-                self._await(arrival, arrival.parts.__anext__(), self._came)
+            self._admit(arrival, arrival.received, partial(self._store_part, part))
             return
         if not self._end(arrival):
             return
@@ -216,29 +241,58 @@ class Receiver:
         arrival.environ["wsgi.input"] = arrival.body
         self._serve(arrival.protocol, arrival.environ)
 
-    def _may_send(self, arrival: Arrival, size: int) -> bool:
-        """Whether `size` bytes are accepted; else this method answers the request without its body."""
-        environ = arrival.environ
-        limit = self._policy.max_bytes(environ)
-        limited: errors.TooManyRequests | None = None
-        if size <= limit:
-            if size <= KNOWN_BYTES or arrival.is_known:
-                return True
-            try:
-                arrival.is_known = self._policy.is_known(environ)
-            except errors.TooManyRequests as refused:
-                limited = refused
-            if arrival.is_known:
-                return True
-            limit = KNOWN_BYTES
+    def _store_part(self, part: bytes, arrival: Arrival) -> None:
+        assert arrival.body is not None
+        assert arrival.parts is not None
+        arrival.body.write(part)
+        self._await(arrival, arrival.parts.__anext__(), self._part_received)
+
+    def _admit(self, arrival: Arrival, size: int, then: Callable[[Arrival], None]) -> None:
+        """Call `then` once `size` bytes are accepted; else respond without receiving the body."""
+        limit = self._policy.max_bytes(arrival.environ)
+        if size > limit:
+            self._refuse_body(arrival, size, errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
+        elif size <= KNOWN_BYTES or arrival.is_known:
+            then(arrival)
+        else:
+            check = partial(self._guarded, self._check_sender, arrival, size, then)
+            if not self._queue(arrival.protocol, arrival.environ, check):
+                self._end(arrival)
+
+    def _check_sender(self, arrival: Arrival, size: int, then: Callable[[Arrival], None]) -> None:
+        refusal: errors.PlatformError = errors.PayloadTooLarge(errors.TOO_LARGE_WITHOUT_LOGIN, MAX_BYTES)
+        try:
+            arrival.is_known = self._policy.is_known(arrival.environ)
+        except errors.TooManyRequests as limited:
+            refusal = limited
+        if not arrival.is_known:
+            self._refuse_body(arrival, size, refusal)
+        elif not arrival.ended.locked():
+            then(arrival)
+
+    def _refuse_body(self, arrival: Arrival, size: int, refusal: errors.PlatformError) -> None:
         if not self._end(arrival):
-            return False
+            return
+        environ = arrival.environ
         if self._policy.takes_data(environ):
             environ.setdefault("CONTENT_LENGTH", str(size))
             environ["wsgi.input"] = _NotReceived()
             self._serve(arrival.protocol, environ)
         else:
-            _refuse(arrival, limited or errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
+            _refuse(arrival.protocol, environ, refusal)
+
+    def _serve(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
+        """Queue a complete request."""
+        self._queue(protocol, environ, partial(self._answer, protocol, environ))
+
+    def _queue(self, protocol: HttpProtocol, environ: dict[str, Any], work: Callable[[], None]) -> bool:
+        """Queue work of a request; False if the queue of its caller is full, and the request was refused."""
+        caller, is_unknown = self._policy.caller(environ)
+        resolve = partial(self._policy.find_caller, environ) if is_unknown else None
+        if self._scheduler.submit(Request(caller, work, partial(_notify, protocol), resolve)):
+            return True
+        refusal = errors.TooManyRequests(MAX_QUEUED, 1, retry_after_seconds=1, code=errors.QUEUE_FULL)
+        _refuse(protocol, environ, refusal)
         return False
 
     def _end(self, arrival: Arrival) -> bool:
@@ -265,11 +319,28 @@ class Receiver:
             # The rest of the connection's input is the body.
             start.headers.append(("Connection", "close"))
         if isinstance(answer, list):
-            protocol.response_bytes(start.status, start.headers, b"".join(answer))
+            self._respond(protocol, start, b"".join(answer))
         else:
-            # A long poll, the only streamed response (serving.turns). It gets its own thread, so that the server's
-            # threads stay free for requests.
+            # A long poll, the only streamed response (serving.application), has a thread of its own.
             threading.Thread(target=stream, args=(protocol, start, answer), name="long poll", daemon=True).start()
+
+    def _respond(self, protocol: HttpProtocol, head: ResponseHead, body: bytes) -> None:
+        if len(body) <= RESPONSE_BYTES:
+            protocol.response_bytes(head.status, head.headers, body)
+            return
+        # The server reads a file as fast as the client reads the response.
+        file = tempfile.NamedTemporaryFile(prefix="response-")  # noqa: SIM115  (closed in `check`)
+        file.write(body)
+        file.flush()
+        if not any(name.lower() == "content-length" for name, _ in head.headers):
+            head.headers.append(("Content-Length", str(len(body))))
+        protocol.response_file(head.status, head.headers, file.name)
+        self._files.append((time.monotonic(), file))
+
+
+def _notify(protocol: HttpProtocol, callback: Callable[[], None]) -> None:
+    """Call `callback` when the client disconnects."""
+    protocol.client_disconnect().add_done_callback(lambda future: callback(), context=None)
 
 
 class _NotReceived(io.RawIOBase):
@@ -287,14 +358,16 @@ class _NotReceived(io.RawIOBase):
 
 def _refuse_part(arrival: Arrival) -> None:
     """400 for a message that ended before its Content-Length (RFC 9112, 8): a partial body must not be processed."""
-    broken_off = Phrase("it ended before the {0} bytes that Content-Length declares had arrived", arrival.declared or 0)
-    _refuse(arrival, errors.BadRequest(errors.INVALID_BODY, broken_off))
+    broken_off = Message(
+        "it ended before the {0} bytes that Content-Length declares had arrived", arrival.declared or 0
+    )
+    _refuse(arrival.protocol, arrival.environ, errors.BadRequest(errors.INVALID_BODY, broken_off))
 
 
-def _refuse(arrival: Arrival, error: errors.PlatformError) -> None:
-    """Answer instead of the application, and close the connection, whose further input is the rest of the body."""
-    with speaking(WSGIRequest({**arrival.environ, "wsgi.input": io.BytesIO()})) as language:
+def _refuse(protocol: HttpProtocol, environ: dict[str, Any], error: errors.PlatformError) -> None:
+    """Respond instead of the application, and close the connection, whose further input is the rest of the body."""
+    with activate_request_language(WSGIRequest({**environ, "wsgi.input": io.BytesIO()})) as language:
         rendered = errors.render(error, correlation_id=str(uuid.uuid4()), debug=False)
     headers = [("Content-Type", "application/json;charset=utf-8"), ("Content-Language", language)]
     headers += [("Cache-Control", "no-store"), ("Connection", "close"), *rendered.headers.items()]
-    arrival.protocol.response_bytes(rendered.status, headers, orjson.dumps(rendered.body))
+    protocol.response_bytes(rendered.status, headers, orjson.dumps(rendered.body))

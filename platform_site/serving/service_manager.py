@@ -1,4 +1,4 @@
-"""What systemd is told, so that `systemctl restart` of one node ends when the next one may begin."""
+"""Notifies systemd, so that `systemctl restart` of one node ends when the next node may be restarted."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import socket
 
 
-def tell(state: str) -> None:
-    """Send a state such as READY=1 where a service manager listens (sd_notify(3)); without one nothing happens."""
+def notify(state: str) -> None:
+    """Send a state such as READY=1 to the service manager (sd_notify(3)); does nothing without one."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
-    # A manager that has gone away is no reason not to serve.
+    # A service manager that does not answer must not stop the instance.
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         # "@" stands for the zero byte that begins an abstract address.
         sender.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)

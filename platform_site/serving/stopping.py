@@ -1,4 +1,4 @@
-"""Noticing that a worker process is to end, without taking the signal from the server."""
+"""Detects that a worker process must stop, without replacing the server's signal handlers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 
 def on_stop(action: Callable[[], None]) -> None:
-    """Call `action`, in a thread of its own, when the process is told to end. Call from the main thread.
+    """Call `action` in a separate thread when the process receives SIGTERM. Call from the main thread.
 
-    The server installs handlers of its own after the application is loaded, and they stay the only ones: the
-    interpreter writes the number of each signal that it handles into a pipe (signal.set_wakeup_fd) that a thread reads.
+    The server installs its own handlers after the application is loaded, and they stay the only ones: the interpreter
+    writes the number of each signal that it handles into a pipe (signal.set_wakeup_fd) that a thread reads.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

@@ -1,12 +1,12 @@
-"""The application as the web server's worker processes load it."""
+"""The application that the web server's worker processes load."""
 
 import signal
 from collections.abc import Iterable
 from typing import Any
 
-# A worker process is forked from one that handles SIGTERM, and installs a handler of its own only after the application
-# is loaded. A SIGTERM in between would be heard by neither, and stopping would wait for the worker until it is killed.
-# While it loads it serves nobody, so it may simply end.
+# A worker process is forked from one that handles SIGTERM, and installs its own handler only after the application is
+# loaded. A SIGTERM in between would be lost, and stopping would wait for the worker until it is killed. While the
+# application loads the process serves no requests, so it may exit at once.
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 from django.conf import settings  # noqa: E402
@@ -16,41 +16,54 @@ from django.core.signals import request_finished  # noqa: E402
 from django.db import close_old_connections  # noqa: E402
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers  # noqa: E402
 
+from platform_site.serving.application import PooledApplication  # noqa: E402
 from platform_site.serving.exchange import StartResponse  # noqa: E402
-from platform_site.serving.turns import TurnApplication  # noqa: E402
 from platform_site.wsgi import application as django_application  # noqa: E402
 
-# What Django does at the end of each request, done already: connections are looked at when they are taken back
-# (LentConnections), each request names its URL configuration anew, and our caches have nothing to close.
+# Django's request_finished handlers are not needed: the connection pool checks the connections, each request sets its
+# URL configuration, and our caches have nothing to close.
 request_finished.disconnect(close_old_connections)
 request_finished.disconnect(reset_urlconf)
 request_finished.disconnect(close_caches)
 
-_direct = TurnApplication(django_application)
-# REMOTE_ADDR becomes the caller's: rate limits count by it, and sessions and logs show it.
-_forwarded = wrap_wsgi_with_proxy_headers(_direct, settings.TRUSTED_PROXIES)
+application = PooledApplication(django_application)
 
 
-def application(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-    """Every request. Who it came through is asked only where somebody says that it was forwarded."""
-    answer = _forwarded if "HTTP_X_FORWARDED_FOR" in environ else _direct
-    return answer(environ, start_response)
+def _keep_environ(environ: dict[str, Any], start_response: StartResponse | None) -> Iterable[bytes]:
+    return []
 
 
-# Models: there are none before the application is made.
-from platform_site.serving import bodies  # noqa: E402
+# REMOTE_ADDR becomes the client's address: rate limits, sessions and logs use it.
+_set_forwarded_address = wrap_wsgi_with_proxy_headers(_keep_environ, settings.TRUSTED_PROXIES)
+
+# Models cannot be imported before the application is loaded.
+from platform_site.serving import bodies, callers  # noqa: E402
 
 
 class Policy:
-    """What a request may send."""
+    """What a request may send, and who its caller is."""
 
     max_bytes = staticmethod(bodies.max_bytes)
     takes_data = staticmethod(bodies.takes_data)
 
+    def __init__(self) -> None:
+        self._callers = callers.Callers()
+        self.caller = self._callers.name
+
+    def prepare(self, environ: dict[str, Any]) -> None:
+        """Set the client's address where a trusted proxy has forwarded the request."""
+        if "HTTP_X_FORWARDED_FOR" in environ:
+            _set_forwarded_address(environ, None)
+
+    def find_caller(self, environ: dict[str, Any]) -> str:
+        """The name of the caller, from the database."""
+        with application.connections:
+            return self._callers.find(environ)
+
     def is_known(self, environ: dict[str, Any]) -> bool:
-        """Ask the database in a turn, as requests do."""
-        with _direct.working:
-            return bodies.is_known(environ)
+        """Whether the sender has a valid credential, from the database."""
+        with application.connections:
+            return self._callers.is_known(environ)
 
 
 __all__ = ["Policy", "application"]

@@ -1,4 +1,4 @@
-"""The way from the admin's home to a page: its section, its list, its object."""
+"""Breadcrumbs of admin pages: section, list, object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_NAME = 60
 
 @register.inclusion_tag("admin/_crumbs.html")
 def admin_crumbs(opts: Any, here: object = "", obj: Model | None = None) -> dict[str, Any]:
-    """Links to the section, the list of `opts` and `obj`; `here` is the page itself, the list unless given."""
+    """Links to the section, the list of `opts` and `obj`; `here` is the current page, by default the list."""
     site: Any = admin.site
     assert isinstance(site, PlatformAdminSite)
     links = [link for link in (site.section_link(opts.model),) if link is not None]

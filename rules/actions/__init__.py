@@ -1,4 +1,4 @@
-"""The action types that ship with rules; one module each. Importing this package registers them."""
+"""The built-in action types, one module each. Importing this package registers them."""
 
 from rules.actions import fail, mail, notify_user, set_value, unavailable, warning  # noqa: F401
 from rules.actions.base import (

@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.lookups.names import Name, UnknownName
-from domain.dataset.templates.template import Escape, InvalidTemplate, Template
-from domain.model.interpolation import format_value
+from domain.dataset.lookups.name_binding import Name, ReferencePath, UnknownName, paths_of
+from domain.dataset.templates.record_template import Escape, InvalidTemplate, Template
+from domain.model.rule_enums import USER_BUSINESS_RULE_ACTION_TYPE
+from domain.model.template_syntax import format_value
+from foundation.enums import EnumCatalogue
 from foundation.guids import is_guid, parse_guid
 from foundation.kinds import Kind
-from rules.scope import Finding, RuleScope, found
+from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec, ParameterSpec
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ ParameterType = Literal["Constant", "Attribute", "Reference", "ChildList", "Form
 
 _KEY = re.compile(r"^\w+\((?P<guid>[^()]*)\)$")
 
-#: FormattedString and Interpolate are both templates of spec 05, 5.4.
+#: Kinds of template parameters (spec 05, 5.4).
 TEMPLATES: tuple[ParameterType, ...] = ("FormattedString", "Interpolate")
 MESSAGE: tuple[ParameterType, ...] = ("Constant", *TEMPLATES)
 VALUE: tuple[ParameterType, ...] = ("Constant", "Attribute", "Reference", *TEMPLATES)
@@ -44,7 +46,7 @@ VALUE: tuple[ParameterType, ...] = ("Constant", "Attribute", "Reference", *TEMPL
 
 @dataclass(frozen=True, slots=True)
 class ParameterRule:
-    """What an action type takes as one of its parameters. The first of `types` is meant where the rule names none."""
+    """A parameter of an action type: its label and accepted types. The first type is the default."""
 
     title: str
     types: tuple[ParameterType, ...]
@@ -53,7 +55,7 @@ class ParameterRule:
 
 @dataclass(frozen=True, slots=True)
 class BoundParameter:
-    """A parameter whose names are known: a constant text, a name, or a template."""
+    """A parameter with resolved names: a constant text, a name, or a template."""
 
     type: ParameterType
     constant: str | None = None
@@ -62,8 +64,16 @@ class BoundParameter:
 
     @property
     def kind(self) -> Kind:
-        """Of what `value` gives."""
+        """The kind of `value`."""
         return self.name.kind if self.name is not None else Kind.STRING
+
+    @property
+    def paths(self) -> Iterator[ReferencePath]:
+        """The reference paths that the parameter reads besides the entity."""
+        if self.name is not None:
+            yield from paths_of(self.name)
+        if self.template is not None:
+            yield from self.template.paths
 
     def value(self, firing: Firing, *, escape: Escape = "text") -> Any:
         """The canonical value of an attribute; the text of a constant or template."""
@@ -74,7 +84,7 @@ class BoundParameter:
         return self.constant
 
     def text(self, firing: Firing, *, escape: Escape = "text") -> str:
-        """The value as text; null as the empty one."""
+        """The value as text; null as ""."""
         value = self.value(firing, escape=escape)
         return value if isinstance(value, str) else format_value(value, language=firing.dataset.context.language)
 
@@ -84,7 +94,7 @@ NOTHING = BoundParameter("Constant")
 
 @dataclass(frozen=True, slots=True)
 class BoundAction:
-    """An action of a compiled rule. `parameters` are as many as its type declares."""
+    """An action of a compiled rule, with as many `parameters` as its type declares."""
 
     spec: ActionSpec
     type: ActionType
@@ -96,30 +106,37 @@ class BoundAction:
 
 
 class ActionType:
-    """Base of every action type. `name` is public and stored: never renamed, never reused."""
+    """Base of every action type. `name` and `number` are public: never changed, never reused. `name` is stored."""
 
     name: ClassVar[str] = ""
+    number: ClassVar[int]
     description: ClassVar[str] = ""
     parameters: ClassVar[tuple[ParameterRule, ...]] = ()
-    #: False: rules can hold it, nobody is offered it.
+    #: False: stored in rules, but not offered.
     is_available: ClassVar[bool] = True
+    #: True: shows the entity to people who may not see it, so the rule's author must be allowed to.
+    discloses_entity: ClassVar[bool] = False
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """What is wrong with the action, when its rule is saved; asked for each of the rule's events.
+        """Findings about the action when its rule is saved; called for each of the rule's events.
 
         Extend with `yield from super().check(action, rule)`: it checks types, names and templates.
         """
         for index, spec in enumerate(action.parameters):
             if index >= len(self.parameters):
                 if spec.value:
-                    yield found(f"Parameter{index + 1}Value", _("{0} has no parameter {1}."), self.name, index + 1)
+                    yield finding(f"Parameter{index + 1}Value", _("{0} has no parameter {1}."), self.name, index + 1)
                 continue
             bound = bind_parameter(self.parameters[index], spec, rule, index)
             if isinstance(bound, Finding):
                 yield bound
 
+    def paths(self, action: BoundAction) -> Iterator[tuple[int, ReferencePath]]:
+        """What the action reads besides the entity: (index of the parameter, path)."""
+        return ((index, path) for index, parameter in enumerate(action.parameters) for path in parameter.paths)
+
     def bind(self, action: ActionSpec, rule: RuleScope) -> BoundAction:
-        """The action with its names bound. Raises BrokenAction where `check` would find something."""
+        """Resolve the action's names. Raises BrokenAction where `check` would report a finding."""
         bound = []
         for index, declared in enumerate(self.parameters):
             parameter = bind_parameter(declared, action.parameters[index], rule, index)
@@ -129,16 +146,16 @@ class ActionType:
         return BoundAction(action, self, tuple(bound))
 
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """Act: change the dataset, or refuse. Nothing leaves the process before the commit."""
+        """Run the action: change the dataset, or raise. Nothing is sent before the commit."""
         raise NotImplementedError
 
 
 class BrokenAction(ValueError):
-    """The action can no longer be done; the text says why."""
+    """The action cannot be run any more; the message says why."""
 
 
 def reference_literal(text: str) -> str | None:
-    """The guid that a text is, alone or as OData shows references: Crm_Sales_Customers(0189…)."""
+    """The guid in a text: alone or in OData's form of references, Crm_Sales_Customers(0189…)."""
     literal = _KEY.sub(r"\g<guid>", text.strip())
     return parse_guid(literal) if is_guid(literal) else None
 
@@ -146,16 +163,16 @@ def reference_literal(text: str) -> str | None:
 def bind_parameter(
     declared: ParameterRule, spec: ParameterSpec, rule: RuleScope, index: int
 ) -> BoundParameter | Finding:
-    """The parameter ready for use, or what is wrong with it."""
+    """The bound parameter, or a finding."""
     number = index + 1
     title = gettext(declared.title)
     if spec.value is None or spec.value.strip() == "":
         if declared.required:
-            return found(f"Parameter{number}Value", _("Parameter {0} ({1}) is missing."), number, title)
+            return finding(f"Parameter{number}Value", _("Parameter {0} ({1}) is missing."), number, title)
         return NOTHING
     type: Any = spec.type or declared.types[0]
     if type not in declared.types:
-        return found(
+        return finding(
             f"Parameter{number}Type",
             _("Parameter {0} ({1}) must be one of {2}, not {3}."),
             number,
@@ -174,32 +191,18 @@ def bind_parameter(
     except (UnknownName, InvalidTemplate) as exc:
         return Finding(str(exc), f"Parameter{number}Value")
     if type == "Reference" and name.kind not in (Kind.REFERENCE, Kind.GUID):
-        return found(f"Parameter{number}Value", _("{0} is not a reference."), name.text)
+        return finding(f"Parameter{number}Value", _("{0} is not a reference."), name.text)
     return BoundParameter(type, name=name)
 
 
-class ActionTypes:
-    """The catalogue, in order of registration."""
+class ActionTypes(EnumCatalogue[ActionType]):
+    """The catalogue of action types."""
 
-    def __init__(self) -> None:
-        self._by_name: dict[str, ActionType] = {}
-
-    def register(self, declaration: type[ActionType]) -> type[ActionType]:
-        """Class decorator. A missing or taken name fails at start-up."""
-        if not declaration.name or declaration.name in self._by_name:
-            raise ValueError(f"action type {declaration.__name__} has no name, or one that is taken")
-        if len(declaration.parameters) > 3:
-            raise ValueError(f"action type {declaration.name} declares more parameters than a rule can hold")
-        self._by_name[declaration.name] = declaration()
-        return declaration
-
-    def get(self, name: str) -> ActionType | None:
-        """The type with this name."""
-        return self._by_name.get(name)
-
-    def all(self) -> list[ActionType]:
-        """Every type, in order of registration."""
-        return list(self._by_name.values())
+    def add(self, name: str, item: ActionType) -> None:
+        """Add a type. Raises ValueError for more parameters than a rule can hold, and as every catalogue does."""
+        if len(item.parameters) > 3:
+            raise ValueError(f"the action type {name} declares more parameters than a rule can hold")
+        super().add(name, item)
 
 
-action_types = ActionTypes()
+action_types = ActionTypes("action type", USER_BUSINESS_RULE_ACTION_TYPE)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @action_types.register
 class Fail(ActionType):
-    """The operation ends with the message as its error; nothing of it is kept."""
+    """End the operation with the message as its error; all of its changes are rolled back."""
 
     name = "FAIL"
+    number = 1
     description = _("Refuses the operation with a message.")
     parameters = (ParameterRule(_("message"), MESSAGE),)
 

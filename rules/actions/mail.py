@@ -1,4 +1,4 @@
-"""SENDMAIL: a message by Django's mail backend, sent by a worker after the commit."""
+"""SENDMAIL: sends a message by Django's mail backend, from a worker after the commit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 from django_q.tasks import async_task
 
+from foundation.failures import record_problem
+from identity.mailed_links import mail_is_configured
 from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types
-from rules.scope import Finding, RuleScope, found
+from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def addresses_in(text: str) -> list[str]:
 
 
 def is_address(text: str) -> bool:
-    """Whether mail could go there."""
+    """Whether the text is a valid e-mail address."""
     try:
         validate_email(text)
     except ValidationError:
@@ -41,10 +43,12 @@ def is_address(text: str) -> bool:
 
 @action_types.register
 class SendMail(ActionType):
-    """To whom, subject, body. Written at the event, sent once its changes are committed and never before."""
+    """Parameters: recipients, subject, body. Rendered at the event, sent after the commit."""
 
     name = "SENDMAIL"
+    number = 2
     description = _("Sends a message by e-mail once the change is saved.")
+    discloses_entity = True
     parameters = (
         ParameterRule(_("recipients"), VALUE),
         ParameterRule(_("subject"), MESSAGE),
@@ -52,16 +56,18 @@ class SendMail(ActionType):
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """Recipients that are written down must be addresses."""
+        """Constant recipients must be addresses, and the instance must have a mail server."""
         yield from super().check(action, rule)
+        if not mail_is_configured():
+            yield finding("ActionType", _("SENDMAIL cannot send: this instance has no mail server (EMAIL_URL)."))
         recipients = action.parameters[0]
         if recipients.type in (None, "Constant") and recipients.value:
             for address in addresses_in(recipients.value):
                 if not is_address(address):
-                    yield found("Parameter1Value", _("'{0}' is not an e-mail address."), address)
+                    yield finding("Parameter1Value", _("'{0}' is not an e-mail address."), address)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """Leave the message to the commit; a recipient that is no address becomes a warning."""
+        """Defer the message to the commit; an invalid recipient gives a warning."""
         recipients = []
         for address in addresses_in(action.text(0, firing)):
             if is_address(address):
@@ -73,17 +79,31 @@ class SendMail(ActionType):
         subject = action.text(1, firing, escape="header")
         body = action.text(2, firing)
         enqueue = partial(enqueue_mail, recipients, subject, body)
-        # The queue is told after the commit; robust, because by then the change cannot be refused any more.
+        # Enqueued after the commit; robust, because the change cannot be refused any more.
         firing.dataset.defer_write(
             firing.key("SENDMAIL", action.spec.index), lambda: transaction.on_commit(enqueue, robust=True)
         )
 
 
 def enqueue_mail(recipients: list[str], subject: str, body: str) -> None:
-    """Hand the message to a worker."""
-    async_task("rules.actions.mail.send_mail_now", recipients, subject, body, task_name=f"mail: {subject[:60]}")
+    """Enqueue the message, or record that it cannot be sent."""
+    if can_send(recipients, subject):
+        async_task("rules.actions.mail.send_mail_now", recipients, subject, body, task_name=f"mail: {subject[:60]}")
 
 
 def send_mail_now(recipients: list[str], subject: str, body: str) -> int:
-    """Send it; how many messages went out. Runs in a worker."""
+    """Send the message; returns the number of sent messages. Runs in a worker."""
+    if not can_send(recipients, subject):
+        return 0
     return EmailMessage(subject=" ".join(subject.splitlines()), body=body, to=recipients).send()
+
+
+def can_send(recipients: list[str], subject: str) -> bool:
+    """Whether the instance has a mail server; records the message as not sent if it has none."""
+    if mail_is_configured():
+        return True
+    record_problem(
+        f"SENDMAIL to {', '.join(recipients)}",
+        f"'{subject}' was not sent: this instance has no mail server. Set EMAIL_URL.",
+    )
+    return False

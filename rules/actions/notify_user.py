@@ -1,4 +1,4 @@
-"""NOTIFYUSER: an entry in Systems.Core.Notifications for each of some users."""
+"""NOTIFYUSER: creates a Systems.Core.Notifications entity for each of some users."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from django.utils.translation import gettext_noop as _
 from foundation.guids import is_guid, parse_guid
 from identity.models import User
 from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types
-from rules.scope import Finding, RuleScope, found
+from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
 if TYPE_CHECKING:
     from rules.firing import Firing
 
 NOTIFICATIONS = "Systems.Core.Notifications"
-DEFAULT_CLASS = "UserBusinessRule"
+#: Prefix of the class of notifications whose action names none: USR_BR_0005 of the rule 0005.
+DEFAULT_CLASS = "USR_BR_"
 _SEPARATOR = re.compile(r"[,;\s]+")
 
 
@@ -37,10 +38,12 @@ def find_user(text: str) -> str | None:
 
 @action_types.register
 class NotifyUser(ActionType):
-    """To whom (ids or logins), subject, class of the notification."""
+    """Parameters: users (ids or logins), subject, class of the notification."""
 
     name = "NOTIFYUSER"
+    number = 4
     description = _("Leaves a notification for users.")
+    discloses_entity = True
     parameters = (
         ParameterRule(_("users"), VALUE),
         ParameterRule(_("subject"), MESSAGE),
@@ -48,19 +51,19 @@ class NotifyUser(ActionType):
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """Users that are written down must exist."""
+        """Constant users must exist."""
         yield from super().check(action, rule)
         users = action.parameters[0]
         if users.type in (None, "Constant") and users.value:
             for user in filter(None, _SEPARATOR.split(users.value)):
                 if find_user(user) is None:
-                    yield found("Parameter1Value", _("There is no user '{0}'."), user)
+                    yield finding("Parameter1Value", _("There is no user '{0}'."), user)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """Create the notifications; a user who is gone becomes a warning. An event that settles twice tells once."""
+        """Create the notifications, once however often a commit raises the event. An unknown user gives a warning."""
         subject = action.text(1, firing)[:256]
-        notification_class = (action.text(2, firing) or DEFAULT_CLASS)[:64]
-        told = {
+        notification_class = (action.text(2, firing) or DEFAULT_CLASS + firing.rule.code)[:64]
+        notified = {
             (record.values["User"], record.values["Subject"], record.values["NotificationClass"])
             for record in firing.dataset.changed()
             if record.repository.name == NOTIFICATIONS and record.is_new
@@ -69,7 +72,7 @@ class NotifyUser(ActionType):
             user_id = find_user(user)
             if user_id is None:
                 firing.dataset.warnings.append(gettext("There is no user '{0}'.").replace("{0}", user))
-            elif (user_id, subject, notification_class) not in told:
+            elif (user_id, subject, notification_class) not in notified:
                 firing.dataset.create(
                     NOTIFICATIONS,
                     {"User": user_id, "Subject": subject, "NotificationClass": notification_class},

@@ -1,8 +1,8 @@
-"""SETVALUE: an attribute or custom property of the entity takes a value."""
+"""SETVALUE: sets an attribute or custom property of the entity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,18 +11,18 @@ from django.utils.translation import gettext_noop as _
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
-from domain.dataset.lookups.names import Name, UnknownName
+from domain.dataset.lookups.name_binding import Name, UnknownName
 from domain.dataset.records.record import UnitOfWork
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
-from domain.model.interpolation import format_value
 from domain.model.registry import repositories
+from domain.model.template_syntax import format_value
 from domain.model.values import parse_input
 from foundation import errors
 from foundation.kinds import Kind
 from identity.context import system_context
 from rules.actions.base import VALUE, ActionType, BoundAction, ParameterRule, action_types, reference_literal
-from rules.scope import Finding, RuleScope, found
+from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _MOMENTS = frozenset({Kind.DATE, Kind.DATETIME})
 
 
 def can_copy(source: Name, target: Attribute) -> bool:
-    """Whether values of the source fit the attribute (by kind; lengths and ranges are checked at commit)."""
+    """Whether values of the source fit the attribute (by kind; the commit checks lengths and ranges)."""
     if target.kind is Kind.REFERENCE:
         return source.kind in (Kind.GUID, Kind.REFERENCE) and _related(source.target, target.target)
     if target.kind is Kind.ENUM:
@@ -46,7 +46,7 @@ def can_copy(source: Name, target: Attribute) -> bool:
 
 
 def _related(source: str, target: str) -> bool:
-    """Whether an entity of one repository may be one of the other; "" is any."""
+    """Whether an entity of one repository may be one of the other; "" is any repository."""
     if not source or not target:
         return True
     one, other = repositories[source].model, repositories[target].model
@@ -54,7 +54,9 @@ def _related(source: str, target: str) -> bool:
 
 
 def convert(target: Attribute, value: Any, language: str) -> Any:
-    """A canonical value of another kind, or a text, as the attribute holds it. Raises BadRequest(INVALID_LITERAL)."""
+    """Convert a canonical value of another kind, or a text, to the attribute's kind. Raises
+    BadRequest(INVALID_LITERAL).
+    """
     if value is None:
         return None
     match target.kind:
@@ -66,7 +68,7 @@ def convert(target: Attribute, value: Any, language: str) -> Any:
             value = reference_literal(value) or value
         case Kind.MULTILANGUAGE if not isinstance(value, str | dict):
             value = format_value(value, language=language)
-    # An empty text means "no value" wherever it cannot be one.
+    # An empty text means null for kinds without an empty text.
     if value == "" and target.kind not in (Kind.STRING, Kind.MULTILANGUAGE):
         return None
     return parse_input(target, value, language=language)
@@ -74,9 +76,10 @@ def convert(target: Attribute, value: Any, language: str) -> Any:
 
 @action_types.register
 class SetValue(ActionType):
-    """Which attribute, and its value. Without a value the attribute becomes null."""
+    """Parameters: the attribute and its value. Without a value the attribute becomes null."""
 
     name = "SETVALUE"
+    number = 0
     description = _("Sets an attribute or a custom property.")
     parameters = (
         ParameterRule(_("attribute"), ("Attribute", "Reference")),
@@ -84,7 +87,7 @@ class SetValue(ActionType):
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """The attribute can be set, and takes what it would be given."""
+        """The attribute can be set, and accepts the value's kind."""
         yield from super().check(action, rule)
         written, given = action.parameters[0].value, action.parameters[1]
         try:
@@ -98,14 +101,14 @@ class SetValue(ActionType):
             return
         attribute = target.attribute
         if attribute is None or target.hops:
-            yield found("Parameter1Value", _("{0} is not an attribute of the object itself."), target.text)
+            yield finding("Parameter1Value", _("{0} is not an attribute of the object itself."), target.text)
             return
         if attribute.read_only or attribute.owner or attribute.name == "Id" or attribute.kind is Kind.BINARY:
-            yield found("Parameter1Value", _("{0} cannot be set."), attribute.name)
+            yield finding("Parameter1Value", _("{0} cannot be set."), attribute.name)
             return
         if given.value is None:
             if attribute.required:
-                yield found("Parameter2Value", _("{0} needs a value."), attribute.name)
+                yield finding("Parameter2Value", _("{0} needs a value."), attribute.name)
         elif given.type in (None, "Constant") or reference_literal(given.value) is not None:
             try:
                 convert(attribute, given.value, "en")
@@ -117,7 +120,7 @@ class SetValue(ActionType):
             except UnknownName:
                 return
             if not can_copy(source, attribute):
-                yield found("Parameter2Value", _("The value of {0} does not fit {1}."), source.text, attribute.name)
+                yield finding("Parameter2Value", _("The value of {0} does not fit {1}."), source.text, attribute.name)
 
     def _check_custom(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
         given = action.parameters[1]
@@ -130,7 +133,7 @@ class SetValue(ActionType):
             yield Finding(exc.message, "Parameter2Value")
 
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """Assign on the server's behalf. An entity that is about to be deleted keeps its values."""
+        """Assign as the platform. An entity that is about to be deleted keeps its values."""
         record, dataset = firing.record, firing.dataset
         if record.is_deleted:
             return
@@ -138,11 +141,9 @@ class SetValue(ActionType):
         assert target is not None
         attribute = target.attribute
         if attribute is None:
-            text = action.text(1, firing, escape="plain")
-            code, stored = _custom_form(dataset, record.repository, target.text[1:], text or None)
-            dataset.assign_custom(record, code, stored)
+            self._set_custom(action, firing, target.custom)
             return
-        # For people where people read it, for machines where it is parsed again.
+        # Localized where people read it, canonical where it is parsed again.
         readable = attribute.kind in (Kind.STRING, Kind.MULTILANGUAGE)
         value = action.parameters[1].value(firing, escape="text" if readable else "plain")
         value = convert(attribute, value, language)
@@ -150,11 +151,27 @@ class SetValue(ActionType):
             value = {**(record.values.get(attribute.name) or {}), **value}
         dataset.assign(record, attribute, value)
 
+    def _set_custom(self, action: BoundAction, firing: Firing, code: str) -> None:
+        """Set a custom property. Of another one it takes the description and the id of the value, too."""
+        record, dataset, source = firing.record, firing.dataset, action.parameters[1].name
+        if source is not None and source.custom:
+            holder = source.holder(record)
+            copied = None if holder is None else holder.custom.get(source.custom)
+            _, stored = _custom_form(dataset, record.repository, code, copied)
+            if stored is not None and copied is not None:
+                stored["ValueId"] = stored["ValueId"] or copied.get("ValueId")
+        else:
+            definition = custom_properties.by_code(record.repository, code)
+            readable = definition is None or definition.kind is Kind.STRING
+            text = action.text(1, firing, escape="text" if readable else "plain")
+            _, stored = _custom_form(dataset, record.repository, code, text or None)
+        dataset.assign_custom(record, code, stored)
+
 
 def _custom_form(
-    dataset: UnitOfWork, repository: Any, code: str, text: str | None
+    dataset: UnitOfWork, repository: Any, code: str, value: str | Mapping[str, Any] | None
 ) -> tuple[str, dict[str, Any] | None]:
-    """As custom_properties.parse_value, by code, also for properties of a repository that this one inherits from."""
+    """As custom_properties.parse_value, by code, also for properties of inherited repositories."""
     definition = custom_properties.by_code(repository, code)
     current = repository
     while current.base is not None and definition is not None:
@@ -163,4 +180,5 @@ def _custom_form(
         current = current.base
     api_name = definition.api_name if definition is not None else custom_properties.PREFIX + code
     find = partial(find_allowed, dataset, by_client=False)
-    return custom_properties.parse_value(current.name, api_name, text, dataset.context.language, find)
+    given = dict(value) if isinstance(value, Mapping) else value
+    return custom_properties.parse_value(current.name, api_name, given, dataset.context.language, find)

@@ -1,4 +1,4 @@
-"""Action types of the model that this platform can store and does not offer."""
+"""Action types of the model that this platform stores but does not run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop as _
 
 from foundation import errors
 from rules.actions.base import ActionType, BoundAction, action_types
-from rules.scope import Finding, RuleScope, found
+from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
 if TYPE_CHECKING:
@@ -22,29 +22,32 @@ class _Unavailable(ActionType):
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
         """Always refused."""
-        yield found("ActionType", _("{0} is not available on this instance."), self.name)
+        yield finding("ActionType", _("{0} is not available on this instance."), self.name)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """For rules that came into the tables past the check."""
+        """Raise, for rules that were stored without the check."""
         raise errors.NotSupported(self.name)
 
 
 @action_types.register
 class AiSet(_Unavailable):
-    """Not offered."""
+    """Not available."""
 
     name = "AISET"
+    number = 6
 
 
 @action_types.register
 class AiValidate(_Unavailable):
-    """Not offered."""
+    """Not available."""
 
     name = "AIVALIDATE"
+    number = 7
 
 
 @action_types.register
 class AiWarning(_Unavailable):
-    """Not offered."""
+    """Not available."""
 
     name = "AIWARNING"
+    number = 8

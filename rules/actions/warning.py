@@ -1,4 +1,4 @@
-"""WARNING: let the operation pass, and say something about it."""
+"""WARNING: lets the operation pass and returns a warning."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 @action_types.register
 class Warn(ActionType):
-    """The message goes back to the caller beside the answer (header X-Warnings, annotation @erpnet.warnings)."""
+    """The message is returned to the caller beside the response (header X-Warnings, annotation @erpnet.warnings)."""
 
     name = "WARNING"
+    number = 3
     description = _("Lets the operation pass and tells the caller a message.")
     parameters = (ParameterRule(_("message"), MESSAGE),)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """Add the message, once: an event may settle twice in one commit."""
+        """Add the message, once: an event may be raised twice in one commit."""
         message = action.text(0, firing)
         if message not in firing.dataset.warnings:
             firing.dataset.warnings.append(message)

@@ -1,16 +1,16 @@
-"""What a script sees of the platform (spec 04, 4.2): `Domain`, `Transaction`, `Action`.
+"""The platform's API for scripts (spec 04, 4.2): `Domain`, `Transaction`, `Action`.
 
-prelude.js     the script's half: proxies, value types, prefetching
-bridge.py      the host's half: one run's view of a dataset, which answers the prelude's calls
-calls/         the calls: reading, changing, acting (`Action`); one function each, named by registry.py
-frames.py      records as columns, repositories as descriptions
-handles.py     which entities the script knows, and what changed since it saw them
-queries.py     a script's filter as a $filter
-loading.py     references and children of whole lists, with the caller's rights
-writing.py     values from the script into the dataset
-actions.py     what `Action` does
+../preludes/bridge.js   the script's side: proxies, value types, prefetching
+bridge.py      the host's side: answers the prelude's calls against a dataset
+calls/         the calls: reading, changing, action (`Action`); one function each, registered by registry.py
+frames.py      serializes records as columns, and describes repositories
+handles.py     entities that the script has received, and their changes since
+queries.py     translates a script's filter to a $filter
+loading.py     loads references and children of lists, with the caller's rights
+writing.py     writes values of scripts into the dataset
+actions.py     implements `Action`
 
-Attribute sets go to the host at once, one call each, never in batches: an error has to come at its statement, and in
-the frontend model so do attribute events and dependents. The script names entities by handles, small numbers that mean
-something only for what it was shown, so that it cannot reach what its caller may not see.
+Attribute sets are sent to the host at once, one call each, never in batches: an error must occur at its statement, and
+in the frontend model so must attribute events and dependents. The script refers to entities by handles, small numbers
+that are valid only for entities that it has received, so it cannot reach hidden ones.
 """

@@ -1,22 +1,19 @@
-"""What the calls of `Action` do (spec 04, 4.2)."""
+"""Implements the calls of `Action` (spec 04, 4.2)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any
-
-from django.db import connection
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from foundation import errors
 from foundation.egress import client
-from foundation.egress.client import EgressFailed, EgressRequest
+from foundation.egress.client import EgressFailed, EgressRequest, Headers
+from foundation.execution_slot import release_slot
 from foundation.guids import is_guid
-from foundation.phrases import Phrase
-from foundation.turns import waiting
+from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 from identity.models import Role, Session
 from scripts.sandbox.texts import well_formed
@@ -27,7 +24,7 @@ MAX_HTTP_SECONDS = 10.0
 
 
 def user_of(context: CallContext) -> dict[str, Any]:
-    """Who the script acts for."""
+    """The user of the context, as scripts see it."""
     caller = context.user
     if caller is None:
         return {"id": None, "name": "", "login": "", "roles": [], "locale": context.language, "email": ""}
@@ -43,7 +40,7 @@ def user_of(context: CallContext) -> dict[str, Any]:
 
 
 def session_of(context: CallContext) -> dict[str, Any]:
-    """The licensed session; without one both are None."""
+    """The licensed session; both values are None without one."""
     if context.session_id is None:
         return {"id": None, "startedAt": None}
     opened = Session.objects.filter(id=context.session_id).values_list("opened", flat=True).first()
@@ -51,7 +48,7 @@ def session_of(context: CallContext) -> dict[str, Any]:
 
 
 def notify(dataset: Dataset, user_id: Any, message: str) -> Record:
-    """A notification in the dataset: it goes with the commit, or not at all."""
+    """Create a notification in the dataset, written with its commit."""
     if not isinstance(user_id, str) or not is_guid(user_id):
         raise errors.BadRequest(errors.INVALID_LITERAL, user_id, "Edm.Guid", "Action.notify.user", target="id")
     if dataset.load("Systems.Security.Users", user_id) is None:
@@ -62,14 +59,14 @@ def notify(dataset: Dataset, user_id: Any, message: str) -> Record:
 
 
 def attach(dataset: Dataset, document: Record, name: str, data: Any) -> Record:
-    """A file of a document, in the dataset."""
+    """Attach a file to a document in the dataset."""
     if not document.repository.is_document:
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} is not a document", document.repository.entity_type))
+        raise errors.BadRequest(errors.INVALID_BODY, Message("{0} is not a document", document.repository.entity_type))
     if isinstance(data, list):
         try:
             content = bytes(data)
         except (TypeError, ValueError) as exc:
-            raise errors.BadRequest(errors.INVALID_BODY, Phrase("the content of a file is text or bytes")) from exc
+            raise errors.BadRequest(errors.INVALID_BODY, Message("the content of a file is text or bytes")) from exc
     else:
         content = str(data).encode()
     return dataset.create(
@@ -80,9 +77,10 @@ def attach(dataset: Dataset, document: Record, name: str, data: Any) -> Record:
 def http(
     method: str, url: str, body: str, is_json: bool, headers: Any, deadline: float, traceparent: str = ""
 ) -> dict[str, Any]:
-    """One request under the egress rules of webhooks, within the script's time, as part of the caller's trace.
+    """Send a request under the egress rules of webhooks, within the script's time, as part of the caller's trace.
 
-    What is refused or fails is an answer, not an exception: {"isSuccess", "statusCode", "body", "errorMessage"}.
+    headers: {name: value}, or text with a line `Name: value` for each. A refused or failed request gives a result, not
+    an exception: {"isSuccess", "statusCode", "body", "headers": [[name, value]…], "errorMessage"}.
     """
     sent = _headers(headers)
     if body and not any(name.lower() == "content-type" for name, _ in sent):
@@ -99,25 +97,37 @@ def http(
         total_timeout_seconds=seconds,
     )
     try:
-        # Inside a database transaction others could need what it holds: then the turn is kept too.
-        with nullcontext() if connection.in_atomic_block else waiting():
-            response = client.send(request)
+        release_slot()
+        response = client.send(request)
     except EgressFailed as exc:
         return _answer(False, 0, "", str(exc))
     except errors.Refused as exc:
         return _answer(False, 0, "", exc.message)
     text = response.body.decode("utf-8", "replace")
     success = 200 <= response.status < 300
-    return _answer(success, response.status, text, "" if success else f"{response.status} {response.reason}".strip())
+    message = "" if success else f"{response.status} {response.reason}".strip()
+    return _answer(success, response.status, text, message, response.headers)
 
 
 def _headers(given: Any) -> list[tuple[str, str]]:
     if given is None:
         return []
+    if isinstance(given, str):
+        return [_header(line) for line in given.replace("\r\n", "\n").split("\n") if line.strip()]
     if not isinstance(given, Mapping):
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("headers are an object of names and texts"))
+        raise errors.BadRequest(
+            errors.INVALID_BODY, Message("headers are lines 'Name: value', or an object of names and texts")
+        )
     return [(str(name), str(value)) for name, value in given.items()]
 
 
-def _answer(success: bool, status: int, body: str, message: str) -> dict[str, Any]:
-    return {"isSuccess": success, "statusCode": status, "body": body, "errorMessage": message}
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip():
+        raise errors.BadRequest(errors.INVALID_BODY, Message("a header is 'Name: value', not '{0}'", line[:100]))
+    return name.strip(), value.strip()
+
+
+def _answer(success: bool, status: int, body: str, message: str, headers: Headers = ()) -> dict[str, Any]:
+    listed = [list(header) for header in headers]
+    return {"isSuccess": success, "statusCode": status, "body": body, "headers": listed, "errorMessage": message}

@@ -14,20 +14,20 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.odata.message.failures import known_error
 from foundation import errors
-from foundation.phrases import said
+from foundation.messages import translated
 from scripts.bridge.frames import Frames
 from scripts.bridge.handles import Handles
 from scripts.bridge.registry import MAX_SAID, host_calls
 from scripts.bridge.writing import Writer
 from scripts.sandbox.errors import HostCallError
 
-PRELUDE: Final = (Path(__file__).parent / "prelude.js").read_text(encoding="utf-8")
-#: Scripts that run scripts that run scripts: at most this many within each other.
+PRELUDE: Final = (Path(__file__).parent.parent / "preludes" / "bridge.js").read_text(encoding="utf-8")
+#: Maximum depth of nested scripts.
 MAX_DEPTH: Final = 4
 
 
 class Refusal(HostCallError):
-    """A platform error on its way into the script; `original` is what surfaces when nothing catches it."""
+    """A platform error thrown into the script; `original` is raised if the script does not catch it."""
 
     def __init__(self, original: errors.PlatformError) -> None:
         data: dict[str, Any] = {"type": original.code.type}
@@ -38,11 +38,11 @@ class Refusal(HostCallError):
 
 
 class Bridge:
-    """One run's view of a dataset.
+    """Access of one run to a dataset.
 
-    transactions       False where the dataset belongs to somebody who is in the middle of something (rules)
-    depth              how many scripts it runs within
-    messages           what Action.log and Action.error left: (type, text)
+    transactions       False if the dataset belongs to an operation in progress (rules)
+    depth              number of enclosing scripts
+    messages           of Action.log and Action.error: (type, text)
     committed          Transaction.commit() succeeded at least once
     cancelled          the message of Action.cancel(), or None
     """
@@ -70,7 +70,7 @@ class Bridge:
         self.follows = dataset.model == "frontend"
 
     def globals_json(self, *, event: Mapping[str, Any] | None = None, files: bool = False) -> bytes:
-        """What the prelude's `start` is given."""
+        """Arguments of the prelude's `start`."""
         subject: dict[str, Any] | None = None
         if self.subject is not None:
             subject = {**self.frames.of([self.subject]), "r": self.handles.show(self.subject)}
@@ -79,20 +79,21 @@ class Bridge:
             "subject": subject,
             "event": None if event is None else event_values(event),
             "files": files,
+            "members": {result.member: name for name in host_calls.names() if (result := host_calls[name]).member},
         }
         return orjson.dumps(given, default=_plain)
 
     def call(self, method: str, arguments: list[Any]) -> Any:
-        """Answer one call. Raises Refusal for what the script may catch."""
-        found = host_calls.get(method)
-        if found is None:
+        """Answer one call. Raises Refusal for errors that the script may catch."""
+        result = host_calls.get(method)
+        if result is None:
             raise HostCallError(f"There is no host call '{method}'.")
         if self.cancelled is not None:
             raise HostCallError(self.cancelled)
-        if not found.takes(arguments):
+        if not result.takes(arguments):
             raise HostCallError(f"The host call '{method}' does not take these arguments.", type_name="TypeError")
         try:
-            return found.answer(self, *arguments)
+            return result.answer(self, *arguments)
         except errors.PlatformError as exc:
             raise Refusal(_shortened(exc)) from exc
         except HostCallError:
@@ -106,36 +107,40 @@ class Bridge:
             raise Refusal(_shortened(known)) from exc
 
     def listed(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Entities in their order."""
+        """Entities in order."""
         return {**self.frames.of(records), "r": [self.handles.show(record) for record in records]}
 
     def changed(self) -> dict[str, Any]:
-        """What the last call changed of what the script knows."""
-        found = self.handles.changes()
-        return {**self.frames.of(found.changed), "gone": found.gone, "stale": found.stale}
+        """Changes of the last call to entities that the script knows."""
+        result = self.handles.changes()
+        return {**self.frames.of(result.changed), "gone": result.gone, "stale": result.stale}
 
-    def told(self, answer: Mapping[str, Any], record: Record) -> dict[str, Any]:
-        """The answer, with an entity that it leads to."""
-        made = self.frames.of([record])
+    def with_record(self, answer: Mapping[str, Any], record: Record) -> dict[str, Any]:
+        """Add an entity to the answer."""
+        return {**self.with_records(answer, [record]), "r": self.handles.show(record)}
+
+    def with_records(self, answer: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
+        """Add entities to the answer, in order."""
+        result = self.listed(records)
         return {
             **answer,
-            "t": [*answer.get("t", ()), *made.get("t", ())],
-            "f": [*answer.get("f", ()), *made["f"]],
-            "r": self.handles.show(record),
+            "t": [*answer.get("t", ()), *result.get("t", ())],
+            "f": [*answer.get("f", ()), *result["f"]],
+            "r": result["r"],
         }
 
 
 def event_values(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of an event, by their name with and without the leading `$`."""
-    found: dict[str, Any] = {}
+    """Event attributes, by name with and without the leading `$`."""
+    result: dict[str, Any] = {}
     for name, value in event.items():
-        found[name] = value
-        found[name.removeprefix("$")] = value
-    return found
+        result[name] = value
+        result[name.removeprefix("$")] = value
+    return result
 
 
 def _shortened(error: errors.PlatformError) -> errors.PlatformError:
-    error.parameters = tuple(said(parameter, gettext)[:MAX_SAID] for parameter in error.parameters)
+    error.parameters = tuple(translated(parameter, gettext)[:MAX_SAID] for parameter in error.parameters)
     error.target = None if error.target is None else error.target[:MAX_SAID]
     return error
 

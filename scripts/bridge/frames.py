@@ -1,9 +1,10 @@
-"""Records as columns and repositories as descriptions: what crosses to the script.
+"""Serializes records as columns, and describes repositories, for scripts.
 
 frame         {"n": repository, "h": [handle…], "i": [guid…], "c": {attribute: [value…]}, "s": [state…] | null,
               "x": [custom properties…] | null}; columns without any value are left out
 description   {"n": repository, "k": identity, "a": [[attribute, kind, extra?]…], "c": [collection…], "o": [operation…]}
-kinds         v as it is · i the guid · d date or time as ISO text · m texts by language · r guid of a reference (extra:
+kinds         v unchanged · i the guid · d date or time as ISO text · m texts by language · r guid of a reference
+(extra:
               identity of its target) · a, q number of an amount or quantity (extra: path of its measure)
 """
 
@@ -17,8 +18,9 @@ from typing import Any
 
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
+from domain.model.members import DISPLAY_TEXT
 from domain.model.registry import repositories
-from domain.model.repository import DISPLAY_TEXT, Repository
+from domain.model.repository import Repository
 from domain.odata.operations.catalogue import operations
 from foundation.kinds import Kind
 from scripts.bridge.handles import Handles
@@ -40,7 +42,7 @@ _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
 
 
 class Frames:
-    """Makes the answers of one run: a repository is described the first time that one of its entities crosses."""
+    """Frames of one run: a repository is described with the first of its entities."""
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
@@ -58,14 +60,14 @@ class Frames:
         return answer
 
     def describe(self, repository: Repository[Any]) -> dict[str, Any]:
-        """The description, to be sent with this answer."""
+        """The description, sent with this answer."""
         self._described.add(repository.name)
         return description(repository)
 
     def _frame(self, records: Sequence[Record]) -> dict[str, Any]:
         repository = records[0].repository
         show = self._handles.show
-        states = [record.state for record in records]
+        states = [record.object_state for record in records]
         return {
             "n": repository.name,
             "h": [show(record) for record in records],
@@ -77,26 +79,26 @@ class Frames:
 
 
 def columns(repository: Repository[Any], records: Sequence[Record]) -> dict[str, list[Any]]:
-    """Attribute → values, as the script gets them; only attributes that have a value somewhere."""
+    """Attribute → values in the script's form; only attributes that have a value somewhere."""
     names, getter, converters = _shape(repository.name)
     try:
         rows = [getter(record.values) for record in records]
-    except KeyError:  # a pending row whose base is gone
+    except KeyError:  # a pending row whose stored row was deleted
         rows = [tuple([record.values.get(name) for name in names]) for record in records]
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     empty = len(rows)
     for name, convert, values in zip(names, converters, zip(*rows, strict=True), strict=True):
         if values.count(None) == empty:
             continue
         if convert is None:
-            found[name] = list(values)
+            result[name] = list(values)
         else:
-            found[name] = [None if value is None else convert(value) for value in values]
-    return found
+            result[name] = [None if value is None else convert(value) for value in values]
+    return result
 
 
 def value_of(attribute: Attribute, record: Record) -> Any:
-    """One value, as the script gets it."""
+    """A value in the script's form."""
     value = record.values.get(attribute.name)
     convert = _CONVERTERS.get(attribute.kind)
     return value if value is None or convert is None else convert(value)
@@ -106,7 +108,7 @@ def value_of(attribute: Attribute, record: Record) -> Any:
 def _shape(name: str) -> tuple[tuple[str, ...], Callable[[Any], Any], tuple[Callable[[Any], Any] | None, ...]]:
     stored = [attribute for attribute in repositories[name].attributes.values() if _is_stored(attribute)]
     names = tuple(attribute.name for attribute in stored)
-    # One name alone would make itemgetter give bare values.
+    # With one name itemgetter returns a bare value.
     getter: Callable[[Any], Any] = itemgetter(*names) if len(names) > 1 else lambda values: (values[names[0]],)
     return names, getter, tuple(_CONVERTERS.get(attribute.kind) for attribute in stored)
 
@@ -140,5 +142,5 @@ def _description(name: str) -> dict[str, Any]:
 
 
 def description(repository: Repository[Any]) -> dict[str, Any]:
-    """What the script has to know of a repository."""
+    """The description of a repository for scripts."""
     return _description(repository.name)

@@ -1,4 +1,4 @@
-"""Which entities a script knows, and what changed since it saw them."""
+"""Tracks the entities that a script has received, and their changes since."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.model.repository import Repository
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-#: What tells whether a record is as the script saw it: changes so far, state, version.
+#: Version of a record as the script received it: change count, state, version.
 Seen = tuple[int, str, int]
 Key = tuple[str, str]
 
 
 @dataclass(slots=True)
 class Entry:
-    """One entity that the script was shown. `record` is replaced when the dataset has been emptied meanwhile."""
+    """An entity that the script has received. `record` is replaced when the dataset has been reloaded meanwhile."""
 
     record: Record
     key: Key
@@ -28,7 +28,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Changes:
-    """Since the script looked: `changed` is there with other values, `gone` was deleted, `stale` must be read again."""
+    """Changes since the last read: `changed` has new values, `gone` was deleted, `stale` must be read again."""
 
     changed: list[Record]
     gone: list[int]
@@ -44,7 +44,7 @@ class Handles:
         self._by_key: dict[Key, int] = {}
 
     def show(self, record: Record) -> int:
-        """The record's handle; from now on the script knows it as it is."""
+        """The record's handle; marks its current state as seen."""
         key = record.key
         handle = self._by_key.get(key)
         if handle is None:
@@ -56,16 +56,16 @@ class Handles:
         return handle
 
     def record(self, handle: Any) -> Record:
-        """What a handle stands for. Raises NotFound when it is not there any more."""
+        """The record of a handle. Raises NotFound if it was deleted."""
         entry = self._entry(handle)
-        found = self._current(entry)
-        if found is None:
+        result = self._current(entry)
+        if result is None:
             raise _missing(entry.record.repository, entry.record.id)
-        return found
+        return result
 
     def known(self, handles: list[Any]) -> list[Record | None]:
-        """What handles stand for, with one query for all that must be read again; None for what is gone."""
-        if len(handles) > len(self._entries):  # an honest prelude asks for none twice
+        """The records of handles, with one query for all stale ones; None for deleted ones."""
+        if len(handles) > len(self._entries):  # the prelude sends no handle twice
             raise _unknown(f"{len(handles)} entities")
         entries = [self._entry(handle) for handle in handles]
         absent: dict[Repository[Any], list[str]] = {}
@@ -78,21 +78,21 @@ class Handles:
 
     def present(self, handles: list[Any]) -> list[Record]:
         """As `known`. Raises NotFound when one is gone."""
-        found = self.known(handles)
-        for handle, record in zip(handles, found, strict=True):
+        result = self.known(handles)
+        for handle, record in zip(handles, result, strict=True):
             if record is None:
                 self.record(handle)
-        return [record for record in found if record is not None]
+        return [record for record in result if record is not None]
 
     def saw(self, record: Record) -> None:
-        """The script has been told of the record's last change."""
+        """Mark the record's last change as seen."""
         handle = self._by_key.get(record.key)
         if handle is not None:
             self._entries[handle].seen = _seen(record)
 
     def changes(self) -> Changes:
-        """What the script does not know yet. Records that it was never shown are none of its business."""
-        found = Changes([], [], [])
+        """Changes that the script has not received, of entities that it has."""
+        result = Changes([], [], [])
         records = self.dataset.records
         for handle, entry in enumerate(self._entries):
             record = entry.record
@@ -100,18 +100,18 @@ class Handles:
             if current is record:
                 if entry.seen != (record.mutations, record.state, record.version):
                     entry.seen = _seen(record)
-                    found.changed.append(record)
+                    result.changed.append(record)
             elif record.state == "Deleted":
                 if entry.seen[1] != "Gone":
                     entry.seen = (0, "Gone", 0)
-                    found.gone.append(handle)
+                    result.gone.append(handle)
             elif entry.seen[1] != "Stale":
                 entry.seen = (0, "Stale", 0)
-                found.stale.append(handle)
-        return found
+                result.stale.append(handle)
+        return result
 
     def gone(self, handles: Sequence[int], records: Iterable[Record | None]) -> list[int]:
-        """The handles whose record is None."""
+        """Handles without a record."""
         return [handle for handle, record in zip(handles, records, strict=True) if record is None]
 
     def _entry(self, handle: Any) -> Entry:
@@ -120,14 +120,14 @@ class Handles:
         return self._entries[handle]
 
     def _current(self, entry: Entry) -> Record | None:
-        found = self.dataset.records.get(entry.key)
-        if found is None:
+        result = self.dataset.records.get(entry.key)
+        if result is None:
             if entry.record.state == "Deleted":
                 return None
-            found = self.dataset.load(entry.record.repository, entry.record.id)
-        if found is not None:
-            entry.record = found
-        return found
+            result = self.dataset.load(entry.record.repository, entry.record.id)
+        if result is not None:
+            entry.record = result
+        return result
 
 
 def _seen(record: Record) -> Seen:
@@ -139,4 +139,4 @@ def _missing(repository: Repository[Any], id: str) -> errors.NotFound:
 
 
 def _unknown(handle: Any) -> errors.BadRequest:
-    return errors.BadRequest(errors.INVALID_LITERAL, handle, "entity", Phrase("this call"))
+    return errors.BadRequest(errors.INVALID_LITERAL, handle, "entity", Message("this call"))

@@ -1,4 +1,4 @@
-"""Entities for a script, whole lists at a time and with the caller's rights (spec 01, 1.7)."""
+"""Loads entities for scripts, whole lists at a time and with the caller's rights (spec 01, 1.7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from domain.dataset.checks import access
-from domain.dataset.checks.measures import effective_measure
+from domain.dataset.checks.currencies_and_units import effective_measure
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.model.naming import near
@@ -21,7 +21,7 @@ from foundation import errors
 
 
 def query(dataset: Dataset, repository: Repository[Any], filter: str, orderby: str, limit: int) -> list[Record]:
-    """The entities that match, pending changes included. Raises Forbidden, BadRequest."""
+    """The entities that match, including pending changes. Raises Forbidden, BadRequest."""
     access.require(dataset.context, repository, "read")
     with dataset.flushed(), _savepoint():
         ids = select_ids(repository, ctx=dataset.context, filter=filter or None, orderby=orderby, limit=limit)
@@ -30,28 +30,28 @@ def query(dataset: Dataset, repository: Repository[Any], filter: str, orderby: s
 
 
 def _savepoint() -> AbstractContextManager[Any]:
-    """A query that the database refuses (a division by zero) must not take the caller's transaction with it."""
+    """A failed query (division by zero) must not abort the caller's transaction."""
     return transaction.atomic() if connection.in_atomic_block else nullcontext()
 
 
 def visible(dataset: Dataset, repository: Repository[Any], ids: Sequence[str]) -> list[Record]:
-    """Those of the entities that exist and that the caller may see, in the given order, each once.
+    """The existing and visible ones of the entities, in the given order, without duplicates.
 
-    Raises Forbidden where the caller may not read the repository at all.
+    Raises Forbidden if the caller may not read the repository at all.
     """
     access.require(dataset.context, repository, "read")
     loaded = dataset.load_many(repository, list(dict.fromkeys(ids)))
-    found = [
+    result = [
         record
         for record in loaded.values()
         if not record.is_deleted and issubclass(record.repository.model, repository.model)
     ]
-    shown = _shown(dataset, repository, found)
+    shown = _shown(dataset, repository, result)
     return [loaded[id] for id in dict.fromkeys(ids) if id in shown]
 
 
 def _shown(dataset: Dataset, repository: Repository[Any], records: Iterable[Record]) -> set[str]:
-    """Guids of the records that row policies let the caller see. What is new in the dataset is the caller's own."""
+    """Guids of the records that row policies allow. New records of the dataset are the caller's own."""
     records = list(records)
     if not Access(dataset.context.permissions).restricts(repository):
         return {record.id for record in records}
@@ -66,7 +66,7 @@ def _shown(dataset: Dataset, repository: Repository[Any], records: Iterable[Reco
 
 
 def follow(dataset: Dataset, records: Iterable[Record], name: str) -> list[Record]:
-    """What references of the name lead to, as far as the caller may see it."""
+    """Targets of the named references that the caller may see."""
     by_target: dict[str, list[str]] = {}
     for record in records:
         attribute = record.repository.attribute(name)
@@ -75,10 +75,10 @@ def follow(dataset: Dataset, records: Iterable[Record], name: str) -> list[Recor
         id = record.values.get(attribute.name)
         if id is not None:
             by_target.setdefault(attribute.target, []).append(id)
-    found: list[Record] = []
+    result: list[Record] = []
     for target, ids in by_target.items():
-        found.extend(visible(dataset, repositories[target], ids))
-    return found
+        result.extend(visible(dataset, repositories[target], ids))
+    return result
 
 
 def children(dataset: Dataset, parents: Sequence[Record], name: str) -> list[list[Record]]:
@@ -103,7 +103,7 @@ def children(dataset: Dataset, parents: Sequence[Record], name: str) -> list[lis
 
 
 def measures(dataset: Dataset, records: Sequence[Record], name: str) -> list[str | None]:
-    """The currency or unit that an amount or quantity of each record is in."""
+    """The currency or unit of an amount or quantity, for each record."""
     path: tuple[str, ...] = ()
     for record in records:
         attribute = record.repository.attribute(name)
@@ -115,7 +115,7 @@ def measures(dataset: Dataset, records: Sequence[Record], name: str) -> list[str
 
 
 def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) -> None:
-    """Bring what references lead to into the dataset, one query per step."""
+    """Load the targets of a reference path into the dataset, one query per step."""
     current = list(records)
     for name in path:
         by_target: dict[str, dict[str, None]] = {}
@@ -129,7 +129,7 @@ def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) 
 
 
 def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
-    """Display texts: one query for a list of stored entities, from the dataset while something is pending."""
+    """Display texts: one query for stored entities, from the dataset if changes are pending."""
     if dataset.changed() or dataset.pending_source is not None or len(records) == 1:
         return [record.describe() for record in records]
     by_repository: dict[Repository[Any], list[str]] = {}
@@ -143,7 +143,7 @@ def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
 
 
 def unknown_member(repository: Repository[Any], name: str) -> errors.BadRequest:
-    """The name means nothing on entities of the repository."""
+    """The error for an unknown member of a repository's entities."""
     hint = near(name, [*repository.attributes, *repository.collections])
     return errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.entity_type, hint, target=name)
 

@@ -1,4 +1,4 @@
-"""A script's filter as a $filter (spec 04, 4.2): `{Attribute: value | {op: value} | [comparison…]}`."""
+"""Translates a script's filter to a $filter (spec 04, 4.2): `{Attribute: value | {op: value} | [comparison…]}`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from domain.model.repository import Repository
 from domain.model.values import parse_input
 from foundation import errors, like_patterns
 from foundation.kinds import Kind
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from scripts.json_values import has_more_parts
 
 DEFAULT_FETCH = 1_000
 MAX_ROWS = 10_000
-#: Of a filter: about as many as the grammar reads. Making the text of more would stall the process for seconds.
+#: Maximum number of values, about what the grammar reads; building a longer text would block the process for seconds.
 MAX_VALUES = 25_000
 OPTIONS = ("fetch", "orderBy", "filter")
-#: Any character, line ends among them, in patterns of matchesPattern.
+#: Any character, line breaks included, in patterns of matchesPattern.
 _ANY = r"[\s\S]"
 _TEXTS = (Kind.STRING, Kind.MULTILANGUAGE)
-#: Makes the literal of a script's value.
+#: Formats a script's value as a literal.
 Literal = Callable[[Any], str]
 
 
@@ -35,16 +35,16 @@ def filter_text(
 ) -> str:
     """The $filter; "" for none.
 
-    extra      the option `filter`, an OData $filter of its own
-    entity_id  the guid of a value that stands for an entity, None of any other
-    Raises BadRequest for what means nothing, Refused(SCRIPT_LIMIT) for more than MAX_VALUES values.
+    extra      the option `filter`, an OData $filter
+    entity_id  the guid of a value that is an entity, None for any other
+    Raises BadRequest for invalid filters, Refused(SCRIPT_LIMIT) for more than MAX_VALUES values.
     """
     if has_more_parts(given, MAX_VALUES):
-        raise errors.Refused(errors.SCRIPT_LIMIT, Phrase("values in a filter ({0})", MAX_VALUES))
+        raise errors.Refused(errors.SCRIPT_LIMIT, Message("values in a filter ({0})", MAX_VALUES))
     parts: list[str] = []
     if given is not None:
         if not isinstance(given, dict):
-            raise _wrong("filter", Phrase("an object of attributes is expected"))
+            raise _wrong("filter", Message("an object of attributes is expected"))
         for name, value in given.items():
             parts.append(_attribute(repository, name, value, entity_id, language))
     if extra:
@@ -58,16 +58,16 @@ def order_text(given: Any) -> str:
         return ""
     texts = given if isinstance(given, list) else [given]
     if not all(isinstance(text, str) for text in texts):
-        raise _wrong("orderBy", Phrase("text such as 'DocumentDate desc, DocumentNo' is expected"))
+        raise _wrong("orderBy", Message("text such as 'DocumentDate desc, DocumentNo' is expected"))
     return ", ".join(texts)
 
 
 def fetch_limit(given: Any) -> int:
-    """How many rows to ask for: one more than allowed tells that there are too many."""
+    """Number of rows to fetch: one more than allowed shows that there are too many."""
     if given is None:
         return DEFAULT_FETCH
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise _wrong("fetch", Phrase("a number of rows is expected"))
+        raise _wrong("fetch", Message("a number of rows is expected"))
     return min(given, MAX_ROWS + 1)
 
 
@@ -76,16 +76,16 @@ def read_options(given: Any) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise _wrong("options", Phrase("an object is expected"))
+        raise _wrong("options", Message("an object is expected"))
     known = {name.lower(): name for name in OPTIONS}
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in given.items():
         if name.lower() not in known:
-            raise _wrong(f"options.{name}", Phrase("options are {0}", ", ".join(OPTIONS)))
-        found[known[name.lower()]] = value
-    if not isinstance(found.get("filter", ""), str | None):
-        raise _wrong("options.filter", Phrase("the text of an OData $filter is expected"))
-    return found
+            raise _wrong(f"options.{name}", Message("options are {0}", ", ".join(OPTIONS)))
+        result[known[name.lower()]] = value
+    if not isinstance(result.get("filter", ""), str | None):
+        raise _wrong("options.filter", Message("the text of an OData $filter is expected"))
+    return result
 
 
 def _attribute(
@@ -94,7 +94,7 @@ def _attribute(
     if name.lower().startswith(custom_properties.PREFIX.lower()):
         known = custom_properties.definition(repository.name, custom_properties.PREFIX + name[15:])
         return _comparisons(known.api_name, None, value, _text_literal)
-    attribute = repository.attribute(name)
+    attribute = repository.attribute(name) or repository.attribute_behind(name)
     if attribute is None:
         hint = near(name, repository.attributes)
         raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.entity_type, hint, target=name)
@@ -115,9 +115,9 @@ def _attribute(
 
 
 def _comparisons(name: str, operand: str | None, value: Any, literal: Literal) -> str:
-    """name: what is null or not; operand: what is compared (the key, of a reference)."""
+    """name: compared with null; operand: compared with values (the key, of a reference)."""
     given = value if isinstance(value, list) else [value]
-    found: list[str] = []
+    result: list[str] = []
     include_nulls = False
     for item in given:
         if not isinstance(item, dict) or "$e" in item or "Value" in item:
@@ -128,9 +128,9 @@ def _comparisons(name: str, operand: str | None, value: Any, literal: Literal) -
                 continue
             compare = _OPERATORS.get(operator.lower())
             if compare is None:
-                raise _wrong(f"{name}.{operator}", Phrase("operators are {0}", ", ".join(OPERATORS)))
-            found.append(compare(name, operand or name, operand_value, literal))
-    text = " and ".join(f"({each})" for each in found)
+                raise _wrong(f"{name}.{operator}", Message("operators are {0}", ", ".join(OPERATORS)))
+            result.append(compare(name, operand or name, operand_value, literal))
+    text = " and ".join(f"({each})" for each in result)
     if include_nulls and text:
         return f"({text} or {name} eq null)"
     return text
@@ -142,7 +142,7 @@ def _equals(name: str, operand: str, value: Any, literal: Literal) -> str:
 
 def _in(name: str, operand: str, value: Any, literal: Literal) -> str:
     if not isinstance(value, list):
-        raise _wrong(f"{name}.in", Phrase("a list is expected"))
+        raise _wrong(f"{name}.in", Message("a list is expected"))
     literals = [literal(item) for item in value if item is not None]
     parts = [f"{operand} in ({','.join(literals)})"] if literals else []
     if len(literals) < len(value):
@@ -153,7 +153,7 @@ def _in(name: str, operand: str, value: Any, literal: Literal) -> str:
 def _ordered(operator: str) -> Callable[[str, str, Any, Literal], str]:
     def compare(name: str, operand: str, value: Any, literal: Literal) -> str:
         if value is None:
-            raise _wrong(name, Phrase("null is neither greater nor less"))
+            raise _wrong(name, Message("null is neither greater nor less"))
         return f"{operand} {operator} {literal(value)}"
 
     return compare
@@ -169,27 +169,27 @@ def _function(function: str) -> Callable[[str, str, Any, Literal], str]:
 def _like(name: str, operand: str, value: Any, literal: Literal) -> str:
     """A pattern as in conditions of rules (foundation.like_patterns); case does not matter."""
     if not isinstance(value, str):
-        raise _wrong(f"{name}.like", Phrase("text is expected"))
+        raise _wrong(f"{name}.like", Message("text is expected"))
     parts = like_patterns.parse(value.lower())
     lowered = f"tolower({operand})"
     texts = ["".join(filter(None, part)) for part in parts]
     exact = all(None not in part for part in parts)
     if len(parts) == 1 and exact:
         return f"{lowered} eq {_text_literal(texts[0])}"
-    found: list[str] = []
+    result: list[str] = []
     if exact:
-        # Said so that an index can help where one can.
+        # Added so that the database can use an index.
         first, *inner, last = texts
-        found += [f"startswith({lowered},{_text_literal(first)})"] if first else []
-        found += [f"contains({lowered},{_text_literal(text)})" for text in inner if text]
-        found += [f"endswith({lowered},{_text_literal(last)})"] if last else []
+        result += [f"startswith({lowered},{_text_literal(first)})"] if first else []
+        result += [f"contains({lowered},{_text_literal(text)})" for text in inner if text]
+        result += [f"endswith({lowered},{_text_literal(last)})"] if last else []
     if not exact or len([text for text in texts if text]) > 1:
-        # The parts must come one after the other: said once more, exactly.
+        # The parts must be in order: matched once more, exactly.
         pattern = f"{_ANY}*".join(
             "".join(_ANY if character is None else re.escape(character) for character in part) for part in parts
         )
-        found.append(f"matchesPattern({lowered},{_text_literal(f'^{pattern}$')})")
-    return " and ".join(found) or f"{name} ne null"
+        result.append(f"matchesPattern({lowered},{_text_literal(f'^{pattern}$')})")
+    return " and ".join(result) or f"{name} ne null"
 
 
 _OPERATORS: Mapping[str, Callable[[str, str, Any, Literal], str]] = {
@@ -206,7 +206,7 @@ OPERATORS = (*_OPERATORS, "includeNulls")
 
 
 def literal_text(attribute: Attribute, value: Any) -> str:
-    """A canonical value as a literal of the $filter grammar."""
+    """A canonical value as a $filter literal."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -220,7 +220,7 @@ def literal_text(attribute: Attribute, value: Any) -> str:
             return str(value)
         case str():
             return value if attribute.kind is Kind.GUID else _text_literal(value)
-    raise _wrong(attribute.name, Phrase("it cannot be compared"))
+    raise _wrong(attribute.name, Message("it cannot be compared"))
 
 
 def _text_literal(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""The calls that the prelude may make of the host: one function each.
+"""Registry of the host calls of the prelude: one function each.
 
-A script can bend what the prelude is made of (`Array.prototype.map = …`), and so call with anything at all. What a
-function's annotations say of its arguments is therefore checked before it is called: `str`, `bool`, `list[Any]`, and
-`Any` for what it looks at itself.
+A script can change what the prelude uses (`Array.prototype.map = …`), and so send any arguments. Arguments are
+therefore checked against the function's annotations before the call: `str`, `bool`, `list[Any]`, and `Any` for
+arguments that the function checks itself.
 """
 
 from __future__ import annotations
@@ -12,42 +12,57 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Final
 
-#: Characters of what a script gave that an error repeats: an answer is no place for a script's megabytes.
+from foundation.catalogue import Catalogue
+
+#: Maximum length of script text in an error message.
 MAX_SAID: Final = 2_000
 
 Answer = dict[str, Any] | list[Any] | str | None
-#: A function of the bridge and of what the script gave.
+#: A function of the bridge and the script's arguments.
 HostFunction = Callable[..., Answer]
 
-_KINDS: Final[dict[str, type]] = {"Any": object, "str": str, "bool": bool, "list[Any]": list}
+#: Annotation as text (annotations are postponed) → the checked type.
+_KINDS: Final[dict[Any, type]] = {
+    "Any": object,
+    "str": str,
+    "bool": bool,
+    "list[Any]": list,
+    Any: object,
+    str: str,
+    bool: bool,
+    list[Any]: list,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """A function and what it takes after the bridge."""
+    """A function and its parameters after the bridge.
+
+    member  name of the call in `Action` for scripts, with arguments and answer as JSON; "" for calls of the prelude
+    only
+    """
 
     answer: HostFunction
     kinds: tuple[type, ...]
+    member: str = ""
 
     def takes(self, arguments: Sequence[Any]) -> bool:
-        """Whether these are as many arguments as it has, and of their types."""
+        """Whether number and types of the arguments match."""
         return len(arguments) == len(self.kinds) and all(map(isinstance, arguments, self.kinds))
 
 
-host_calls: Final[dict[str, HostCall]] = {}
+host_calls: Catalogue[HostCall] = Catalogue("host call")
 
 
-def host_call(name: str) -> Callable[[HostFunction], HostFunction]:
-    """Registers the answer to a call of the prelude.
+def host_call(name: str, *, member: str = "") -> Callable[[HostFunction], HostFunction]:
+    """Decorator: register a function as a call of the prelude, or of scripts as `Action.<member>`.
 
-    Raises ValueError for a second one of the name, KeyError for an argument of a type that nobody checks.
+    Raises ValueError for a taken name, KeyError for a parameter type that is not checked.
     """
 
     def register(answer: HostFunction) -> HostFunction:
-        if name in host_calls:
-            raise ValueError(f"two host calls are named {name!r}")
         _, *taken = signature(answer).parameters.values()
-        host_calls[name] = HostCall(answer, tuple(_KINDS[parameter.annotation] for parameter in taken))
+        host_calls.add(name, HostCall(answer, tuple(_KINDS[parameter.annotation] for parameter in taken), member))
         return answer
 
     return register

@@ -1,4 +1,4 @@
-"""Values from a script into the dataset, by the same reader as bodies of requests (spec 02, 2.3)."""
+"""Writes values of scripts into the dataset, with the reader of request bodies (spec 02, 2.3)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from domain.odata.message.references import check_target, parse_reference, refer
 from domain.odata.write.payload import PayloadReader
 from foundation import errors
 from foundation.guids import is_guid
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from scripts.bridge.handles import Handles
 
 
 class Writer:
     """Changes entities for a script.
 
-    free   an entity that may be changed without asking: the subject of a rule's script
+    free   an entity that may be changed without permission: the subject of a rule's script
     """
 
     def __init__(self, dataset: Dataset, handles: Handles, *, free: Record | None) -> None:
@@ -34,7 +34,7 @@ class Writer:
         self._allowed: set[tuple[str, str]] = set() if free is None else {free.key}
 
     def set(self, record: Record, name: str, value: Any) -> None:
-        """Set one attribute. Raises BadRequest, Forbidden, and what rules and behaviours refuse."""
+        """Set one attribute. Raises BadRequest, Forbidden, and refusals of rules and behaviours."""
         if record.repository.collection(name) is not None and record.repository.attribute(name) is None:
             raise errors.BadRequest(
                 errors.READ_ONLY_PROPERTY, name, record.repository.entity_type, target=name
@@ -46,10 +46,10 @@ class Writer:
         self._fill(record, {PREFIX + escape_code(code): value})
 
     def create(self, repository: Repository[Any], initial: Any, *, parent: Record | None = None) -> Record:
-        """A new entity with its initial values; nothing is left of it when one of them is refused."""
+        """Create an entity with initial values; removed again if one of them is refused."""
         given = initial if initial is not None else {}
         if not isinstance(given, Mapping):
-            raise errors.BadRequest(errors.INVALID_BODY, Phrase("createNew takes an object of attributes"))
+            raise errors.BadRequest(errors.INVALID_BODY, Message("createNew takes an object of attributes"))
         body = self.converted(repository, given)
         owner = repository.owner
         if parent is None and owner is not None:
@@ -69,7 +69,7 @@ class Writer:
         return record
 
     def delete(self, record: Record) -> None:
-        """Delete an entity with what it owns."""
+        """Delete an entity with its owned entities."""
         self._dataset.delete(record, by_client=True)
 
     def _fill(self, record: Record, values: Mapping[str, Any]) -> None:
@@ -78,7 +78,7 @@ class Writer:
         self._reader.fill(record, body)
 
     def require_update(self, record: Record) -> None:
-        """Raise Forbidden unless the caller may change the entity; asked once for each."""
+        """Raise Forbidden unless the caller may change the entity; cached for each entity."""
         if record.state == "Added" or record.key in self._allowed:
             return
         access.require(self._dataset.context, record.repository, "update")
@@ -88,12 +88,12 @@ class Writer:
     # --- values ---------------------------------------------------------------------------------------------------
 
     def converted(self, repository: Repository[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-        """A body as PayloadReader takes it: entities and bare guids become references."""
+        """Convert values to PayloadReader's form: entities and bare guids become references."""
         body: dict[str, Any] = {}
         for name, value in values.items():
             if "@" in name:
                 raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.entity_type, target=name)
-            attribute = repository.attribute(name)
+            attribute = repository.attribute(name) or repository.attribute_behind(name)
             child = None if attribute is not None else repository.collection(name)
             if attribute is not None:
                 name = attribute.name
@@ -131,13 +131,13 @@ class Writer:
     # --- arguments ------------------------------------------------------------------------------------------------
 
     def entity_id(self, value: Any) -> str | None:
-        """The guid of what stands for an entity; None of anything else."""
+        """The guid of an entity; None for any other value."""
         if isinstance(value, dict) and "$e" in value:
             return self._handles.record(value["$e"]).id
         return None
 
     def plain(self, value: Any) -> Any:
-        """A value with guids in place of entities, for operations."""
+        """The value with guids in place of entities, for operations."""
         if isinstance(value, dict):
             if "$e" in value:
                 return self._handles.record(value["$e"]).id
@@ -148,14 +148,14 @@ class Writer:
 
 
 def _exact(record: Record, name: str, value: Any) -> Any:
-    """The stored decimal where a script gives back the number that it was shown for it.
+    """The stored decimal if a script returns the number that it received for it.
 
-    Numbers of scripts are doubles, which keep fifteen digits: what only passes through a script keeps them all.
+    Script numbers are doubles with fifteen digits; an unchanged value keeps all of its digits.
     """
     number = value.get("Value") if isinstance(value, dict) else value
     if not isinstance(number, int | float) or isinstance(number, bool):
         return value
-    attribute = record.repository.attribute(name)
+    attribute = record.repository.attribute(name) or record.repository.attribute_behind(name)
     stored = record.values.get(attribute.name) if attribute is not None else None
     if not isinstance(stored, Decimal) or stored == number or float(stored) != number:
         return value
@@ -163,11 +163,11 @@ def _exact(record: Record, name: str, value: Any) -> Any:
 
 
 def repository_named(name: Any) -> Repository[Any]:
-    """The repository that a script names, in any case. Raises BadRequest with near names."""
+    """The repository with this name, in any case. Raises BadRequest with similar names."""
     if isinstance(name, str):
-        found = repositories.for_set(name.replace(".", "_"))
-        if found is not None:
-            return found[0]
+        result = repositories.for_set(name.replace(".", "_"))
+        if result is not None:
+            return result[0]
     raise errors.BadRequest(
         errors.UNKNOWN_REPOSITORY, name, near(str(name), [repository.name for repository in repositories])
     )

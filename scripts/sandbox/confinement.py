@@ -1,6 +1,6 @@
-"""What a worker gives up before it sees a script: identity, descriptors, limits, system calls.
+"""Confines a worker before the first script: identity, descriptors, limits, system calls.
 
-Each measure is tried by itself and the outcome recorded, so that a kernel without one of them (or macOS) still gets
+Each measure is applied separately and its success recorded, so that a kernel without one of them (or macOS) still has
 the others. Everything is done with ctypes and the standard library; nothing can be imported afterwards.
 """
 
@@ -22,14 +22,14 @@ PR_SET_NO_NEW_PRIVS: Final = 38
 SECCOMP_MODE_FILTER: Final = 2
 
 NOBODY: Final = 65534
-# Beside the JavaScript heap: Python's copies of one message on the wire, and the allocator's fragmentation.
+# Beside the JavaScript heap: Python's copies of one message, and the allocator's fragmentation.
 ADDRESS_SPACE_HEADROOM_BYTES: Final = 256_000_000
 
 # include/uapi/linux/audit.h
 AUDIT_ARCH: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-# What a running interpreter needs: its one socket, memory, locks, clocks, signals' return, the end. Names are the key
-# to review; numbers are those of each architecture's table. getrandom seeds Math.random of a fresh context.
+# System calls of a running interpreter: its one socket, memory, locks, clocks, signal return, exit. Review the names;
+# the numbers are from each architecture's table. getrandom seeds Math.random of a new context.
 ALLOWED_SYSCALLS: Final[dict[str, dict[str, int]]] = {
     "x86_64": {
         "close": 3, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
@@ -44,7 +44,7 @@ ALLOWED_SYSCALLS: Final[dict[str, dict[str, int]]] = {
         "mremap": 216, "madvise": 233, "getrandom": 278,
     },
 }  # fmt: skip
-# Allowed with a condition on an argument: reading and writing on the one socket, memory that is not executable.
+# Allowed with a condition on an argument: I/O on the one socket, memory that is not executable.
 SOCKET_SYSCALLS: Final = {"x86_64": {"read": 0, "write": 1}, "aarch64": {"read": 63, "write": 64}}
 MEMORY_SYSCALLS: Final = {"x86_64": {"mmap": 9, "mprotect": 10}, "aarch64": {"mmap": 222, "mprotect": 226}}
 PROT_EXEC: Final = 4
@@ -69,7 +69,7 @@ DATA_ARG2: Final = 32
 
 
 def confine(*, socket_fd: int, memory_bytes: int, host_pid: int) -> dict[str, bool]:
-    """Give everything up, in the order in which each step still permits the next; say which steps took effect."""
+    """Apply every measure, in the order in which each still permits the next; returns which succeeded."""
     mapped_bytes = _address_space_bytes()
     os.closerange(0, socket_fd)
     os.closerange(socket_fd + 1, _open_files_ceiling())
@@ -79,7 +79,7 @@ def confine(*, socket_fd: int, memory_bytes: int, host_pid: int) -> dict[str, bo
     # After the change of identity, which clears it.
     done["dies_with_host"] = prctl is not None and _succeeds(lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
     if os.getppid() != host_pid:
-        os._exit(0)  # the host died before the line above
+        os._exit(0)  # the host ended before the line above
     done["address_space"] = _succeeds(
         lambda: _limit(resource.RLIMIT_AS, mapped_bytes + 2 * memory_bytes + ADDRESS_SPACE_HEADROOM_BYTES)
     )
@@ -93,14 +93,14 @@ def confine(*, socket_fd: int, memory_bytes: int, host_pid: int) -> dict[str, bo
 
 
 def limit_cpu(seconds: float) -> None:
-    """Die a little after so much processor time from now on. The host is to act first; this is for when it cannot."""
+    """Exit soon after so much processor time. The host kills first; this is for when it cannot."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(usage.ru_utime + usage.ru_stime + seconds) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def filter_program(machine: str, socket_fd: int) -> bytes:
-    """The BPF program for a machine: another architecture's numbers kill, the lists above pass, the rest is EPERM."""
+    """The BPF program: system calls of another architecture kill, the lists above pass, others give EPERM."""
     allowed = ALLOWED_SYSCALLS[machine]
     program = [(LOAD_WORD, 0, 0, DATA_ARCH), (JUMP_EQUAL, 1, 0, AUDIT_ARCH[machine]), (RETURN, 0, 0, RET_KILL_PROCESS)]
     program.append((LOAD_WORD, 0, 0, DATA_NR))
@@ -156,7 +156,7 @@ def _prctl() -> Callable[..., None]:
 
 
 def _become_nobody() -> None:
-    """Root is exempt from the limit on processes, and may do more elsewhere; anyone else keeps their identity."""
+    """Drop root, which is exempt from the process limit; other users keep their identity."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -164,7 +164,7 @@ def _become_nobody() -> None:
 
 
 def _address_space_bytes() -> int:
-    """What is mapped already (0 where there is no procfs: then the limit is that much tighter)."""
+    """Size of the current mappings (0 without procfs, which makes the limit tighter)."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             return int(statm.read().split()[0]) * resource.getpagesize()

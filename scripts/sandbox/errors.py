@@ -1,19 +1,19 @@
-"""How a run can fail.
+"""Errors of a run.
 
 SandboxError
-├── ScriptFailed                 the script's own doing; carries the console so far
+├── ScriptFailed                 caused by the script; has the console so far
 │   ├── ScriptSyntaxError        the source does not parse
-│   ├── ScriptThrew              an exception that nothing caught
-│   ├── ScriptResultInvalid      the result cannot be written as JSON
+│   ├── ScriptThrew              an uncaught exception
+│   ├── ScriptResultInvalid      the result is no JSON
 │   ├── ScriptLimitExceeded      a limit, named
-│   └── ScriptCrashed            the engine's process died under the script
-├── SandboxBusy                  no worker within the wait; retry_after_seconds
-├── CallerBusy                   the caller's own runs are too many; retry_after_seconds
-├── SandboxUnavailable           workers do not start here
-└── SandboxFault                 our own code in the worker failed: a prelude that throws
+│   └── ScriptCrashed            the worker process died
+├── SandboxBusy                  no worker in time; retry_after_seconds
+├── CallerBusy                   too many runs of the caller; retry_after_seconds
+├── SandboxUnavailable           workers do not start
+└── SandboxFault                 a bug in our own code in the worker: a prelude that throws
 
-HostCallError is the other direction: raised by the host's answer to a call, thrown inside the script, catchable there.
-Lines and columns count from 1 in the author's source and are None where the engine does not know them.
+HostCallError has the other direction: raised by the host's answer to a call, thrown inside the script, which may catch
+it. Lines and columns count from 1 in the author's source and are None if the engine does not know them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 
 
 class SandboxError(Exception):
-    """Base of everything that the sandbox raises."""
+    """Base of all errors of the sandbox."""
 
 
 class ScriptFailed(SandboxError):
-    """The run ended without a result, by the script's own doing."""
+    """The run ended without a result because of the script."""
 
     def __init__(self, message: str, *, console: str = "", line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
@@ -37,15 +37,15 @@ class ScriptFailed(SandboxError):
 
 
 class ScriptSyntaxError(ScriptFailed):
-    """The source does not parse. The line is exact, the column is that of the token at which the parser gave up."""
+    """The source does not parse. The line is exact, the column that of the token at which the parser stopped."""
 
 
 class ScriptThrew(ScriptFailed):
-    """An exception reached the top.
+    """An uncaught exception.
 
-    name is the error's class name ("Error" where the value has none), code its `code` property when that is a string
-    or number, stack the engine's frames in the author's lines. host_error is the HostCallError that the script let
-    pass unchanged.
+    name is the error's class name ("Error" if the value has none), code its `code` property if that is a string or
+    number, stack the engine's frames in the author's lines. host_error is the HostCallError that the script did not
+    catch.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ScriptThrew(ScriptFailed):
 
 
 class ScriptResultInvalid(ScriptFailed):
-    """The returned value or an output parameter holds what JSON cannot (a function, a BigInt, NaN, a cycle)."""
+    """The returned value or an output parameter is no JSON (a function, a BigInt, NaN, a cycle)."""
 
 
 class ScriptLimitExceeded(ScriptFailed):
@@ -91,7 +91,7 @@ class ScriptLimitExceeded(ScriptFailed):
 
     @property
     def shown(self) -> str:
-        """What is allowed, with its unit."""
+        """The allowed value with its unit."""
         if self.limit in ("wall", "cpu"):
             return f"{self.allowed:g} s"
         if self.limit == "host_calls":
@@ -100,7 +100,7 @@ class ScriptLimitExceeded(ScriptFailed):
 
 
 class ScriptCrashed(ScriptFailed):
-    """The worker died while it ran the script; exit_code as subprocess gives it (negative: a signal)."""
+    """The worker died during the run; exit_code as in subprocess (negative: a signal)."""
 
     def __init__(self, exit_code: int | None, *, console: str = "") -> None:
         super().__init__("The script engine stopped unexpectedly.", console=console)
@@ -108,7 +108,7 @@ class ScriptCrashed(ScriptFailed):
 
 
 class SandboxBusy(SandboxError):
-    """Every worker was taken for the whole wait, or too many callers wait already."""
+    """No worker became free in time, or too many runs wait."""
 
     def __init__(self, retry_after_seconds: int) -> None:
         super().__init__("All script workers are busy.")
@@ -116,7 +116,7 @@ class SandboxBusy(SandboxError):
 
 
 class CallerBusy(SandboxError):
-    """The caller has as many runs at once as it may have; `runs` of them run or wait."""
+    """The caller has the maximum number of runs, running or waiting."""
 
     def __init__(self, runs: int, retry_after_seconds: int) -> None:
         super().__init__(f"The caller has {runs} scripts that run or wait.")
@@ -125,15 +125,15 @@ class CallerBusy(SandboxError):
 
 
 class SandboxUnavailable(SandboxError):
-    """Workers start and die at once: the installation is broken. The reason is the text of the exception."""
+    """Workers exit at the start: the installation is broken. The message says why."""
 
 
 class SandboxFault(SandboxError):
-    """A bug of ours, not of the script: most likely a prelude that does not parse or throws."""
+    """A bug of ours: most likely a prelude that does not parse or throws."""
 
 
 class HostCallError(Exception):
-    """A host call refused. In the script: an Error with this message, `.name`, `.code` and `.data` (any JSON value)."""
+    """A refused host call. In the script: an Error with this message, `.name`, `.code` and `.data` (any JSON value)."""
 
     def __init__(
         self,

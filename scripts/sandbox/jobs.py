@@ -1,4 +1,4 @@
-"""What a run is about, between the wire and the context: sources, wrapped functions, names of inputs."""
+"""Converts a run's job for the JavaScript context: sources, wrapped functions, names of inputs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_function_body(job: protocol.RunJob) -> bool:
 
 
 def variable_names(job: protocol.RunJob) -> list[str]:
-    """The inputs that can be variables too: their names are identifiers."""
+    """The inputs that are also variables: their names are identifiers."""
     return [name for name in job["parameters"] if IDENTIFIER.match(name) and name not in RESERVED]
 
 
@@ -45,7 +45,7 @@ def is_check(job: protocol.RunJob) -> bool:
 
 
 def context_job(job: protocol.RunJob, statements: list[int]) -> str:
-    """The job as prelude.js takes it: a function's body is wrapped, its inputs named, its `throw` statements marked."""
+    """The job for preludes/sandbox.js: a function's body wrapped, inputs named, `throw` statements marked."""
     source, wrapped = marked(job["source"], statements), is_function_body(job)
     return json.dumps(
         {

@@ -1,4 +1,4 @@
-"""What a run may cost."""
+"""Limits of a run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass, fields
 class Limits:
     """The limits of one run. None of them relies on the engine's own timer, and a script can catch none but `stack`.
 
-    wall_seconds    from the hand-over to the worker until its answer, host calls included; the worker is killed
+    wall_seconds    from the start in the worker to its answer, host calls included; the worker is killed
     cpu_seconds     processor time of the worker in this run; the worker is killed
-    memory_bytes    the JavaScript heap: the engine refuses (an error that the script may catch); what evades the
-                    engine's count meets the resident size watched from outside and the worker's address space limit
-    host_calls      calls to the host; the worker is killed at the one too many
+    memory_bytes    the JavaScript heap: the engine throws (an error that the script may catch); memory that the engine
+                    does not count is limited by the watched resident size and the worker's address space limit
+    host_calls      calls to the host; the worker is killed at the first beyond
     source_bytes    UTF-8 size of the source; refused before it reaches a worker
     console_bytes   UTF-8 size of the console, which is then cut with a mark: no error
     message_bytes   one host call or one result, on its way to the host, and as JSON not more than protocol.MAX_OBJECTS
     answer_bytes    one answer of the host
     stack_bytes     native stack of the engine, so recursion; an error that the script may catch
 
-    A pool is built with the largest limits that its runs may ask for; a run can only tighten them.
+    A pool is built with the largest limits of its runs; a run can only lower them.
     """
 
     wall_seconds: float = 5.0
@@ -34,7 +34,7 @@ class Limits:
     stack_bytes: int = 1_000_000
 
     def within(self, ceiling: Limits) -> Limits:
-        """These limits, none above the ceiling's."""
+        """These limits, each at most the ceiling's."""
         return Limits(
             **{field.name: min(getattr(self, field.name), getattr(ceiling, field.name)) for field in fields(self)}
         )

@@ -12,45 +12,55 @@ import threading
 import time
 import weakref
 from collections import deque
-from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 import orjson
 from prometheus_client import Histogram
 
+from foundation.execution_slot import release_slot
+from foundation.fair_queue import FairQueue
 from scripts.sandbox import protocol
 from scripts.sandbox.errors import CallerBusy, SandboxBusy, SandboxUnavailable
-from scripts.sandbox.fair_queue import FairQueue, Ticket
 from scripts.sandbox.limits import Limits
 from scripts.sandbox.process import FrameTooLarge, WorkerGone, WorkerProcess
-from scripts.sandbox.run import HostCalls, Run, RunResult, Standby, check_source, refuse_all_calls
+from scripts.sandbox.run import HostCalls, Run, RunResult, check_source, refuse_all_calls
 
 logger = logging.getLogger(__name__)
 
 _wait_seconds = Histogram(
     "platform_script_wait_seconds",
-    "Time until a script had a worker, or was told that there is none.",
+    "Time until a script had a worker, or was refused one.",
     buckets=(0.0001, 0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10),
 )
 
 Mode = Literal["script", "function_body"]
 
-# Runs of one process that may wait for a worker. Each of them occupies one of the server's threads.
+# Runs of one process that may wait for a worker. Each of them holds a request thread.
 MAX_WAITING: Final = 64
-# Making the next context ready takes a millisecond; freeing a large old heap may take too long to wait for.
+# The next context is ready within a millisecond; freeing a large old heap may take too long to wait for.
 READY_SECONDS: Final = 1.0
 START_SECONDS: Final = 10.0
 
 
+@dataclass(eq=False, slots=True)
+class Ticket:
+    """A run that waits. `given` is set when it gets a worker, or loses its place to a run of another caller."""
+
+    caller: str
+    given: threading.Event = field(default_factory=threading.Event)
+    worker: WorkerProcess | None = None
+
+
 class SandboxPool:
-    """A few warm workers of this process; callers take turns (fair_queue).
+    """A few warm workers of this process; callers take turns (foundation.fair_queue).
 
     At most `size` run at once. One more is kept warm: for the run after a kill, and for a caller that has nothing
     running while others hold all workers. A run within a host call of another gets a worker beyond these, which
-    prevents a deadlock. Any number of threads may call `run` at once. Nothing is started before the first run. After a
-    fork the child has an empty pool of its own; the workers stay the parent's. Workers end with the pool (`close`, or
-    at exit), and with this process however it ends.
+    prevents a deadlock. Any number of threads may call `run` at once. The first run starts the workers. After a fork
+    the child has an empty pool of its own; the workers stay the parent's. Workers end with the pool (`close`, or at
+    exit), and with this process however it ends.
     """
 
     def __init__(
@@ -83,7 +93,7 @@ class SandboxPool:
         self._taken: dict[WorkerProcess, str] = {}  # at work → the caller
         self._callers: dict[int, int] = {}  # thread → runs it has begun and not ended, each within the one before
         self._extra = 0  # runs within runs, for which there are workers beyond the size
-        self._waiting = FairQueue()
+        self._waiting: FairQueue[Ticket] = FairQueue()
         self._chores: queue.SimpleQueue[WorkerProcess | None] = queue.SimpleQueue()
         self._keeper: threading.Thread | None = None
         self._failed_starts = 0
@@ -103,7 +113,6 @@ class SandboxPool:
         host_calls: HostCalls | None = None,
         limits: Limits | None = None,
         source_name: str = "script.js",
-        standby: Standby | None = None,
         caller: str = "",
     ) -> RunResult:
         """Run a source in a fresh context and wait for its end.
@@ -118,14 +127,11 @@ class SandboxPool:
         host_calls    answers a call from its method and list of arguments with what orjson can write (orjson.Fragment
                       for JSON that is there already), in the calling thread. HostCallError is thrown in the script; any
                       other exception ends the run and comes out of here.
-        standby       what other threads of this process may do while this one waits
         caller        id of the caller; max_per_caller does not apply to ""
 
         Raises ScriptFailed (see errors.py), SandboxBusy, CallerBusy, SandboxUnavailable, SandboxFault.
         """
-        return self._run(
-            source, mode, parameters or {}, prelude, globals_json, host_calls, limits, source_name, standby, caller
-        )
+        return self._run(source, mode, parameters or {}, prelude, globals_json, host_calls, limits, source_name, caller)
 
     def check_syntax(
         self,
@@ -134,11 +140,10 @@ class SandboxPool:
         mode: Mode = "script",
         parameter_names: tuple[str, ...] = (),
         source_name: str = "script.js",
-        standby: Standby | None = None,
     ) -> None:
-        """Raise ScriptSyntaxError when the source does not parse. Nothing of a script is run."""
+        """Raise ScriptSyntaxError if the source does not parse. Nothing is run."""
         check = protocol.MODE_CHECK_SCRIPT if mode == "script" else protocol.MODE_CHECK_FUNCTION_BODY
-        self._run(source, check, dict.fromkeys(parameter_names), "", None, None, None, source_name, standby)
+        self._run(source, check, dict.fromkeys(parameter_names), "", None, None, None, source_name)
 
     def _run(
         self,
@@ -150,7 +155,6 @@ class SandboxPool:
         host_calls: HostCalls | None,
         limits: Limits | None,
         source_name: str,
-        standby: Standby | None,
         caller: str = "",
     ) -> RunResult:
         allowed = self.limits if limits is None else limits.within(self.limits)
@@ -164,8 +168,8 @@ class SandboxPool:
                 "globals": orjson.Fragment(globals_json or b"null"),
             }
         )
-        worker = self._acquire(standby, caller)
-        run = Run(worker, allowed, host_calls or refuse_all_calls, standby)
+        worker = self._acquire(caller)
+        run = Run(worker, allowed, host_calls or refuse_all_calls)
         try:
             return run.perform(prelude, job)
         finally:
@@ -178,12 +182,12 @@ class SandboxPool:
     def _at_work(self) -> int:
         return len(self._taken)
 
-    def _acquire(self, standby: Standby | None = None, caller: str = "") -> WorkerProcess:
+    def _acquire(self, caller: str = "") -> WorkerProcess:
         """A worker that is ready; to be given back by `_release` and `_end_call`, in the same thread."""
         self._begin_call()
         try:
             with _wait_seconds.time():
-                return self._find_worker(standby, caller)
+                return self._find_worker(caller)
         except BaseException:
             self._end_call()
             raise
@@ -210,16 +214,16 @@ class SandboxPool:
                 self._workers.discard(surplus)
                 self._chores.put(surplus)
 
-    def _find_worker(self, standby: Standby | None, caller: str) -> WorkerProcess:
+    def _find_worker(self, caller: str) -> WorkerProcess:
         deadline = time.monotonic() + self.wait_seconds
         # A run whose worker died, and a run within another run, go to the front of the queue.
         in_front = self._callers[threading.get_ident()] > 1
         while True:
-            worker = self._next_worker(deadline, standby, caller, in_front=in_front)
+            worker = self._next_worker(deadline, caller, in_front=in_front)
             in_front = True
             fresh = worker.runs == 0
             try:
-                if self._wait_ready(worker, standby, START_SECONDS if fresh else READY_SECONDS):
+                if self._wait_ready(worker, START_SECONDS if fresh else READY_SECONDS):
                     self._failed_starts = 0
                     return worker
             except (WorkerGone, FrameTooLarge, protocol.ProtocolError):
@@ -233,13 +237,13 @@ class SandboxPool:
                 self._start_failure = worker.fatal or f"exit code {exit_code}"
             self._release(worker, reusable=False)
 
-    def _wait_ready(self, worker: WorkerProcess, standby: Standby | None, seconds: float) -> bool:
+    def _wait_ready(self, worker: WorkerProcess, seconds: float) -> bool:
         if worker.poll_ready():
             return worker.wait_ready(0)
-        with waiting(standby):
-            return worker.wait_ready(time.monotonic() + seconds)
+        release_slot()
+        return worker.wait_ready(time.monotonic() + seconds)
 
-    def _next_worker(self, deadline: float, standby: Standby | None, caller: str, *, in_front: bool) -> WorkerProcess:
+    def _next_worker(self, deadline: float, caller: str, *, in_front: bool) -> WorkerProcess:
         ticket = Ticket(caller)
         with self._lock:
             if self._closed:
@@ -257,8 +261,8 @@ class SandboxPool:
             if worker is not None:
                 return worker
         try:
-            with waiting(standby):
-                ticket.given.wait(max(0.0, deadline - time.monotonic()))
+            release_slot()
+            ticket.given.wait(max(0.0, deadline - time.monotonic()))
         except BaseException:  # an interrupt: this thread will not use the worker
             self._leave(ticket)
             raise
@@ -386,7 +390,7 @@ class SandboxPool:
     # -- the pool's end --------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Kill and reap every worker. Runs under way end with ScriptCrashed."""
+        """Kill and reap every worker. Running scripts end with ScriptCrashed."""
         with self._lock:
             if self._closed:
                 return
@@ -420,23 +424,18 @@ class SandboxPool:
         self.close()
 
     def _forget(self) -> None:
-        """In a forked child: the workers are the parent's, and the locks may be held by threads that are not here."""
+        """In a forked child: drop the parent's workers, and locks that its threads may hold."""
         for worker in self._workers:
             worker.disown()
         self._reset()
 
     def confinement(self) -> dict[str, bool]:
-        """What a worker gave up on this machine (confinement.py); for system checks and tests."""
+        """The confinement measures in force on this machine (confinement.py); for system checks and tests."""
         worker = self._acquire()
         flags = dict(worker.confinement)
         self._release(worker, reusable=True)
         self._end_call()
         return flags
-
-
-def waiting(standby: Standby | None) -> AbstractContextManager[None]:
-    """The context in which a caller waits."""
-    return nullcontext() if standby is None else standby.waiting()
 
 
 _pools: weakref.WeakSet[SandboxPool] = weakref.WeakSet()

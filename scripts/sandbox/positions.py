@@ -1,15 +1,15 @@
-"""Places in the author's source, from what the engine tells.
+"""Computes positions in the author's source from the engine's errors.
 
 The engine names every source `<input>` and gives lines, no columns; preludes and the script run in one context. The
-script is therefore evaluated behind more empty lines than any prelude has, so that a line says whose it is. A function
-that is written on one line has no line in a stack; it is looked for by its name.
+script is therefore evaluated behind more empty lines than any prelude has, so that a line identifies its source. A
+function that is written on one line has no line in a stack; it is found by its name.
 
-What is thrown and is no Error has no stack; throws.py tells the statement.
+A thrown value that is no Error has no stack; throws.py identifies the statement.
 
-Columns. Of a syntax error: that of the token at which the parser gives up, found by parsing shorter and shorter starts
-of the source. Of an exception: that of the first place on the line that fits the message (the property read of null,
-the name that is not defined, the `throw`), else of the line's first character that is no space. So it is right for a
-line with one such place, and a good guess for others.
+Columns. Of a syntax error: that of the token at which the parser stops, found by parsing shorter and shorter starts of
+the source. Of an exception: that of the first place on the line that fits the message (the property read of null, the
+undefined name, the `throw`), else of the line's first character that is no space. So it is exact for a line with one
+such place, and a good guess for others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PADDING_LINES: Final = 5_000
 # Longer sources get no column of their syntax errors: each step parses up to it again.
 COLUMN_SEARCH_MAX_CHARS: Final = 100_000
 
-# Longer messages are not the engine's own. A script chooses them, and searching one takes the square of its length.
+# Longer messages are not the engine's own. Scripts choose them, and a search takes quadratic time.
 MESSAGE_MAX_CHARS: Final = 2_000
 
 _FRAME: Final = re.compile(
@@ -55,14 +55,12 @@ def author_line(engine_line: int) -> int | None:
 
 
 def of_exception(stack: str, name: str, message: str, source: str) -> Position:
-    """The innermost place in the author's source."""
+    """Position of the innermost frame in the author's source."""
     lines = source.split("\n")
     for match in _FRAME.finditer(stack):
         if match["file"] != "<input>":
             continue
-        line = author_line(int(match["line"] or 0))
-        if line is None and match["line"] is None:
-            line = _line_of_function(match["name"] or "", source)
+        line = _line_of_frame(match, source)
         if line is not None:
             line = min(line, len(lines))  # the last statement's may be that of the token after it
             return Position(line, column_of_exception(lines[line - 1], name, message))
@@ -70,13 +68,13 @@ def of_exception(stack: str, name: str, message: str, source: str) -> Position:
 
 
 def of_offset(offset: int, source: str) -> Position:
-    """The place of a character."""
+    """Position of a character."""
     line_start = source.rfind("\n", 0, offset) + 1
     return Position(source.count("\n", 0, offset) + 1, offset - line_start + 1)
 
 
 def column_of_exception(text: str, name: str, message: str) -> int:
-    """The first place on the line that fits the message."""
+    """Column of the first place on the line that fits the message."""
     if len(message) > MESSAGE_MAX_CHARS:
         message = ""
     for pattern in _places(name, message):
@@ -87,19 +85,26 @@ def column_of_exception(text: str, name: str, message: str) -> int:
 
 
 def _places(name: str, message: str) -> list[re.Pattern[str]]:
-    """What to look for, best first."""
+    """Regular expressions for the place, best first."""
     if match := _MESSAGE_PROPERTY.search(message):
         return [re.compile(rf"(?<=[.\['\"`]){re.escape(match[1])}(?![\w$])")]
     if match := _MESSAGE_VARIABLE.search(message):
         return [re.compile(rf"(?<![\w$.]){re.escape(match[1] or match[2])}(?![\w$])")]
     if message == "not a function":
         return [_CALL]
-    made = rf"\bnew\s+{re.escape(name)}\b" if name else r"\bPromise\s*\.\s*reject\b"
-    return [re.compile(r"\bthrow\b"), re.compile(made)]
+    result = rf"\bnew\s+{re.escape(name)}\b" if name else r"\bPromise\s*\.\s*reject\b"
+    return [re.compile(r"\bthrow\b"), re.compile(result)]
+
+
+def _line_of_frame(match: re.Match[str], source: str) -> int | None:
+    """Line of a frame; the engine gives none if the function throws on its first line."""
+    if match["line"] is None and match["file"] == "<input>":
+        return _line_of_function(match["name"] or "", source)
+    return author_line(int(match["line"] or 0))
 
 
 def _line_of_function(name: str, source: str) -> int | None:
-    """The line of the one function of that name, if there is one and only one."""
+    """Line of the function of that name, if there is exactly one."""
     if not name or name.startswith("<") or not _WORD.match(name):
         return None
     escaped = re.escape(name)
@@ -107,24 +112,25 @@ def _line_of_function(name: str, source: str) -> int | None:
         rf"\bfunction\s*+(?:\*\s*+)?+{escaped}\s*\(|(?<![\w$]){escaped}\s*[=:]\s*(?:async\b\s*)?(?:function\b|\(|[\w$]+\s*=>)"
         rf"|(?<![\w$.]){escaped}\s*\([^()\n]*\)\s*\{{"
     )
-    found = list(defined.finditer(source))
-    return source.count("\n", 0, found[0].start()) + 1 if len(found) == 1 else None
+    result = list(defined.finditer(source))
+    return source.count("\n", 0, result[0].start()) + 1 if len(result) == 1 else None
 
 
-def author_stack(stack: str, source_name: str) -> str:
+def author_stack(stack: str, source: str, source_name: str) -> str:
     """The stack in the author's lines, without the frames of preludes and of the runner."""
-    frames = []
+    frames: list[str] = []
     for match in _FRAME.finditer(stack):
-        line = author_line(int(match["line"] or 0))
+        # Searching a function's line takes time: only for the innermost frame.
+        line = author_line(int(match["line"] or 0)) if frames else _line_of_frame(match, source)
         if line is not None:
             frames.append(f"    at {match['name'] or '<source>'} ({source_name}:{line})")
     return "\n".join(frames)
 
 
 def line_of_parser(stack: str) -> int | None:
-    """The author's line when the stack of a SyntaxError is that of the script's own parsing, not of its run.
+    """The line if the stack of a SyntaxError is from parsing the script, not from running it.
 
-    The parser's place comes first, without a function's name, and no frame of the script's code follows.
+    The parser's position comes first, without a function's name, and no frame of the script's code follows.
     """
     match = _FRAME.match(stack)
     if match is None or match["name"] is not None or "<eval> (<input>" in stack:
@@ -135,7 +141,9 @@ def line_of_parser(stack: str) -> int | None:
 def of_syntax_error(
     engine_line: int, message: str, source: str, parse: Callable[[str], tuple[str, int | None] | None]
 ) -> Position:
-    """Where the parser gives up. parse: a start of the source → message and line of its error, None when it parses."""
+    """Position at which the parser stops. parse: a start of the source → message and line of its error, None if it
+    parses.
+    """
     lines = source.split("\n")
     if engine_line > len(lines):  # the end was reached, with something still open
         return Position(len(lines), len(lines[-1]) + 1)
@@ -146,7 +154,7 @@ def of_syntax_error(
     wanted = (message, engine_line)
 
     def fails_alike(end: int) -> bool:
-        # An error for want of more source is reported at its end: the line breaks tell it from one in the line.
+        # An error of missing source is reported at its end: the line breaks distinguish it from one in the line.
         return parse(source[:end] + "\n\n") == wanted
 
     if not fails_alike(high):

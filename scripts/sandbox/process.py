@@ -1,4 +1,4 @@
-"""One worker process as its host sees it: started, spoken to, watched, killed, reaped."""
+"""A worker process from the host's side: start, messages, limits, kill, reap."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 # How often limits are checked while the worker computes; also the granularity of CPU and memory kills.
 WATCH_SECONDS: Final = 0.02
 RECEIVE_BYTES: Final = 65_536
-# Resident memory beyond the engine's own count that is taken for an escape from it.
+# Resident memory beyond the engine's own count that counts as an escape from it.
 RESIDENT_SLACK_BYTES: Final = 64_000_000
 PRELUDES_KEPT: Final = 8
 
@@ -39,18 +39,18 @@ _TIMEVAL: Final = struct.Struct("@ll")
 
 
 class WorkerGone(Exception):
-    """The worker closed its end: it died or was killed."""
+    """The worker's socket is closed: it died or was killed."""
 
 
 class FrameTooLarge(Exception):
-    """A frame announced more than the host accepts."""
+    """The worker announced a frame beyond the limit."""
 
 
 class WorkerProcess:
-    """Owned by exactly one caller at a time; the pool decides who. Not thread-safe."""
+    """A worker process, owned by one caller at a time, which the pool chooses. Not thread-safe."""
 
     def __init__(self, limits: Limits) -> None:
-        """Starts the process. OSError when that is impossible; that it works shows only in `wait_ready`."""
+        """Start the process. Raises OSError; `wait_ready` shows whether the worker works."""
         console_size = protocol.CONSOLE_HEADER.size + limits.console_bytes
         console_fd = _anonymous_file(console_size)
         ours, theirs = socket.socketpair()
@@ -86,7 +86,7 @@ class WorkerProcess:
         finally:
             theirs.close()
             os.close(console_fd)
-        # A receive that returns empty-handed now and then is the watch; one system call, where a poll would be two.
+        # A receive with a timeout serves as the watch; one system call, where a poll would need two.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
         self.pid = self._process.pid
@@ -129,14 +129,14 @@ class WorkerProcess:
             if not chunk:
                 raise WorkerGone
             if not self._buffer and len(chunk) > header.size:
-                # Almost always a read brings one frame and all of it: then there is nothing to gather.
+                # Usually one read gets exactly one frame: nothing to join then.
                 size, kind = header.unpack_from(chunk)
                 if len(chunk) == header.size + size <= header.size + max_bytes:
                     return kind, chunk[header.size :]
             self._buffer += chunk
 
     def send(self, data: bytes, deadline: float) -> bool:
-        """Write it all; False when the worker does not take it before the deadline (time.monotonic)."""
+        """Send all data; False if the worker does not read it before the deadline (time.monotonic)."""
         sent = 0
         while sent < len(data):
             try:
@@ -149,7 +149,7 @@ class WorkerProcess:
         return True
 
     def wait_ready(self, deadline: float) -> bool:
-        """Whether the worker says, before the deadline, that it is ready for a run. WorkerGone when it died idle."""
+        """Whether the worker becomes ready before the deadline. Raises WorkerGone if it died."""
         if self.ready:
             with contextlib.suppress(BlockingIOError):
                 if not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
@@ -163,7 +163,7 @@ class WorkerProcess:
         return True
 
     def has_sent(self, milliseconds: int) -> bool:
-        """Whether there is something to receive, or comes within so many milliseconds."""
+        """Whether data is available within so many milliseconds."""
         return bool(self._buffer or self._input.poll(milliseconds))
 
     def poll_ready(self) -> bool:
@@ -189,7 +189,7 @@ class WorkerProcess:
     # -- watching --------------------------------------------------------------------------------------------------
 
     def cpu_seconds(self) -> float:
-        """Processor time used so far; 0 where the system does not tell."""
+        """Processor time used so far; 0 if unknown."""
         if sys.platform != "linux":
             return 0.0
         try:
@@ -199,7 +199,7 @@ class WorkerProcess:
             return 0.0
 
     def resident_bytes(self) -> int:
-        """Resident memory now; 0 where the system does not tell."""
+        """Current resident memory; 0 if unknown."""
         if self._memory_file is None:
             return 0
         try:
@@ -208,7 +208,7 @@ class WorkerProcess:
             return 0
 
     def peak_bytes(self) -> int | None:
-        """The most resident memory so far; None where the system does not tell."""
+        """Peak resident memory; None if unknown."""
         if self._status_file is None:
             return None
         try:
@@ -218,9 +218,9 @@ class WorkerProcess:
             return None
 
     def faulted_bytes(self) -> int:
-        """Memory that page faults brought in over its life; 0 where the system does not tell.
+        """Memory of all page faults so far; 0 if unknown.
 
-        Unlike the peak this can still be asked of a process that has ended, until it is reaped.
+        Unlike the peak it is available after the process has ended, until it is reaped.
         """
         if self._stat_file is None:
             return 0
@@ -237,7 +237,7 @@ class WorkerProcess:
         protocol.CONSOLE_HEADER.pack_into(self.console, 0, 0, 0)
 
     def read_console(self, allowed_bytes: int) -> tuple[str, bool]:
-        """The text so far and whether it was cut. The worker wrote the sizes: they are not believed."""
+        """The text so far and whether it was cut. The worker wrote the sizes, so they are not trusted."""
         start = protocol.CONSOLE_HEADER.size
         used, cut = protocol.CONSOLE_HEADER.unpack_from(self.console)
         used = min(used, allowed_bytes, len(self.console) - start)
@@ -246,14 +246,14 @@ class WorkerProcess:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """Returns at once; `reap` finishes it."""
-        # Not Popen.kill: it would reap a worker that has just died, and with it what the kernel knows of its memory.
+        """Kill without waiting; `reap` finishes."""
+        # Not Popen.kill: it would reap a dead worker, and lose the kernel's memory counters.
         if self._process.returncode is None:
             with contextlib.suppress(OSError):
                 os.kill(self.pid, signal.SIGKILL)
 
     def wait_ended(self) -> None:
-        """After `kill`: wait for the end, and leave what the kernel knows of the process to be read."""
+        """Wait for the end after `kill`, without reaping: the kernel's counters stay readable."""
         if hasattr(os, "waitid"):
             with contextlib.suppress(OSError):  # it was reaped already
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -271,7 +271,7 @@ class WorkerProcess:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptors only: in a forked child, where the process is the parent's."""
+        """Close only the descriptors: in a forked child, where the process is the parent's."""
         self._socket.close()
         self.console.close()
         for file in (self._memory_file, self._status_file, self._stat_file):
@@ -280,9 +280,9 @@ class WorkerProcess:
         self._memory_file = self._status_file = self._stat_file = None
 
     def disown(self) -> None:
-        """In a forked child: drop our copies of the descriptors, leave the process to the parent."""
+        """In a forked child: drop the copied descriptors, leave the process to the parent."""
         self.close()
-        self._process.returncode = 0  # or its destructor would complain of a running child
+        self._process.returncode = 0  # else its destructor would warn of a running child
 
 
 def _engine_path() -> str:
@@ -293,7 +293,7 @@ def _engine_path() -> str:
 
 
 def _anonymous_file(size: int) -> int:
-    """A descriptor of zeros without a name; its memory can be shared with one child."""
+    """A descriptor of a nameless zeroed file; its memory can be shared with one child."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("console", os.MFD_CLOEXEC)
     else:

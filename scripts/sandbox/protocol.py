@@ -41,15 +41,15 @@ CALL_HEADER: Final = struct.Struct(">H")
 DIGEST_BYTES: Final = 32
 METHOD_MAX_BYTES: Final = 200
 
-# Objects and arrays in one host call or result: read by Python an empty one takes sixty times the room of its text.
-# Brackets inside of strings count, too: to leave them out would cost as much as reading them.
+# Limit of objects and arrays in one host call or result: parsed, an empty one takes sixty times the size of its text.
+# Brackets inside of strings count, too: excluding them would cost as much as parsing.
 MAX_OBJECTS: Final = 250_000
 
-# Room in a frame beside the payload that `message_bytes` limits.
+# Room in a frame beyond the payload that `message_bytes` limits.
 FRAME_SLACK_BYTES: Final = 65_536
 
-# The console lies in memory shared by both: bytes used, 1 when cut, then the text. So logging costs no system call,
-# needs no flushing, cannot flood the host, and what a killed script wrote is still there.
+# The console is in memory shared by both: bytes used, 1 if cut, then the text. So logging costs no system call, needs
+# no flushing, cannot flood the host, and the output of a killed script is kept.
 CONSOLE_HEADER: Final = struct.Struct("=II")
 
 MODE_SCRIPT: Final = "script"
@@ -59,9 +59,9 @@ MODE_CHECK_FUNCTION_BODY: Final = "check_function_body"
 
 
 class RunHeader(TypedDict):
-    """What the worker's Python needs to know of a run."""
+    """The header of a run, for the worker's Python code."""
 
-    prelude: str  # digest in hex, "" for none
+    prelude: str  # hex digest, "" for none
     memory_bytes: int
     stack_bytes: int
     console_bytes: int
@@ -70,7 +70,7 @@ class RunHeader(TypedDict):
 
 
 class RunJob(TypedDict):
-    """What the context is given."""
+    """The job of a run, for the JavaScript context."""
 
     mode: str
     source: str
@@ -91,19 +91,19 @@ class Failure(TypedDict):
     line: NotRequired[int | None]
     column: NotRequired[int | None]
     host_error: NotRequired[int | None]
-    # No telling from inside whether memory ran out; the host knows how much was used.
+    # Only the host can tell whether memory ran out: it knows how much was used.
     may_be_memory: NotRequired[bool]
 
 
 class ProtocolError(Exception):
-    """The other side does not keep to the protocol."""
+    """The other side violates the protocol."""
 
 
 def has_too_many_objects(payload: bytes) -> bool:
-    """Whether JSON of a script's making is more than the host reads."""
+    """Whether untrusted JSON has more objects and arrays than the host parses."""
     return payload.count(b"[") + payload.count(b"{") > MAX_OBJECTS
 
 
 def frame(kind: bytes, *parts: bytes) -> bytes:
-    """One frame, ready to be written."""
+    """An encoded frame."""
     return b"".join((FRAME_HEADER.pack(sum(map(len, parts)), kind), *parts))

@@ -1,8 +1,9 @@
-"""Promises that are rejected while nothing handles it: the engine tells of them through its C interface only.
+"""Tracks unhandled promise rejections through the C interface of the engine.
 
-The package around the engine leaves its hook for this alone, so that a script whose async function throws would end as
-if nothing had happened. The hook is a C function: here one of ctypes, made once, before confinement, for memory that
-may be executed is not to be had later. It calls a function of the context (prelude.js), which keeps account.
+A script whose async function throws would otherwise end as if it had succeeded: the engine makes the promise of an
+async function, which reaches no function that JavaScript could replace, and the Python package does not offer the
+engine's callback. The callback is a ctypes function, made before confinement, which allows no executable memory
+afterwards. It calls a function of the context (preludes/sandbox.js), which keeps the unhandled rejections.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CONTEXT_OFFSET: Final = RUNTIME_OFFSET + ctypes.sizeof(ctypes.c_void_p)
 
 
 class JSValue(ctypes.Structure):
-    """A value as the engine passes it: a pointer or a small number, and what it is."""
+    """A value as the engine passes it: a pointer or a small number, and its type."""
 
     _fields_ = (("content", ctypes.c_uint64), ("tag", ctypes.c_int64))
 
@@ -63,7 +64,7 @@ def rejection_watcher(extension_path: str) -> Callable[[Any, str], None]:
     def tell(context: int, promise: JSValue, reason: JSValue, is_handled: int, function: int) -> None:
         arguments = (JSValue * 3)(promise, reason, JSValue(int(is_handled != 0), TAG_BOOL))
         answer = engine.JS_Call(context, JSValue(function, TAG_OBJECT), undefined, 3, arguments)
-        if answer.tag == TAG_EXCEPTION:  # no memory or stack is left, which the script itself meets next
+        if answer.tag == TAG_EXCEPTION:  # no memory or stack is left, which fails the script itself next
             release(context, engine.JS_GetException(context))
 
     hook = Hook(tell)

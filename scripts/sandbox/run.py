@@ -1,4 +1,4 @@
-"""One run on one worker: the conversation, what it may cost, how it ends."""
+"""One run on one worker: protocol, limits, result."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 import struct
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn
 
 import orjson
 
+from foundation.execution_slot import release_slot
 from scripts.sandbox import positions, protocol
 from scripts.sandbox.errors import (
     HostCallError,
@@ -35,12 +35,12 @@ from scripts.sandbox.process import (
 
 HostCalls = Callable[[str, list[Any]], Any]
 
-# A worker that ever grew by more is replaced after the run: it may not give back what it took, and its peak would
-# no longer tell of the next run.
+# A worker that grew by more is replaced after the run: it may not return the memory, and its peak would hide that of
+# the next run.
 REPLACE_GROWTH_BYTES: Final = 64_000_000
-# Runs after which a worker is replaced even so, against leaks of the engine.
+# A worker is replaced after this many runs, against leaks of the engine.
 REPLACE_AFTER_RUNS: Final = 5_000
-# Refusals of host calls kept, so that an uncaught one is reported with its cause.
+# Maximum of kept refusals of host calls; they let an uncaught one be reported with its cause.
 REFUSALS_KEPT: Final = 64
 # name of a limit, as ScriptLimitExceeded has it → field of Limits
 LIMIT_FIELDS: Final = {
@@ -53,29 +53,16 @@ LIMIT_FIELDS: Final = {
     "stack": "stack_bytes",
 }
 CONSOLE_CUT_MARK: Final = "\n… (console cut at {} bytes)"
-# How long this thread waits for a worker before it calls that waiting: most host calls come within it, and to give the
-# turn back and take it again costs more than the wait.
+# The thread keeps the execution slot of its process for this time: most host calls of a short script fit in.
 MOMENT_MILLISECONDS: Final = 1
-# How long a run may answer host calls on end while others wait for the turn.
-STRETCH_SECONDS: Final = 0.005
-
-
-class Standby(Protocol):
-    """What a run does for other threads of its process while it has nothing, or too much, to do."""
-
-    def waiting(self) -> AbstractContextManager[None]:
-        """Entered while the worker computes and this thread waits for it."""
-
-    def share(self) -> None:
-        """Called now and then in a run of many host calls, between two of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run that came to its end.
+    """The result of a run.
 
     value_json       what a function body returned, as JSON; b"null" for a script
-    parameters_json  the `parameters` object as the body left it, as JSON; b"null" for a script
+    parameters_json  the final `parameters` object of the body, as JSON; b"null" for a script
     console          lines joined by newlines, cut at the limit with a mark
     """
 
@@ -87,21 +74,17 @@ class RunResult:
 
 
 class Run:
-    """One run on one worker: the conversation, and its limits.
+    """One run on one worker.
 
-    `reusable` says afterwards whether the worker may serve another run: only when it ended the run by itself.
+    `reusable` says afterwards whether the worker may serve another run: only if it ended the run by itself.
     """
 
-    def __init__(
-        self, worker: WorkerProcess, limits: Limits, host_calls: HostCalls, standby: Standby | None = None
-    ) -> None:
+    def __init__(self, worker: WorkerProcess, limits: Limits, host_calls: HostCalls) -> None:
         self._worker = worker
         self._limits = limits
         self._host_calls = host_calls
-        self._standby = standby
-        self._stretch_ends = 0.0
         self._calls = 0
-        self._refusals: dict[int, HostCallError] = {}  # number → refusal, in the order of their coming
+        self._refusals: dict[int, HostCallError] = {}  # number → refusal, oldest first
         self._started = 0.0
         self._deadline = 0.0
         self._next_watch = 0.0
@@ -154,7 +137,7 @@ class Run:
         )
 
     def _prelude_frame(self, digest: bytes, encoded: bytes) -> bytes:
-        """The prelude, when this worker has not got it; it forgets all when it has as many as it keeps."""
+        """The prelude's frame if this worker does not have it; a worker clears its preludes when it has the maximum."""
         known = self._worker.preludes
         if digest.hex() in known:
             return b""
@@ -183,22 +166,14 @@ class Run:
 
     def _receive(self) -> tuple[bytes, bytes] | None:
         """The next frame, or None when there is none within WATCH_SECONDS."""
-        if self._standby is None:
-            return self._worker.receive(self._max_frame)
         if not self._worker.has_sent(MOMENT_MILLISECONDS):
-            with self._standby.waiting():
-                received = self._worker.receive(self._max_frame)
-            self._stretch_ends = time.monotonic() + STRETCH_SECONDS
-            return received
-        if time.monotonic() >= self._stretch_ends:
-            self._standby.share()
-            self._stretch_ends = time.monotonic() + STRETCH_SECONDS
+            release_slot()
         return self._worker.receive(self._max_frame)
 
     # -- limits ----------------------------------------------------------------------------------------------------
 
     def _watch(self, *, idle: bool) -> None:
-        """Wall clock at every turn; processor time and memory, which cost system calls, every WATCH_SECONDS."""
+        """Check wall time at every turn; processor time and memory, which cost system calls, every WATCH_SECONDS."""
         now = time.monotonic()
         if now >= self._deadline:
             self._fail_limit("wall")
@@ -231,7 +206,7 @@ class Run:
         if len(answer) > self._limits.answer_bytes:
             self._refuse(HostCallError("The answer of the host call is too large.", type_name="RangeError"))
             return
-        if time.monotonic() >= self._deadline:  # the script may not have this answer
+        if time.monotonic() >= self._deadline:  # the answer exceeds the limit
             self._fail_limit("wall")
         self._send(protocol.frame(protocol.ANSWER, answer))
 
@@ -309,14 +284,14 @@ class Run:
         )
 
     def _memory_ran_out(self) -> bool:
-        # A worker that has grown much is replaced after the run, so a high peak is this run's.
+        # A worker that has grown much is replaced after the run, so a high peak belongs to this run.
         peak = self._worker.peak_bytes()
         return peak is None or peak - self._worker.first_resident_bytes > self._limits.memory_bytes // 2
 
     def _died_of_memory(self) -> bool:
-        """Whether it took so much that a refused allocation ended it, which the engine does not always survive.
+        """Whether the worker died of a failed allocation, which the engine does not always survive.
 
-        It may have taken it all since the last look: hence the page faults, which outlive it.
+        It may have allocated everything since the last check: hence the page faults, which remain readable.
         """
         faulted = self._worker.faulted_bytes() - self._faulted_before
         grown = self._most_resident - self._worker.first_resident_bytes
@@ -339,7 +314,7 @@ class Run:
 
 
 def check_source(source: str, limits: Limits) -> None:
-    """What would not even reach the engine whole: too long, or with characters that end or break its strings."""
+    """Refuse a source that the engine would not receive whole: too long, or with characters that break its strings."""
     try:
         size = len(source.encode())
     except UnicodeEncodeError as error:
@@ -358,7 +333,7 @@ def _unparsable(source: str, offset: int, what: str) -> ScriptSyntaxError:
 
 
 def read_call(payload: bytes) -> tuple[str, list[Any]]:
-    """Method and arguments of a CALL frame; WorkerGone when it is none, since no honest worker sends such a frame."""
+    """Method and arguments of a CALL frame; WorkerGone if malformed, since no intact worker sends that."""
     start = protocol.CALL_HEADER.size
     try:
         split = start + protocol.CALL_HEADER.unpack_from(payload)[0]
@@ -377,5 +352,5 @@ def read_call(payload: bytes) -> tuple[str, list[Any]]:
 
 
 def refuse_all_calls(method: str, arguments: list[Any]) -> NoReturn:
-    """The host calls of a run that was given none."""
+    """Host calls of a run without any."""
     raise HostCallError(f"There is no host call '{method}' here.", type_name="TypeError")

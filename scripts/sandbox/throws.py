@@ -1,9 +1,9 @@
 """Positions of `throw` statements: a thrown value that is no Error has no stack, so the statements are numbered.
 
-`throw <expression>` becomes `throw __throwSite(3).value = <expression>`, which throws the same value; prelude.js notes
-the number and the value. The statements are found by a scanner that knows strings, templates, comments and regular
-expressions. At a slash that could begin a regular expression or a division the scanner stops and leaves the rest
-unmarked; then only the positions are missing. It reads each character once.
+`throw <expression>` becomes `throw __throwSite(3).value = <expression>`, which throws the same value; the setter, in
+preludes/sandbox.js, stores the number and the value. The scanner knows strings, templates, comments and regular
+expressions. At a slash that could begin a regular expression or a division it stops and leaves the rest unmarked; then
+only the positions are missing. It reads each character once.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 from functools import lru_cache
 from typing import Final, Literal
 
-#: The function of prelude.js that a marked statement calls.
+#: The function of preludes/sandbox.js that a marked statement calls.
 MARKER: Final = "__throwSite"
 
-#: Longer sources get no marks. A scan takes up to 1 µs a character, measured on two shared cores.
+#: Longer sources are not marked. A scan takes up to 1 µs a character, measured on two shared cores.
 SOURCE_MAX_CHARS: Final = 100_000
 
 _TOKEN: Final = re.compile(
@@ -49,7 +49,7 @@ def throw_statements(source: str) -> list[int]:
 
 
 def marked(source: str, statements: list[int]) -> str:
-    """The source with its statements numbered; every line keeps its number."""
+    """The source with numbered statements; every line keeps its number."""
     parts = []
     end = 0
     for number, offset in enumerate(statements):
@@ -161,10 +161,10 @@ class _Scanner:
                 self._follow("/")
                 return end
             case "expression":
-                found = _EXPRESSION.match(self._source, end - 1)
-                if found is not None:
+                match = _EXPRESSION.match(self._source, end - 1)
+                if match is not None:
                     self._follow("literal")
-                    return found.end()
+                    return match.end()
         return None
 
     def _means(self) -> Literal["division", "expression", "either"]:

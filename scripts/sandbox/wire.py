@@ -1,4 +1,4 @@
-"""The worker's ends of what it shares with its host: frames over a socket, and the console's memory."""
+"""The worker's side of the socket and of the console's memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST_READ_BYTES: Final = 8_192
 
 
 class Wire:
-    """Frames over the one socket. Blocking: the worker has nothing else to do."""
+    """Frames over the socket. Blocking: the worker has nothing else to do."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -22,7 +22,7 @@ class Wire:
 
     def receive(self) -> tuple[bytes, bytes]:
         if not self._buffer:
-            # Almost always a read brings one frame and all of it: then there is nothing to gather.
+            # Usually one read gets exactly one frame: nothing to join then.
             chunk = os.read(self._fd, FIRST_READ_BYTES)
             if len(chunk) > protocol.FRAME_HEADER.size:
                 size, kind = protocol.FRAME_HEADER.unpack_from(chunk)
@@ -54,7 +54,7 @@ class Wire:
 
 
 class Console:
-    """The shared memory that the host reads when the run is over, however it ends."""
+    """The shared console memory, which the host reads after the run, however it ends."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 
-# -I leaves out the program's directory, -S the site-packages: what may be imported is said here, and only until
-# confinement. The project's root comes last, so that nothing in it can stand in for the standard library.
+# -I leaves out the program's directory, -S the site-packages: imports are possible only from here, and only until
+# confinement. The project's root comes last, so that it cannot replace modules of the standard library.
 sys.path.append(sys.argv[1])
 
 import importlib.machinery
@@ -30,7 +30,7 @@ from scripts.sandbox.wire import Console, Wire
 
 EXIT_BROKEN: Final = 70
 PRELUDES_KEPT: Final = 8
-# While a failure is written down, the engine may exceed the run's memory by this much.
+# While a failure is serialized, the engine may exceed the run's memory by this much.
 REPORT_BYTES: Final = 8_000_000
 
 
@@ -108,7 +108,7 @@ class Worker:
                 next_engine = None  # two contexts at once would need twice the memory
                 next_engine = Engine(self, header)
             self._wire.send(*self._outcome(next_engine, header, job))
-            # The answer is out: the old context is given back and the next one made in the host's idle time.
+            # The result is sent: the old context is freed and the next one made while the host is busy.
             next_engine = None
             next_engine = Engine(self, header)
 
@@ -124,7 +124,7 @@ class Worker:
         try:
             text = engine.run(context_job(job, statements))
         except Exception as error:
-            # The runner itself throws only when the engine cannot even write the failure down.
+            # The runner itself throws only if the engine cannot even serialize the failure.
             text = json.dumps({"kind": "throw", "name": "", "message": str(error), "stack": "", "is_bare": True})
         if text.startswith('{"value":'):
             if len(text) > header["message_bytes"]:
@@ -135,13 +135,13 @@ class Worker:
     def _described(
         self, raw: dict[str, Any], header: protocol.RunHeader, job: protocol.RunJob, statements: list[int]
     ) -> protocol.Failure:
-        """The failure with its place in the author's source, and limits told from exceptions."""
+        """The failure with its position in the author's source; detects limits among exceptions."""
         kind, name, message, stack = raw["kind"], raw["name"], raw["message"], raw["stack"]
         failure: protocol.Failure = {
             "kind": kind,
             "name": name,
             "message": message,
-            "stack": positions.author_stack(stack, job["source_name"]),
+            "stack": positions.author_stack(stack, job["source"], job["source_name"]),
             "code": raw.get("code"),
             "host_error": raw.get("host_error"),
             # Out of memory, the engine may lack it for the error too: it throws null, or an error without its message.
@@ -165,7 +165,7 @@ class Worker:
     def _parser(
         self, header: protocol.RunHeader, job: protocol.RunJob
     ) -> Callable[[str], tuple[str, int | None] | None]:
-        """Parses starts of the job's source in a context that has nothing to offer; nothing runs after the throw."""
+        """A parser for starts of the job's source, in an empty context; nothing runs after the throw."""
         context = self.new_context()
         context.set_memory_limit(header["memory_bytes"])
         context.set_max_stack_size(header["stack_bytes"])
@@ -227,7 +227,7 @@ ENGINE_LIMITS: Final = {
 
 
 def engine_key(header: protocol.RunHeader) -> tuple[str, int, int]:
-    """What a prepared context depends on."""
+    """The settings that a prepared context depends on."""
     return header["prelude"], header["memory_bytes"], header["stack_bytes"]
 
 
@@ -236,7 +236,7 @@ def failed(failure: protocol.Failure) -> tuple[bytes, bytes]:
 
 
 def load_engine(extension_path: str) -> Callable[[], Any]:
-    """The engine's context class from its extension file: the package around it would bring in threads."""
+    """Load the engine's context class from its extension file: the package around it would import threads."""
     loader = importlib.machinery.ExtensionFileLoader("_quickjs", extension_path)
     spec = importlib.util.spec_from_file_location("_quickjs", extension_path, loader=loader)
     assert spec is not None
@@ -246,7 +246,7 @@ def load_engine(extension_path: str) -> Callable[[], Any]:
 
 
 def warm_up(worker: Worker) -> None:
-    """Do once what runs will do, so that every lazy import and allocation happens before confinement."""
+    """Run every code path once, so that lazy imports and allocations happen before confinement."""
     header: protocol.RunHeader = {
         "prelude": "",
         "memory_bytes": 50_000_000,
@@ -272,7 +272,7 @@ def main(arguments: list[str]) -> NoReturn:
     _, extension_path, socket_fd, console_fd, console_size, memory_bytes, host_pid = arguments
     wire = Wire(int(socket_fd))
     try:
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "prelude.js"), encoding="utf-8") as file:
+        with open(os.path.join(sys.argv[1], "scripts", "preludes", "sandbox.js"), encoding="utf-8") as file:
             core_prelude = file.read()
         memory = mmap.mmap(int(console_fd), int(console_size))
         new_context, watch_rejections = load_engine(extension_path), rejection_watcher(extension_path)

@@ -65,7 +65,8 @@ class TestTrustedApplication:
 
 class TestDiscovery:
     @pytest.fixture(scope="class")
-    def sites(self, anyone: Caller) -> list[dict[str, Any]]:
+    @classmethod
+    def sites(cls, anyone: Caller) -> list[dict[str, Any]]:
         answer = answered(anyone.get("/sys/auto-discovery"), 200)
         assert answer.headers["Content-Type"].startswith("application/json")
         found: list[dict[str, Any]] = answer.json()["WebSites"]

@@ -221,7 +221,8 @@ class TestGetRepositoryEvents:
 
 class TestExecuteScript:
     @pytest.fixture(scope="class")
-    def answer(self, service: Caller) -> dict[str, Any]:
+    @classmethod
+    def answer(cls, service: Caller) -> dict[str, Any]:
         return service.run("console.log('первый', 1);\nconsole.info('second');")
 
     @statement("4.4", "ExecuteScript takes the script as text/plain in UTF-8 and answers 200 with JSON")

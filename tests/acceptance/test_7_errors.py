@@ -16,7 +16,8 @@ from tests.acceptance.statements import statement
 
 class TestBody:
     @pytest.fixture(scope="class")
-    def duplicate(self, service: Caller) -> dict[str, Any]:
+    @classmethod
+    def duplicate(cls, service: Caller) -> dict[str, Any]:
         (known,) = service.rows(f"{GROUPS}?$top=1&$select=Code")
         return error_of(service.post(GROUPS, {"Code": known["Code"], "Name": {"EN": "x"}}), 500)
 
@@ -108,12 +109,14 @@ class TestStatus:
 
 class TestNoLicence:
     @pytest.fixture(scope="class")
-    def person(self, anyone: Caller) -> Any:
+    @classmethod
+    def person(cls, anyone: Caller) -> Any:
         with Person.signed_in(anyone, "demo") as person:
             yield person
 
     @pytest.fixture(scope="class")
-    def refused(self, person: Person, licence: Licence) -> requests.Response:
+    @classmethod
+    def refused(cls, person: Person, licence: Licence) -> requests.Response:
         """A write by somebody for whom no slot is left."""
         with licence.changed(sessions="1"):
             return person.api.post(ORDERS, order(DocumentNotes="without a licence"))

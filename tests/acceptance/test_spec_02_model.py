@@ -59,8 +59,10 @@ class TestMetadata:
         assert answer.headers["Content-Type"].startswith("application/xml")
         assert ElementTree.fromstring(answer.content).tag == f"{EDMX}Edmx"
 
-    @statement("spec 2.1", "To who asks for OData 4.01 $metadata is CSDL 4.01")
+    @statement("spec 14.2", "$metadata is CSDL 4.0, and CSDL 4.01 where OData-MaxVersion allows it")
     def test_version(self, service: Caller) -> None:
+        answer = answered(service.get("$metadata"), 200)
+        assert ElementTree.fromstring(answer.content).attrib["Version"] == "4.0"
         answer = answered(service.get("$metadata", OData_MaxVersion="4.01"), 200)
         assert ElementTree.fromstring(answer.content).attrib["Version"] == "4.01"
 

@@ -112,7 +112,8 @@ QUERIES = {
 
 class TestQueries:
     @pytest.fixture(scope="class")
-    def found(self, service: Caller) -> Iterator[dict[str, str]]:
+    @classmethod
+    def found(cls, service: Caller) -> Iterator[dict[str, str]]:
         """The codes that each query finds, by the query."""
         with Maker.of(service, "Q04") as make:
             code = make.text_property(GROUPS)
@@ -157,7 +158,8 @@ class TestQueries:
 
 class TestEntities:
     @pytest.fixture(scope="class")
-    def order(self, service: Caller) -> Iterator[str]:
+    @classmethod
+    def order(cls, service: Caller) -> Iterator[str]:
         """JavaScript that names an order with three lines."""
         with Maker.of(service, "E04") as make:
             made = make.new(ORDERS, order(lines=3, DocumentNotes="notes"))
@@ -248,7 +250,7 @@ class TestAction:
         answer = service.run(source)
         assert answer["console"] == f"36 string true en true\n{answer['sessionId']} true"
 
-    @statement("spec 04", "Action.http.get and post answer isSuccess, statusCode, body and errorMessage")
+    @statement("spec 04", "Action.http.get and post answer isSuccess, statusCode, body, headers and errorMessage")
     def test_http(self, service: Caller, hooks: Hooks, mark: str) -> None:
         url = f"{hooks.url}/script/{mark}"
         hooks.answer(f"/script/{mark}", [200, 404])
@@ -256,7 +258,7 @@ class TestAction:
             f"const g = Action.http.get('{url}', {{'X-Mark': '{mark}'}}), p = Action.http.post('{url}', 'sent');"
             "console.log(Object.keys(g).sort().join(), g.isSuccess, g.statusCode, p.isSuccess, p.statusCode);"
         )
-        assert service.run(source)["console"] == "body,errorMessage,isSuccess,statusCode true 200 false 404"
+        assert service.run(source)["console"] == "body,errorMessage,headers,isSuccess,statusCode true 200 false 404"
         get, post = hooks.at(f"/script/{mark}")
         assert (get.method, get.headers["X-Mark"], post.method, post.body) == ("GET", mark, "POST", b"sent")
 

@@ -274,7 +274,8 @@ class TestConditions:
     """A WARNING rule for each comparison, and one product: the warnings tell which hold."""
 
     @pytest.fixture(scope="class")
-    def held(self, service: Caller) -> Iterator[set[str]]:
+    @classmethod
+    def held(cls, service: Caller) -> Iterator[set[str]]:
         mark = secrets.token_hex(4).upper()
         (unit,) = service.rows("General_Products_MeasurementUnits?$top=1&$filter=Code eq 'pcs'")
         with Maker.of(service, mark) as make:
@@ -381,7 +382,7 @@ class TestActions:
         [
             ("Constant", "fixed", "fixed"),
             ("Attribute", "Code", "G-{mark}"),
-            ("Interpolate", "{Code} in {EntityName}", "G-{mark} in General_Products_ProductGroups"),
+            ("Interpolate", "{Code} in {EntityName}", "G-{mark} in Gen_Product_Groups"),
             ("Interpolate", "{{{Code}}}", "{G-{mark}}"),
         ],
     )

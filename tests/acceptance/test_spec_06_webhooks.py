@@ -143,7 +143,7 @@ class TestDelivery:
         body = sent.json()
         assert (body["notes"], body["name"]) == (f'{make.mark} "a/b" & ü', f"Group {make.mark}")
         (group,) = make.caller.rows(f"{GROUPS}?$filter=Code eq 'G-{make.mark}'&$select=Code")
-        assert (body["set"], body["id"]) == (GROUPS, id_of(group))
+        assert (body["set"], body["id"]) == ("Gen_Product_Groups", id_of(group))
         iso = r"\d{4}-\d{2}-\d{2}(T[\d:.]+Z?)?"
         assert re.fullmatch(iso, body["on"])
         assert query.startswith("on=20")

@@ -167,7 +167,8 @@ class TestObservability:
         assert f"# TYPE platform_{name} " in metrics
 
     @pytest.fixture(scope="class")
-    def metrics(self, anyone: Caller, service: Caller) -> str:
+    @classmethod
+    def metrics(cls, anyone: Caller, service: Caller) -> str:
         """The exposition as a scraper on this machine reads it, once a script has run."""
         service.run("1")
         return answered(anyone.get("/metrics"), 200).text
@@ -179,7 +180,8 @@ class TestObservability:
 
 class TestCommands:
     @pytest.fixture(scope="class")
-    def ran(self, acceptance_instance: LivePlatform) -> dict[str, tuple[int, str]]:
+    @classmethod
+    def ran(cls, acceptance_instance: LivePlatform) -> dict[str, tuple[int, str]]:
         """(exit status, output) of each command line on the running instance."""
         lines = [[name, "--help"] for name in COMMANDS]
         lines += [[name, "--json", *(["--dry-run"] if name == "redeliver_webhooks" else [])] for name in LISTING]

@@ -191,6 +191,36 @@ def post_page(cast: Cast, draw: Draw) -> None:
                 (f"user/{user}/change/", {"is_admin": "on", "email": "m@example.com", "login": "root"}),
                 (f"user/{user}/delete/", {"post": "yes"}),
                 (f"user/{user}/password-link/", {}),
+                (
+                    f"user/{user}/change/",
+                    {
+                        "RoleUsers-TOTAL_FORMS": "1",
+                        "RoleUsers-0-role": cast.role,
+                        "RoleUsers-0-user": user,
+                    },
+                ),
+                (
+                    f"user/{user}/change/",
+                    {
+                        "RoleUsers-TOTAL_FORMS": "1",
+                        "RoleUsers-INITIAL_FORMS": "1",
+                        "RoleUsers-0-id": cast.membership,
+                        "RoleUsers-0-user": user,
+                        "RoleUsers-0-role": cast.role,
+                        "RoleUsers-0-DELETE": "on",
+                    },
+                ),
+                (
+                    "user/?_to_field=id&_popup=1",
+                    {
+                        "form-TOTAL_FORMS": "1",
+                        "form-INITIAL_FORMS": "1",
+                        "form-0-id": user,
+                        "form-0-is_admin": "on",
+                        "_save": "1",
+                    },
+                ),
+                ("roleuser/", {"action": "delete_selected", "_selected_action": [cast.membership], "post": "yes"}),
                 ("user/add/", {"login": "eve", "name_en": "Eve", "is_admin": "on"}),
                 ("roleuser/add/", {"user": user, "role": cast.role}),
                 ("role/add/", {"name": "Owners", "is_active": "on"}),

@@ -1,14 +1,15 @@
 """A caller sends many requests in one $batch, to pass the rate limits, fill the memory or keep others waiting.
 
 Who: anybody who may call the API. What: the amplification of a small request. What prevents it:
-domain.odata.service.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and the turn
-of the process is offered to others between its parts.
+domain.odata.service.batch.runner: parts count as requests, a batch has budgets of bytes and of time, and its parts
+defer to other requests.
 """
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -52,8 +53,8 @@ def test_a_batch_ends_when_it_has_taken_long(administrator: Api, monkeypatch: py
     assert [answer["status"] for answer in answers(administrator, 2)] == [413] * 2
 
 
-def test_others_take_their_turns_between_the_parts(administrator: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    offered: list[float | None] = []
-    monkeypatch.setattr("foundation.turns.share", lambda patience_seconds=None: offered.append(patience_seconds))
+def test_the_parts_of_a_batch_defer_to_other_requests(administrator: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    slot = Mock()
+    monkeypatch.setattr("foundation.execution_slot._slot", slot)
     answers(administrator, 4)
-    assert len(offered) == 3
+    assert slot.defer.call_count >= 4

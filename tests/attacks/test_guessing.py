@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
+from identity.models import User
 from tests.identity.flows import DUAL, SERVICE, WEB, Browser, fields_of, service_token, token_request
 from tests.support.api import Api
 
@@ -166,6 +167,20 @@ def test_a_stolen_sign_in_does_not_tell_the_password(browser: Browser) -> None:
         return browser.client.post("/id/account/password", {**fields_of(page.content.decode()), **form})
 
     assert [attempt("wrong").status_code for _ in range(12)] == [200] * 10 + [429] * 2
+
+
+def test_nor_by_the_field_for_a_new_password(browser: Browser) -> None:
+    """The page refuses the present password as a new one, but only with the present password."""
+    password = "a-long-Password-9317"
+    user = User.objects.get(login="demo")
+    user.set_password(password)
+    user.save()
+    browser.log_in("demo", password)
+    page = browser.client.get("/id/account/password")
+    form = {"old_password": "wrong", "new_password": password, "repeated": password}
+    answer = browser.client.post("/id/account/password", {**fields_of(page.content.decode()), **form})
+    assert "current password is wrong" in answer.content.decode()
+    assert "has already" not in answer.content.decode()
 
 
 def test_a_client_introspects_its_own_tokens_only(browser: Browser, http: Client) -> None:

@@ -62,7 +62,7 @@ def test_debug_is_not_served_to_other_machines(
 ) -> None:
     settings.DATA_DIR, settings.DEMO, settings.DEBUG = tmp_path, False, True
     settings.BASE_URL = base_url
-    monkeypatch.setenv("HOST", host)
+    settings.HOST = host
     monkeypatch.setattr(preparation, "prepare", lambda report: pytest.fail("it prepares before it refuses"))
     with pytest.raises(CommandError, match="DEBUG shows stack traces"):
         call_command("serve")

@@ -1,7 +1,7 @@
 """A caller asks for an answer that is many times larger than the data: what refers to one another, expanded in turn.
 
 Who: anybody with the scope read. What: to fill the memory of a process and keep others waiting by one GET. What
-prevents it: domain.query.run.shape.AnswerSize: the JSON of an answer is made from the inside out and measured
+prevents it: domain.query.run.row_json.AnswerSize: the JSON of an answer is made from the inside out and measured
 meanwhile. A page that would be too large ends earlier, and what cannot end earlier is refused.
 """
 

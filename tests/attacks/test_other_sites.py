@@ -30,7 +30,7 @@ WITHOUT_COOKIES = {
     "id/connect/authorize",  # answers a redirect to itself as a GET
     "id/connect/token", "id/connect/revocation", "id/connect/introspect", "id/connect/userinfo",
     "id/connect/endsession",  # asks, with a form of its own
-    "sys/tools/sha256",
+    "sys/tools/sha256", "tools/sha256",
 }  # fmt: skip
 ORIGIN = "https://evil.example"
 
@@ -74,6 +74,7 @@ def test_the_api_looks_at_no_cookie(victim: Client) -> None:
 def test_scripts_of_other_origins_read_no_answer(victim: Client) -> None:
     """Only what tells nothing of the person may be read by every origin."""
     public = {"/sys/auto-discovery", "/tools/auto-discovery", "/sys/ver", "/sys/server-info", "/sys/tools/sha256"}
+    public |= {"/tools/ver", "/tools/server-info", "/tools/sha256"}
     readable = set()
     for path in addresses().values():
         answer = victim.get(path, headers={"Origin": ORIGIN})
@@ -104,7 +105,8 @@ def settings_of(**environment: str) -> dict[str, Any]:
     """The product's settings in an environment."""
     names = [
         "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_SSL_REDIRECT", "SECURE_HSTS_SECONDS",
-        "SESSION_COOKIE_HTTPONLY", "SESSION_COOKIE_SAMESITE",
+        "SESSION_COOKIE_HTTPONLY", "SESSION_COOKIE_SAMESITE", "SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME",
+        "COOKIE_PREFIX",
     ]  # fmt: skip
     source = (
         f"import json; from platform_site import settings; print(json.dumps([getattr(settings, n) for n in {names}]))"
@@ -124,4 +126,13 @@ def test_with_https_nothing_goes_out_without_tls() -> None:
     ] * 3
     assert secure["SECURE_HSTS_SECONDS"] >= 31_536_000
     assert (secure["SESSION_COOKIE_HTTPONLY"], secure["SESSION_COOKIE_SAMESITE"]) == (True, "Lax")
-    assert not settings_of(BASE_URL="http://127.0.0.1:8000")["SESSION_COOKIE_SECURE"]
+    plain = settings_of(BASE_URL="http://127.0.0.1:8000")
+    assert not plain["SESSION_COOKIE_SECURE"]
+    assert not plain["COOKIE_PREFIX"]
+
+
+def test_no_sibling_host_sets_a_cookie_of_the_instance() -> None:
+    """Browsers refuse a cookie of this prefix that names a domain, or comes without TLS (RFC 6265bis, 4.1.3.2)."""
+    secure = settings_of(BASE_URL="https://erp.example.com")
+    for name in ("SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "COOKIE_PREFIX"):
+        assert secure[name].startswith("__Host-"), name

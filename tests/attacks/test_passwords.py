@@ -17,12 +17,13 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from foundation import stamps
-from identity.email_change import link_make
+from identity.email_change import email_link_make
 from identity.models import ReferenceToken, Session, User
-from identity.password_reset import link_make as reset_link
+from identity.password_reset import password_link_make as reset_link
 from tests.domain.security.conftest import caller, give_role
 from tests.identity.flows import WEB, Browser, fields_of, token_request
 from tests.identity.test_pages import open_link, worker
+from tests.support.api import Api
 from tests.support.tasks import Worker
 
 __all__ = ["worker"]
@@ -152,6 +153,24 @@ def test_a_new_address_is_proved_and_the_old_one_told(
     assert browser.client.get(link.removeprefix("http://testserver"), follow=True).status_code == 400
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("email, shown", [("mallory@example.com", "mallory@example.com"), (None, "(none)")])
+def test_the_old_address_is_told_of_an_administrators_change_too(
+    demo: None, administrator: Api, worker: Worker, mailoutbox: list[EmailMessage], email: str | None, shown: str
+) -> None:
+    user = f"Systems_Security_Users({User.objects.get(login='demo').pk})"
+    assert administrator.patch(user, {"Notes": "no news"}).status_code == 204
+    assert administrator.patch(user, {"Email": email}).status_code == 204
+    worker.work()
+    assert [(message.to, shown in message.body) for message in mailoutbox] == [(["demo@example.com"], True)]
+
+
+def test_nor_is_anybody_told_of_a_change_that_is_refused(demo: None, administrator: Api, worker: Worker) -> None:
+    user = f"Systems_Security_Users({User.objects.get(login='demo').pk})"
+    assert administrator.patch(user, {"Email": "m@example.com", "Login": "admin"}).status_code >= 400
+    assert worker.take() == []
+
+
 def test_an_open_browser_alone_changes_no_address(
     browser: Browser, worker: Worker, mailoutbox: list[EmailMessage]
 ) -> None:
@@ -164,7 +183,7 @@ def test_an_open_browser_alone_changes_no_address(
 
 
 def test_a_link_gives_nobody_else_the_address(browser: Browser) -> None:
-    link = link_make(User.objects.get(login="demo"), "mallory@example.com", "")
+    link = email_link_make(User.objects.get(login="demo"), "mallory@example.com", "")
     browser.log_in("admin")
     assert browser.client.get(link, follow=True).status_code == 400
     stranger = Client()
@@ -174,7 +193,7 @@ def test_a_link_gives_nobody_else_the_address(browser: Browser) -> None:
 
 def test_a_link_is_worth_nothing_after_a_new_password(browser: Browser) -> None:
     demo = User.objects.get(login="demo")
-    link = link_make(demo, "mallory@example.com", "")
+    link = email_link_make(demo, "mallory@example.com", "")
     demo.set_password(NEW)
     demo.save()
     browser.log_in("demo", NEW)

@@ -18,12 +18,12 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from rules.engine import _with_the_rules_name
+from foundation.fair_queue import FairQueue
+from rules.engine import _naming_rule
 from scripts import services
 from scripts.sandbox.errors import CallerBusy, SandboxBusy, SandboxError
-from scripts.sandbox.fair_queue import FairQueue, Ticket
 from scripts.sandbox.limits import Limits
-from scripts.sandbox.pool import SandboxPool
+from scripts.sandbox.pool import SandboxPool, Ticket
 from tests.acceptance.caller import Caller
 from tests.acceptance.people import Person, token_request
 from tests.support.api import Api, error_of
@@ -57,7 +57,7 @@ def attack(pool: SandboxPool, runs: int, caller: str = "attacker") -> Iterator[C
 
 
 def test_callers_take_turns() -> None:
-    waiting = FairQueue()
+    waiting: FairQueue[Ticket] = FairQueue()
     for caller in ("attacker",) * 4 + ("anna", "attacker", "boris", "anna"):
         waiting.put(Ticket(caller))
     order = [ticket.caller for ticket in iter(lambda: waiting.take(lambda caller: True), None)]
@@ -65,7 +65,7 @@ def test_callers_take_turns() -> None:
 
 
 def test_a_full_queue_has_room_for_who_has_less_in_it() -> None:
-    waiting = FairQueue()
+    waiting: FairQueue[Ticket] = FairQueue()
     mine = [Ticket("attacker") for _ in range(3)]
     for ticket in mine:
         waiting.put(ticket)
@@ -77,7 +77,7 @@ def test_a_full_queue_has_room_for_who_has_less_in_it() -> None:
 
 
 def test_runs_put_back_in_front_keep_their_order() -> None:
-    waiting = FairQueue()
+    waiting: FairQueue[Ticket] = FairQueue()
     waiting.put(Ticket("boris"))
     for caller in ("anna", "boris", "carla"):
         waiting.put_first(Ticket(caller))
@@ -86,7 +86,7 @@ def test_runs_put_back_in_front_keep_their_order() -> None:
 
 
 def test_runs_put_back_in_front_count_as_their_callers() -> None:
-    waiting = FairQueue()
+    waiting: FairQueue[Ticket] = FairQueue()
     first = Ticket("anna")
     waiting.put_first(first)
     waiting.put(Ticket("anna"))
@@ -151,7 +151,7 @@ def test_too_many_scripts_are_429(administrator: Api, monkeypatch: pytest.Monkey
 
 def test_a_rule_passes_it_on() -> None:
     told = services._no_worker(CallerBusy(32, 3))
-    assert _with_the_rules_name(told, None, None) is told  # type: ignore[arg-type]
+    assert _naming_rule(told, None, None) is told  # type: ignore[arg-type]
     assert services._no_worker(SandboxBusy(3)).status == 503
 
 

@@ -70,6 +70,18 @@ def test_an_attackers_proof_is_worth_nothing_in_another_browser(browser: Browser
     assert asks_to_log_in(browser.client.get(lure))
 
 
+def test_a_proof_that_a_sibling_host_has_set_is_worth_nothing(demo: None, settings: Any) -> None:
+    """The attacker's proof lies in the victim's browser before the victim logs in for another reason."""
+    settings.COOKIE_PREFIX, settings.SESSION_COOKIE_SECURE = "__Host-", True
+    attacker, victim = (Browser(Client(enforce_csrf_checks=True)) for _ in range(2))
+    asked = attacker.authorize(prompt="login")
+    proof = asked.cookies["__Host-asked_logins"]
+    assert (proof["path"], proof["domain"], proof["secure"]) == ("/", "", True)
+    victim.client.cookies["asked_logins"] = proof.value  # no browser lets a sibling set the name with the prefix
+    victim.sign_in("demo")
+    assert asks_to_log_in(victim.client.get(way_back(asked)))
+
+
 def test_another_person_may_log_in_where_prompt_asks_for_it(browser: Browser) -> None:
     browser.sign_in("demo")
     answer = parameters_of(browser.sign_in("admin", prompt="login").headers["Location"])

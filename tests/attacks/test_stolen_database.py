@@ -34,8 +34,8 @@ from tests.support.api import Api, error_of, id_of
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import CURRENCIES, new_currency, new_delivery
 from webhooks import templates
+from webhooks.delivery_loop import deliver_due
 from webhooks.models import WebHookAttempt, WebHookDelivery
-from webhooks.pump import deliver_due
 
 _BYTES = (bytes, memoryview)
 HEADER = "Bearer hdr-4f1d0c2b9a8e7766"

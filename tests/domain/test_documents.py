@@ -43,7 +43,7 @@ def test_every_pair_of_states_on_documents(world: World) -> None:
             ds = dataset(world.context)
             order = new_order(ds, world)
             order.values["State"] = old
-            if expected(old, new):
+            if old == new or expected(old, new):
                 document_change_state(order, new)
                 assert order.values["State"] == new
             else:

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from domain.entities.crm_sales import SalesOrder
-from domain.entities.systems_documents import DocumentTypeUserStatus
+from domain.entities.systems_document_types import DocumentTypeUserStatus
 from identity.models import User
 from tests.rules.cast import ORDERS, World, dataset, fail, make_world, new_line, new_order, write_rule
 

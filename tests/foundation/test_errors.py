@@ -21,10 +21,10 @@ def test_the_fixed_codes_keep_their_numbers() -> None:
 
 
 def test_numbers_and_types_are_unique() -> None:
-    entries = errors.Catalogue.entries()
+    entries = errors.error_codes_by_number()
     assert len({entry.number for entry in entries}) == len({entry.type for entry in entries}) == len(entries)
     with pytest.raises(ValueError, match="registered twice"):
-        errors.Catalogue.add(8, "Another", "x", 500)
+        errors.add_error_code(8, "Another", "x", 500)
 
 
 def test_every_code_is_raised_somewhere() -> None:
@@ -90,7 +90,7 @@ def test_an_expired_token_says_so_in_the_challenge() -> None:
 @pytest.mark.parametrize("language", ["en", "bg", "de"])
 def test_every_message_takes_its_parameters_in_every_language(language: str) -> None:
     with translation.override(language):
-        for entry in errors.Catalogue.entries():
+        for entry in errors.error_codes_by_number():
             text = errors.format_message(entry.message_format, ("⟨0⟩", "⟨1⟩", "⟨2⟩", "⟨3⟩"))
             for index in range(4):
                 assert (f"⟨{index}⟩" in text) == (f"{{{index}}}" in entry.message_format), entry

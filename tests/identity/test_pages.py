@@ -17,7 +17,7 @@ from django.utils import translation
 from django.utils.translation import gettext
 
 from identity.models import ReferenceToken, TrustedApplication, User
-from identity.password_reset import link_make
+from identity.password_reset import password_link_make
 from tests.identity.flows import Browser, fields_of
 from tests.support.mail import MailServer
 from tests.support.tasks import Worker
@@ -243,7 +243,7 @@ class TestReset:
 
     def test_the_form_is_at_an_address_without_the_token(self, browser: Browser) -> None:
         """A page that holds a secret in its address may send no referrer, and is then no page that can post a form."""
-        path = link_make(User.objects.get(login="demo"), "")
+        path = password_link_make(User.objects.get(login="demo"), "")
         answer = browser.client.get(path)
         assert answer.headers["Referrer-Policy"] == "no-referrer"
         form = browser.client.get(answer.headers["Location"])
@@ -251,13 +251,13 @@ class TestReset:
         assert path.rpartition("/")[2] not in answer.headers["Location"] + form.content.decode()
 
     def test_a_link_opens_the_form_in_its_own_browser_alone(self, browser: Browser) -> None:
-        at, _page = open_link(browser, link_make(User.objects.get(login="demo"), ""))
+        at, _page = open_link(browser, password_link_make(User.objects.get(login="demo"), ""))
         assert Client().get(at).status_code == 400
-        other = link_make(User.objects.get(login="admin"), "")
+        other = password_link_make(User.objects.get(login="admin"), "")
         assert browser.client.get(other.rpartition("/")[0] + "/set").status_code == 400
 
     def test_an_old_link_is_refused(self, browser: Browser, settings: Any) -> None:
-        path = link_make(User.objects.get(login="demo"), "")
+        path = password_link_make(User.objects.get(login="demo"), "")
         at, _page = open_link(browser, path)
         settings.PASSWORD_RESET_TIMEOUT = -1
         assert browser.client.get(path).status_code == browser.client.get(at).status_code == 400

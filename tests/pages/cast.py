@@ -30,13 +30,16 @@ from foundation.fields import utc_now
 from foundation.guids import new_guid
 from identity.models import Role, RolePermission, RowPolicy, TrustedApplication, User
 from rules import statistics
-from rules.switches import switch_trace
-from tests.webhooks.cast import CALLER, new_currency, new_delivery, new_web_hook
+from rules.trace_switches import switch_trace
+from identity.context import AllPermissions, CallContext
+from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from tests.support.waiting import eventually
 from webhooks.models import FINISHED_STATES, WebHookDelivery
-from webhooks.pump import deliver_due
+from webhooks.delivery_loop import deliver_due
 
-hook = new_web_hook(URL + "/orders/{CurrencySign}?source=erp", code="PAGES", RetryLogic="Retry",
+# The rights of a rule's and a webhook's author count, so it is a user of this instance.
+ADMIN = CallContext(user=User.objects.get(login="admin").as_caller("en"), permissions=AllPermissions())
+hook = new_web_hook(URL + "/orders/{CurrencySign}?source=erp", code="PAGES", context=ADMIN, RetryLogic="Retry",
     Headers="Authorization: Bearer s3cret\\nX-Source: platform", Body='{{"name": "{Name}", "sign": "{CurrencySign}"}}')
 sent = [new_delivery("PAGES", new_currency(sign, "Currency " + sign)) for sign in ("QPA", "QPB", "QPC")]
 deliver_due()
@@ -44,7 +47,7 @@ deliver_due()
 unfinished = WebHookDelivery.objects.filter(web_hook_code="PAGES").exclude(state__in=FINISHED_STATES)
 assert eventually(lambda: not unfinished.exists())
 
-dataset = Dataset(CALLER)
+dataset = Dataset(ADMIN)
 rule = dataset.create("Systems.Bpm.UserBusinessRules", {"Code": "PAGES", "Name": {"EN": "Currencies of these pages"},
     "RepositoryName": "General.Currencies.Currencies", "IsActive": True}, by_client=True)
 parts = {"Event": {"EventType": "COMMIT"},
@@ -55,7 +58,7 @@ for kind, values in parts.items():
 dataset.commit()
 switch_trace(rule.id, True)
 currency = new_currency("QPD", "Traced")
-statistics.flush()
+statistics.pending.flush()
 broken = UserBusinessRule.objects.create(code="PAGES-BROKEN", name={"EN": "Of a repository that is gone"},
     repository_name="No.Such.Things", is_active=False)
 

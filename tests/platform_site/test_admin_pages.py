@@ -300,6 +300,6 @@ def test_a_salesperson_is_called_by_the_persons_name(boss: Client) -> None:
 def test_a_custom_property_of_no_repository_is_refused_at_its_field(boss: Client) -> None:
     _, errors = sent(boss, "domain_customproperty", code="X", name_en="X", entity_name="Crm.Sales.Customer")
     (message,) = errors["entity_name"]
-    assert "There is no repository 'Crm.Sales.Customer'. Did you mean Crm.Sales.Customers" in message
+    assert "There is no repository 'Crm.Sales.Customer'. Did you mean Crm_Customers" in message
     _, errors = sent(boss, "domain_customproperty", code="X", name_en="X", entity_name="Crm.Customers")  # its old name
     assert not errors

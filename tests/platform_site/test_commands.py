@@ -19,11 +19,11 @@ from django.core.management import BaseCommand, call_command, get_commands, load
 from domain.dataset.tables.models import ChangeFeedEntry, DomainTransaction
 from foundation.fields import utc_now
 from foundation.guids import new_guid
+from foundation.pruning import pruners
 from identity.demo import seed_identity
 from identity.models import AccessToken, Session, TrustedApplication, User
 from platform_site.management.commands import doctor
 from platform_site.management.commands.import_config import DIFFERS
-from platform_site.management.commands.prune import PRUNERS
 from scripts.models import ScriptRun
 from tests.support.instances import instance_environment, prepared_instance
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
@@ -39,6 +39,7 @@ COMMANDS = {
     "import_config": True, "validate_rules": True, "run_script": False, "import_data": False,
     "redeliver_webhooks": True, "prune": True, "error_codes": True, "doctor": True,
     "generate_docs": False, "prune_webhooks": False, "rotate_webhook_secret": False,
+    "generate_client": False,
 }  # fmt: skip
 
 # As manage.py does, one after the other in one process: starting Python and Django takes longer than most commands.
@@ -171,7 +172,7 @@ def test_each_command_of_the_spec_runs(ran: Ran) -> None:
     }
     found = {line: one.status for line, one in ran.by_line.items()}
     assert found == dict.fromkeys(found, 0) | expected, ran
-    of_the_spec = set(COMMANDS) - {"generate_docs", "prune_webhooks", "rotate_webhook_secret"}
+    of_the_spec = set(COMMANDS) - {"generate_client", "generate_docs", "prune_webhooks", "rotate_webhook_secret"}
     assert {line.partition(" ")[0] for line in found} == of_the_spec | {"no_such_command"}
 
 
@@ -235,7 +236,7 @@ def test_what_is_wrong_is_said_with_its_cure_and_the_rest_is_still_examined(tmp_
 @pytest.mark.process
 def test_prune_runs_twice(ran: Ran) -> None:
     told = ran["prune --json"].json
-    assert (set(told["removed"]), told["failed"]) == (set(PRUNERS), {})
+    assert (set(told["removed"]), told["failed"]) == (set(pruners.names()), {})
     assert ran["prune --only tokens"].out.split() == ["0", "tokens"]
 
 
@@ -271,7 +272,10 @@ def test_prune_removes_what_is_past_its_retention_and_nothing_else(capsys: pytes
         call_command("prune", "--json")
         told = json.loads(capsys.readouterr().out)
         # A session is closed as of when it ended: the one that is closed now is forgotten in the same run.
-        assert told == {"removed": dict.fromkeys(PRUNERS, removed) | {"closed_sessions": 2 * removed}, "failed": {}}
+        assert told == {
+            "removed": dict.fromkeys(pruners.names(), removed) | {"closed_sessions": 2 * removed},
+            "failed": {},
+        }
     gone = (Session, BrowserSession, AccessToken, ScriptRun, DomainTransaction, WebHookDelivery)
     assert not any(model.objects.exists() for model in gone)
     assert ChangeFeedEntry.objects.filter(repository="General.Currencies.Currencies", operation="D").count() == 1
@@ -289,9 +293,8 @@ def test_prune_removes_what_is_past_its_retention_and_nothing_else(capsys: pytes
     ],
 )
 def test_doctor_warns_of_proxies_that_hide_their_callers(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, trusted: list[str], host: str, base: str, level: str, said: str
+    settings: Any, trusted: list[str], host: str, base: str, level: str, said: str
 ) -> None:
-    settings.TRUSTED_PROXIES, settings.BASE_URL = trusted, base
-    monkeypatch.setenv("HOST", host)
+    settings.TRUSTED_PROXIES, settings.BASE_URL, settings.HOST = trusted, base, host
     first = next(iter(doctor._proxies()))
     assert (first.level, said in first.text) == (level, True), first

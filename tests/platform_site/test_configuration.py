@@ -19,8 +19,8 @@ from identity.models import Role, RowPolicy
 from platform_site import configuration
 from platform_site.management.commands.import_config import DIFFERS
 from tests.domain.conftest import fresh_process
-from webhooks.addresses import masked_address, unmasked_address
 from webhooks.services import signing_secret_rotate
+from webhooks.url_secrets import masked_url, unmasked_url
 
 __all__ = ["fresh_process"]
 
@@ -93,7 +93,7 @@ def test_an_export_makes_an_empty_instance_the_same(demo: str, tmp_path: Path) -
     file = written(tmp_path / "config.yaml", export_config())
     exported = yaml.safe_load(file.read_text())
     assert len(exported["trusted_applications"]) == 4
-    assert exported["custom_properties"]["General_Products_Products/SIZE"]["AllowedValues"]
+    assert exported["custom_properties"]["Gen_Products/SIZE"]["AllowedValues"]
     assert exported["row_policies"]["Sales/Crm.Sales.SalesOrders"]["filter"] == "Void eq false"
 
     import_config(written(tmp_path / "empty.yaml", EMPTY | {"row_policies": {}}), "--delete", "--apply")
@@ -180,8 +180,8 @@ def test_secrets_in_addresses_are_masked_and_stay_with_their_host(demo: str, tmp
     ],
 )
 def test_what_of_an_address_is_taken_for_a_secret(address: str, shown: str) -> None:
-    assert masked_address(address) == shown
-    assert unmasked_address(shown, address) == address
+    assert masked_url(address) == shown
+    assert unmasked_url(shown, address) == address
 
 
 def test_what_cannot_be_applied_changes_nothing(demo: str, tmp_path: Path) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
+import tomllib
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from platform_site import discovery, health
+from platform_site.environment import BASE_DIR
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +83,11 @@ def test_sha256_hashes_as_secrets_are_kept(client: Client) -> None:
 
 
 def test_version_and_server_info(client: Client) -> None:
-    assert client.get("/sys/ver").json()["version"]
+    project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]
+    assert client.get("/sys/ver").json()["version"] == project["version"]
+    newest = re.search(r"^## (\d\S*)", (BASE_DIR / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest
+    assert newest[1] == project["version"]
     assert client.get("/sys/server-info").json()["baseUrl"] == "http://testserver"
 
 

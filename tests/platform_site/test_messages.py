@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import translation
 
 from domain.events.types import event_types
-from foundation.errors import Catalogue, format_message
+from foundation.errors import error_codes_by_number, format_message
 from identity.demo import seed_identity
 from platform_site.environment import BASE_DIR
 from tests.support.api import error_of, service_api
@@ -30,7 +30,7 @@ def test_the_catalogues_are_complete_and_compiled() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_error_code_has_a_message_with_the_same_placeholders(language: str) -> None:
     with translation.override(language):
-        for entry in Catalogue.entries():
+        for entry in error_codes_by_number():
             text = translation.gettext(entry.message_format)
             assert sorted(_PLACEHOLDER.findall(text)) == sorted(_PLACEHOLDER.findall(entry.message_format)), entry
             # A message that is nothing but the caller's own text stays what it is.
@@ -41,7 +41,7 @@ def test_every_error_code_has_a_message_with_the_same_placeholders(language: str
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_event_and_what_it_tells_is_described(language: str) -> None:
     with translation.override(language):
-        for event in event_types.all():
+        for event in event_types:
             texts = [event.description, *(attribute.description for attribute in event.attributes)]
             texts += [event.parameter.description] if event.parameter is not None else []
             assert [text for text in texts if translation.gettext(text) == text] == [], event.name

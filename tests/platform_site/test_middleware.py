@@ -13,7 +13,7 @@ from django.utils import translation
 from pytest_django import Settings
 
 from foundation import errors
-from platform_site.middleware import browser_page
+from foundation.browser_pages import BrowserPage
 
 
 def echo(request: HttpRequest) -> HttpResponse:
@@ -38,10 +38,17 @@ def crash(request: HttpRequest) -> HttpResponse:
     raise RuntimeError("the secret inner life")
 
 
+class EchoPage(BrowserPage):
+    """A page of the API site."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return echo(request)
+
+
 urlpatterns = [
     path("page", echo),
     path("api/echo", echo),
-    path("api/page", browser_page(lambda request: echo(request))),
+    path("api/page", EchoPage.as_view()),
     path("api/refuse", refuse),
     path("api/lose", lose),
     path("api/crash", crash),

@@ -26,7 +26,7 @@ from tests.support.api import Api
 from tests.support.receiver import LoopbackReceiver
 from tests.webhooks.cast import CURRENCIES, new_web_hook
 from webhooks import templates
-from webhooks.pump import deliver_due
+from webhooks.delivery_loop import deliver_due
 from webhooks.services import signing_secret_rotate
 
 __all__ = ["api", "fresh_process", "world"]
@@ -114,7 +114,7 @@ def test_one_request_is_followed_through_log_trace_and_metrics(
     deliver_due()
     assert loopback_receiver.wait_for(1)[0].headers["traceparent"] == TRACEPARENT
 
-    statistics.flush()
+    statistics.pending.flush()
     after = scraped(client)
     for name, labels, by in (
         ("platform_requests_total", {"site": "api", "method": "POST", "status": "2xx"}, 1),

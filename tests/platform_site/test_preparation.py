@@ -200,7 +200,7 @@ def test_known_logins_are_not_served_to_other_machines(
 ) -> None:
     settings.DATA_DIR, settings.DEMO, settings.BASE_URL = tmp_path, demo, base_url
     Prepared(seeded=seeded).save()
-    monkeypatch.setenv("HOST", host)
+    settings.HOST = host
     monkeypatch.setattr(preparation, "prepare", lambda report: pytest.fail("it prepares before it refuses"))
     with pytest.raises(CommandError, match=words):
         call_command("serve")
@@ -210,8 +210,7 @@ def test_known_logins_are_served_to_other_machines_by_who_knows(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DATA_DIR, settings.DEMO = tmp_path, True
-    monkeypatch.setenv("HOST", "0.0.0.0")
-    monkeypatch.setenv("PORT", str(free_port()))
+    settings.HOST, settings.PORT = "0.0.0.0", free_port()
 
     def stop_here(report: preparation.Report) -> None:
         raise RuntimeError("it went on to prepare")
@@ -225,7 +224,7 @@ def test_ctrl_c_while_preparing_is_no_traceback(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DATA_DIR = tmp_path
-    monkeypatch.setenv("PORT", str(free_port()))
+    settings.PORT = free_port()
 
     def interrupted(report: preparation.Report) -> None:
         raise KeyboardInterrupt

@@ -6,15 +6,26 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from foundation import errors
-from platform_site.serving import bodies, receiving
+from platform_site.serving import receiving
+from platform_site.serving.callers import Callers
 from platform_site.serving.exchange import StartResponse, environ_of
-from platform_site.serving.receiving import AT_ONCE_BYTES, BODY_SECONDS, BYTES_PER_SECOND, KNOWN_BYTES, Receiver
+from platform_site.serving.receiving import (
+    AT_ONCE_BYTES,
+    BODY_SECONDS,
+    BYTES_PER_SECOND,
+    FILE_SECONDS,
+    KNOWN_BYTES,
+    RESPONSE_BYTES,
+    Receiver,
+)
+from platform_site.serving.scheduler import Request
 from tests.domain.security.conftest import caller, person
 from tests.identity.conftest import demo, fresh_process
 from tests.support.waiting import eventually
@@ -57,6 +68,7 @@ class Client:
         self.body = b""
         self.streamed: list[bytes] = []
         self.answers = 0
+        self.file = ""
         self.gone = Future()
 
     def __call__(self) -> Future:
@@ -76,6 +88,10 @@ class Client:
         self.status, self.headers, self.body = status, headers, body
         self.answers += 1
 
+    def response_file(self, status: int, headers: list[tuple[str, str]], file: str) -> None:
+        self.file = file
+        self.response_bytes(status, headers, Path(file).read_bytes())
+
     def response_stream(self, status: int, headers: list[tuple[str, str]]) -> Any:
         self.status, self.headers = status, headers
         return SimpleNamespace(send_bytes=self.streamed.append)
@@ -89,6 +105,20 @@ class Client:
 
 class Policy:
     """100,000 bytes, more than KNOWN_BYTES from those with a token, under /data an application that refuses."""
+
+    def __init__(self) -> None:
+        self.known: list[str] = []
+
+    def prepare(self, environ: dict[str, Any]) -> None:
+        """No proxies here."""
+
+    def caller(self, environ: dict[str, Any]) -> tuple[str, bool]:
+        token = environ.get("HTTP_AUTHORIZATION", "")
+        return (token, False) if token in self.known else ("stranger", bool(token))
+
+    def find_caller(self, environ: dict[str, Any]) -> str:
+        self.known.append(environ["HTTP_AUTHORIZATION"])
+        return self.known[-1]
 
     def max_bytes(self, environ: dict[str, Any]) -> int:
         return 100_000
@@ -124,9 +154,26 @@ def echo(environ: dict[str, Any], start_response: StartResponse) -> Iterable[byt
     return [environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))]
 
 
+class AtOnce:
+    """A scheduler without other requests."""
+
+    def __init__(self) -> None:
+        self.callers: list[tuple[str, bool]] = []
+        self.is_full = False
+
+    def submit(self, request: Request) -> bool:
+        if self.is_full:
+            return False
+        self.callers.append((request.caller, request.resolve is not None))
+        if request.resolve is not None:
+            request.caller = request.resolve()
+        request.work()
+        return True
+
+
 @pytest.fixture
 def receiver() -> Receiver:
-    return Receiver(echo, Policy(), lambda serve: serve)
+    return Receiver(echo, Policy(), AtOnce())
 
 
 @pytest.fixture
@@ -214,8 +261,12 @@ def test_a_large_body_may_come_with_a_token_in_any_header(demo: None) -> None:
     reference = caller(person("alice", is_admin=True)).token
     assert reference.startswith("enrt_")
     for name, shown in (("AUTHORIZATION", f"Bearer {reference}"), ("X_API_KEY", reference), ("API_KEY", reference)):
-        assert bodies.is_known({"PATH_INFO": "/api/domain/odata/Import", f"HTTP_{name}": shown})
-        assert not bodies.is_known({"PATH_INFO": "/api/domain/odata/Import", f"HTTP_{name}": f"{shown}0"})
+        assert Callers().is_known(
+            {"REMOTE_ADDR": "192.0.2.1", "PATH_INFO": "/api/domain/odata/Import", f"HTTP_{name}": shown}
+        )
+        assert not Callers().is_known(
+            {"REMOTE_ADDR": "192.0.2.1", "PATH_INFO": "/api/domain/odata/Import", f"HTTP_{name}": f"{shown}0"}
+        )
 
 
 def test_a_body_has_a_deadline_that_its_parts_put_off(receiver: Receiver, send: Callable[..., Client]) -> None:
@@ -242,12 +293,60 @@ def test_a_process_that_ends_does_not_wait_for_bodies(receiver: Receiver, send: 
     assert client.status == 408
 
 
+def test_the_caller_of_a_request_is_looked_up_once() -> None:
+    scheduler = AtOnce()
+    receiver = Receiver(echo, Policy(), scheduler)
+    for _ in range(2):
+        receiver.take(SimpleNamespace(proto=Client(), scope=scope(method="GET", authorization="Bearer token")))
+    receiver.take(SimpleNamespace(proto=Client(), scope=scope(method="GET")))
+    assert scheduler.callers == [("stranger", True), ("Bearer token", False), ("stranger", False)]
+
+
+def test_a_caller_with_a_full_queue_is_refused() -> None:
+    client, scheduler = Client(), AtOnce()
+    scheduler.is_full = True
+    Receiver(echo, Policy(), scheduler).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    assert (client.status, dict(client.headers)["Retry-After"]) == (429, "1")
+    assert "of your requests wait" in client.message
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_large_body_of_a_caller_with_a_full_queue_is_refused_once(chunked: bool) -> None:
+    client, scheduler = Client(), AtOnce()
+    scheduler.is_full = True
+    receiver = Receiver(echo, Policy(), scheduler)
+    framing = {"transfer_encoding": "chunked"} if chunked else {"content_length": str(KNOWN_BYTES + 1)}
+    receiver.take(SimpleNamespace(proto=client, scope=scope(**framing)))
+    if chunked:
+        client.asked.come(b"x" * (KNOWN_BYTES + 1))
+    assert (client.status, client.answers) == (429, 1)
+    receiver.check(time.monotonic() + BODY_SECONDS + KNOWN_BYTES)
+    assert client.answers == 1, "the body has no deadline any more"
+
+
+def large(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+    """Answers a megabyte and a byte."""
+    start_response("200 OK", [])
+    return [b"a" * RESPONSE_BYTES, b"b"]
+
+
+def test_a_large_response_is_kept_in_a_file() -> None:
+    client = Client()
+    receiver = Receiver(large, Policy(), AtOnce())
+    receiver.take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    assert client.body == b"a" * RESPONSE_BYTES + b"b"
+    assert ("Content-Length", str(RESPONSE_BYTES + 1)) in client.headers
+    assert Path(client.file).exists()
+    receiver.check(time.monotonic() + FILE_SECONDS + 1)
+    assert not Path(client.file).exists()
+
+
 def test_a_failing_application_is_answered_for() -> None:
     def fail(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         raise ValueError("broken")
 
     client = Client()
-    Receiver(fail, Policy(), lambda serve: serve).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    Receiver(fail, Policy(), AtOnce()).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
     assert client.status == 500
 
 
@@ -267,9 +366,7 @@ def test_a_long_poll_has_a_thread_of_its_own() -> None:
 
     staying, leaving = Client(), Client()
     for client in (staying, leaving):
-        Receiver(application, Policy(), lambda serve: serve).take(
-            SimpleNamespace(proto=client, scope=scope(method="GET"))
-        )
+        Receiver(application, Policy(), AtOnce()).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
     assert eventually(lambda: staying.streamed == leaving.streamed == [b" "], 5)
     leaving.gone.come(None)
     more.set()

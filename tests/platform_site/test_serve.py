@@ -151,3 +151,27 @@ def test_ctrl_c_in_a_terminal_stops_everything_started_by_make(data_dir: Path) -
     os.waitpid(pid, 0)
     assert b"Stopped." in seen
     assert b"killed" not in seen
+
+
+@pytest.mark.parametrize(
+    "wrong, text",
+    [
+        ({"HOST": "192.0.2.1"}, "HOST=192.0.2.1, which other machines reach"),
+        ({"HOST": "192.0.2.1", "DEMO": "0"}, "HOST 192.0.2.1 is not an address of this machine"),
+        ({"HOST": "no such host", "DEMO": "0"}, "'no such host' is not an address of this machine"),
+        ({"BASE_URL": "https://erp.example.com"}, "BASE_URL=erp.example.com, which other machines reach"),
+        ({"PORT": "70000"}, "PORT must be between 1 and 65535"),
+        ({"ENCRYPTION_KEYS": "short"}, "ENCRYPTION_KEYS must be keys of 32 bytes"),
+        ({"LICENSE_SESSIONS": "many"}, "LICENSE_SESSIONS must be a whole number"),
+        ({"LOG_FORMAT": "xml"}, "LOG_FORMAT"),
+    ],
+)
+def test_a_start_that_is_refused_leaves_no_files(tmp_path: Path, wrong: dict[str, str], text: str) -> None:
+    environment = instance_environment(tmp_path / "new", free_port(), **{"DEMO": "1", **wrong})
+    refused = subprocess.run(
+        [sys.executable, "manage.py", "serve"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert refused.returncode == 1
+    assert text in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not (tmp_path / "new").exists()

@@ -17,7 +17,7 @@ def test_a_manager_hears_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         manager.bind("\0" + address[1:] if abstract else address)
         manager.settimeout(10)
         monkeypatch.setenv("NOTIFY_SOCKET", address)
-        service_manager.tell("READY=1")
+        service_manager.notify("READY=1")
         assert manager.recv(100) == b"READY=1"
 
 
@@ -25,6 +25,6 @@ def test_without_a_manager_or_with_one_that_is_gone_nothing_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    service_manager.tell("READY=1")
+    service_manager.notify("READY=1")
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
-    service_manager.tell("READY=1")
+    service_manager.notify("READY=1")

@@ -21,7 +21,7 @@ from tests.rules.cast import World, write_rule
 from tests.support.api import Api
 from tests.support.receiver import LoopbackReceiver
 from tests.webhooks.cast import CURRENCIES, new_web_hook
-from webhooks.pump import deliver_due
+from webhooks.delivery_loop import deliver_due
 
 __all__ = ["api", "fresh_process", "world"]
 

@@ -131,7 +131,7 @@ def test_restarts_wait_longer_each_time_and_forget_after_a_steady_run(
     for _ in range(8):
         assert child.process is not None
         child.process.wait()
-        supervisor._bury(child, 0.0)
+        supervisor._schedule_restart(child, 0.0)
         delays.append(child.restart_at)
     assert delays == [0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0, 5.0]
     monkeypatch.setattr(children, "STEADY_SECONDS", -1.0)

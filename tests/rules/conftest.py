@@ -9,7 +9,7 @@ from django.test import Client
 
 from domain.model import custom_properties
 from foundation import stamps
-from rules import index, statistics, switches, trace_log
+from rules import index, statistics, trace_log, trace_switches
 from tests.identity.conftest import forget_everything
 from tests.rules.cast import World, prepared_world
 from tests.support.api import Api, prepared_token
@@ -26,10 +26,10 @@ def forget_rules() -> Iterator[None]:
 def _forget() -> None:
     stamps.expire()
     index._index.forget()
-    switches._traced.forget()
-    trace_log._pending.clear()
+    trace_switches._traced.forget()
+    trace_log.pending.clear()
     custom_properties._definitions.forget()
-    statistics._pending.clear()
+    statistics.pending.clear()
 
 
 @pytest.fixture

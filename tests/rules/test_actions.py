@@ -211,8 +211,9 @@ def test_notify_user_leaves_a_notification_for_each_user(world: World) -> None:
 
 def test_notify_user_takes_users_from_attributes(world: World) -> None:
     write_rule(
-        world, ORDERS, ["COMMIT"], actions=[("NOTIFYUSER", ("Reference", "AssignedToUser"), ("Constant", "Yours"))]
-    )
+        world, ORDERS, ["COMMIT"], code="NOTIFY",
+        actions=[("NOTIFYUSER", ("Reference", "AssignedToUser"), ("Constant", "Yours"))],
+    )  # fmt: skip
     ds = dataset(world.context)
     new_order(ds, world)
     ds.commit()
@@ -221,7 +222,7 @@ def test_notify_user_takes_users_from_attributes(world: World) -> None:
     new_order(ds, world, AssignedToUser=world.user)
     ds.commit()
     (found,) = dataset(world.context).find_all("Systems.Core.Notifications")
-    assert (found.user_id, found.notification_class) == (world.user, "UserBusinessRule")
+    assert (found.user_id, found.notification_class) == (world.user, "USR_BR_NOTIFY")
 
 
 def test_a_user_who_is_gone_becomes_a_warning(world: World) -> None:
@@ -309,9 +310,9 @@ def test_the_worker_sends_by_django_s_mail_backend() -> None:
 
 
 def test_every_action_type_of_the_model_is_known_but_for_webhooks_own() -> None:
-    from domain.entities.systems_bpm import USER_BUSINESS_RULE_ACTION_TYPE as stored
+    from domain.model.rule_enums import USER_BUSINESS_RULE_ACTION_TYPE as stored
 
-    assert set(stored.members) - {"WEBHOOK"} <= {action.name for action in action_types.all()}
+    assert set(stored.members) - {"WEBHOOK"} <= {action.name for action in action_types}
 
 
 def test_registration_fails_loudly() -> None:
@@ -343,8 +344,7 @@ def test_another_app_can_add_an_action(world: World, monkeypatch: pytest.MonkeyP
                 firing.key(action.spec.index), lambda: seen.append(action.text(0, firing) + body)
             )
 
-    known = dict(action_types._by_name)
-    monkeypatch.setattr(action_types, "_by_name", {**known, "WEBHOOK": Remember()})
+    monkeypatch.setitem(action_types._items, "WEBHOOK", Remember())
     write_rule(world, PRODUCTS, ["AGGREGATECLIENTCOMMIT"], actions=[("WEBHOOK", ("Constant", "T1"))])
     saved(world)
     assert seen == ['T1{"no": "P2"}']
@@ -360,16 +360,10 @@ def test_the_script_runs_after_the_actions_with_what_the_event_tells(
 
     calls: list[Any] = []
 
-    def run_rule_script(record: Record, event: dict[str, Any], ds: Any, source: str, code: str) -> None:
-        calls.append((record.values["CatalogDescriptionHtml"], event, source, code))
+    def script_run(source: str, ds: Any, *, kind: str, name: str, subject: Record, event: dict[str, Any]) -> None:
+        calls.append((subject.values["CatalogDescriptionHtml"], event, source, name))
 
-    class Runner:
-        pass
-
-    runner = Runner()
-    runner.run_rule_script = run_rule_script  # type: ignore[attr-defined]
-    monkeypatch.setattr(scripting, "find_spec", lambda name: object())
-    monkeypatch.setattr(scripting, "import_module", lambda name: runner)
+    monkeypatch.setattr(scripting, "script_run", script_run)
     write_rule(
         world, PRODUCTS, [("ATTRIBUTECHANGED", "ScrapRate")], code="JS", Layer="Common", ScriptLanguage="JavaScript",
         ScriptText="subject.Notes = 1", actions=[set_value("CatalogDescriptionHtml", "by the action")],

@@ -16,7 +16,7 @@ from domain.model.registry import repositories
 from foundation import errors, stamps
 from identity.models import User
 from rules import statistics, trace_log
-from rules.switches import switch_trace, traced_rules
+from rules.trace_switches import switch_trace, traced_rules
 from tests.rules.cast import ORDERS, PRODUCTS, World, dataset, new_order, set_value, warn, write_rule
 from tests.rules.cast import fail as fail_action
 
@@ -261,7 +261,7 @@ def test_the_list_tells_what_rules_did_and_which_are_broken(admin: Client, world
     switch_trace(broken, True)  # has numbers, all of them 0
     statistics.note(sound, 0.004, failed=False)
     statistics.note(sound, 0.002, failed=True)
-    statistics.flush()
+    statistics.pending.flush()
     response = admin.get(reverse(LIST))
     content = response.content.decode()
     assert "3.0 ms" in content
@@ -293,7 +293,7 @@ def test_the_trace_switch_and_what_it_keeps(admin: Client, world: World) -> None
     assert record is not None
     ds.set(record, "CatalogDescriptionHtml", "x")
     ds.commit()
-    trace_log.flush()
+    trace_log.pending.flush()
     page = admin.get(reverse(CHANGE, args=[rule_id])).content.decode()
     assert "Newest traces" in page
     assert f"General_Products_Products({world.product})" in page

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from foundation.enums import DOCUMENT_STATE, EnumType
 from foundation.kinds import Kind
-from rules.conditions import ACCEPTS, Operand, comparisons
+from rules.conditions import Operand, comparisons
 
 COLOUR = EnumType("Tests.Rules.Colour", {"Blue": 1, "Red": 2, "Amber": 3})
 GUID = "0189a1b2-0000-7000-8000-00000000000a"
@@ -153,7 +153,7 @@ def test_like_takes_no_time_over_texts_that_were_chosen_for_it() -> None:
 
 @given(kind=st.sampled_from(Kind), text=st.text(max_size=40) | st.from_regex(r"[-+0-9.eE:TZ]{1,30}", fullmatch=True))
 def test_any_text_is_a_value_or_a_value_error(kind: Kind, text: str) -> None:
-    for comparison in comparisons.all():
+    for comparison in comparisons:
         if comparison.needs_value and kind in comparison.kinds:
             try:
                 expected = comparison.parse(OPERANDS[kind], text)
@@ -170,7 +170,7 @@ def test_null_compares_with_nothing_but_is_unequal_to_everything(kind: Kind) -> 
     }.get(kind, "1")  # fmt: skip
     assert holds(kind, "IsNull", None, "")
     assert not holds(kind, "Not_IsNull", None, "")
-    for name, kinds in ACCEPTS.items():
+    for name, kinds in ((each.name, each.kinds) for each in comparisons):
         if kind in kinds and name not in ("IsNull", "Not_IsNull"):
             assert holds(kind, name, None, example) is (name == "Not_Equals"), name
 
@@ -206,10 +206,10 @@ def test_which_comparison_takes_which_kind() -> None:
         "IsNull": set(Kind),
         "Not_IsNull": set(Kind),
     }
-    assert {name: set(kinds) for name, kinds in ACCEPTS.items()} == expected
+    assert {each.name: set(each.kinds) for each in comparisons} == expected
 
 
 def test_the_catalogue_is_the_model_s_enum() -> None:
-    from domain.entities.systems_bpm import USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE as stored
+    from domain.model.rule_enums import USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE as stored
 
-    assert {comparison.name for comparison in comparisons.all()} == set(stored.members)
+    assert {comparison.name for comparison in comparisons} == set(stored.members)

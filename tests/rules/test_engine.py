@@ -538,13 +538,13 @@ def test_firings_and_failures_are_counted_without_a_write_each(world: World) -> 
     change_notes(world, "y1")
     change_notes(world, "y2")
     assert not RuleState.objects.exclude(last_fired=None).exists()
-    statistics.flush()
+    statistics.pending.flush()
     state = RuleState.objects.get(rule_id=fired)
     assert (state.fired_count, state.failure_count) == (2, 0)
     assert state.last_fired is not None
     assert state.average_milliseconds is not None
     change_notes(world, "y3")
-    statistics.flush()
+    statistics.pending.flush()
     assert RuleState.objects.get(rule_id=fired).fired_count == 3
 
 
@@ -554,7 +554,7 @@ def test_counts_that_have_waited_are_written_after_a_commit(monkeypatch: pytest.
     rule_id = write_rule(world, PRODUCTS, ["CLIENTCOMMIT"], actions=[warn("w")])
     change_notes(world, "1")
     assert not RuleState.objects.exclude(last_fired=None).exists()
-    monkeypatch.setattr(statistics, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(statistics.pending, "interval_seconds", 0.0)
     change_notes(world, "2")
     assert RuleState.objects.get(rule_id=rule_id).fired_count == 2
 

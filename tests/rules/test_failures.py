@@ -11,7 +11,7 @@ from django.utils import translation
 from domain.entities.systems_monitoring import InformationMessage
 from foundation import errors
 from foundation.failures import record_failure
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from tests.rules.cast import PRODUCTS, World, dataset, fail, make_world, new_product, set_value, write_rule
 
 Capture = Callable[..., Any]
@@ -60,7 +60,7 @@ def test_a_rule_that_fails_on_messages_leads_to_one_message_not_to_an_endless_ro
 
 def test_a_failure_is_recorded_in_english_whoever_met_it(django_capture_on_commit_callbacks: Capture, db: None) -> None:
     with translation.override("de"), django_capture_on_commit_callbacks(execute=True):
-        record_failure("something", errors.Refused(errors.VALIDATION_FAILED, Phrase("nothing has been entered.")))
+        record_failure("something", errors.Refused(errors.VALIDATION_FAILED, Message("nothing has been entered.")))
     assert InformationMessage.objects.get().message.startswith("Refused: The changes cannot be saved: ")
 
 

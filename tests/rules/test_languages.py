@@ -34,5 +34,5 @@ def test_every_message_of_rules_is_translated(language: str) -> None:
 
 
 def test_every_action_says_what_it_does() -> None:
-    for action in action_types.all():
+    for action in action_types:
         assert action.description, action.name

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from domain.dataset.dataset import Dataset
-from domain.entities.systems_bpm import USER_BUSINESS_RULE_EVENT_TYPE
 from domain.events.types import event_types
 from domain.model.registry import repositories
+from domain.model.rule_enums import USER_BUSINESS_RULE_EVENT_TYPE
 from domain.odata.operations.catalogue import OperationCall, operations
 from foundation import errors
 from identity.context import system_context
@@ -73,7 +73,7 @@ def test_every_shipped_repository_has_events_unless_callers_may_only_read_it() -
 
 
 def test_the_catalogue_is_the_model_s_enum() -> None:
-    assert {event.name for event in event_types.all()} == set(USER_BUSINESS_RULE_EVENT_TYPE.members)
+    assert {event.name for event in event_types} == set(USER_BUSINESS_RULE_EVENT_TYPE.members)
 
 
 def test_the_operation_answers_and_names_near_repositories() -> None:

@@ -24,8 +24,6 @@ from tests.rules.cast import (
 )
 from tests.support.receiver import Answer, LoopbackReceiver
 
-pytest.importorskip("scripts.rule_scripts")
-
 
 def script_rule(world: World, source: str, event: str | tuple[str, str] = "COMMIT") -> str:
     return write_rule(

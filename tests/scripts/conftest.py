@@ -21,6 +21,6 @@ def usual_pool() -> None:
 @pytest.fixture(autouse=True)
 def forget_history() -> Iterator[None]:
     """What earlier tests left to be written is none of the next one's business."""
-    history._waiting.clear()
+    history.pending.clear()
     yield
-    history._waiting.clear()
+    history.pending.clear()

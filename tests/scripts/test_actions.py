@@ -17,7 +17,7 @@ from tests.support.receiver import Answer, LoopbackReceiver
 
 def test_log_and_error_leave_messages_also_when_the_script_fails(api: Api) -> None:
     execute(api, "Action.log('one', 1); Action.error('two'); throw new Error('no')")
-    history.flush()
+    history.pending.flush()
     rows = InformationMessage.objects.order_by("information_message_type").values_list(
         "information_message_type", "message", "process_description"
     )
@@ -81,6 +81,7 @@ def test_http_sends_and_answers(api: Api, monkeypatch: pytest.MonkeyPatch) -> No
         answer = json.loads(
             console(api, f"console.log(Action.http.post('{receiver.url}/x', {{a: 1}}, {{'X-Key': 'k'}}))")
         )
+        assert answer.pop("headers")["Content-Length"] == "14"
         assert answer == {"isSuccess": True, "statusCode": 201, "body": '{"made": true}', "errorMessage": ""}
         assert receiver.requests[0].body == b'{"a":1}'
         assert receiver.requests[0].headers["x-key"] == "k"

@@ -307,7 +307,7 @@ def test_runs_are_noted_also_when_they_fail(api: Api, world: World) -> None:
     product = dataset(world.context)
     new_product(product, world)
     product.commit()
-    history.flush()
+    history.pending.flush()
     runs = list(ScriptRun.objects.order_by("started"))
     assert [(run.kind, run.name, run.outcome) for run in runs] == [
         ("ExecuteScript", "", "Succeeded"),
@@ -323,7 +323,7 @@ def test_runs_are_noted_also_when_they_fail(api: Api, world: World) -> None:
 
 def test_the_history_is_in_english_whoever_called(api: Api) -> None:
     told = execute(api, "let let", Accept_Language="de").content.decode()
-    history.flush()
+    history.pending.flush()
     (run,) = ScriptRun.objects.all()
     assert "Skript" in told
     assert run.message.startswith("The script cannot be read: ")

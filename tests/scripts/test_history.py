@@ -32,9 +32,11 @@ def test_old_runs_are_deleted_and_others_stay() -> None:
 def test_the_daily_task_is_scheduled_once_however_often_it_migrates() -> None:
     from django_q.models import Schedule
 
+    from foundation.schedules import ensure_schedules
+
     broker = "broker" if "broker" in settings.DATABASES else "default"
     for _ in range(2):
-        tasks.ensure_schedule(apps.get_app_config("django_q"), using=broker)
+        ensure_schedules(apps.get_app_config("django_q"), using=broker)
     (found,) = Schedule.objects.using(broker).filter(func="scripts.tasks.prune")
     assert found.schedule_type == Schedule.DAILY
 

@@ -1,9 +1,9 @@
 """Password hashing that costs next to nothing."""
 
-from django.contrib.auth.hashers import Argon2PasswordHasher
+from identity.password_hashing import PasswordHasher
 
 
-class QuickArgon2PasswordHasher(Argon2PasswordHasher):
+class QuickArgon2PasswordHasher(PasswordHasher):
     """The real algorithm with the least parameters that it accepts."""
 
     time_cost = 1

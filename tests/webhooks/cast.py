@@ -19,6 +19,9 @@ CALLER = CallContext(
     user=Caller("00000000-0000-7000-8000-000000000001", "anna", "Anna", is_admin=True), permissions=AllPermissions()
 )
 
+#: The author of templates must exist.
+PLATFORM = CallContext(user=None, permissions=AllPermissions())
+
 
 def new_currency(sign: str = "EUR", name: str = "Euro", *, context: CallContext = CALLER) -> Record:
     """A committed entity."""
@@ -28,7 +31,7 @@ def new_currency(sign: str = "EUR", name: str = "Euro", *, context: CallContext 
     return record
 
 
-def new_web_hook(url: str, *, code: str = "HOOK", context: CallContext = CALLER, **values: Any) -> Record:
+def new_web_hook(url: str, *, code: str = "HOOK", context: CallContext = PLATFORM, **values: Any) -> Record:
     """A committed template for currencies."""
     dataset = Dataset(context)
     given = {"Code": code, "Name": {"EN": code}, "RepositoryName": CURRENCIES, "URL": url}

@@ -29,10 +29,10 @@ from tests.rules.cast import (
 from tests.rules.conftest import forget_rules  # noqa: F401
 from tests.support.receiver import LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
-from webhooks.claim import deliveries_claim
+from webhooks.delivery_loop import deliver_due
+from webhooks.lease import deliveries_lease
 from webhooks.models import WebHookDelivery
 from webhooks.outbox import _WakeUp
-from webhooks.pump import deliver_due
 
 pytestmark = pytest.mark.django_db
 
@@ -289,5 +289,5 @@ def test_an_event_of_an_earlier_request_is_told_when_its_transaction_commits(
     assert len(rows) == expected
     if commit:
         assert (rows[0].request_url, rows[0].entity_id) == ("http://127.0.0.1:9/FIRST", product.id)
-        assert deliveries_claim(5)
+        assert deliveries_lease(5)
     assert not PendingWrite.objects.exists()

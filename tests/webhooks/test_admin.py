@@ -15,8 +15,8 @@ from foundation.fields import utc_now
 from identity.models import User
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
+from webhooks.delivery_loop import deliver_due
 from webhooks.models import CircuitBreaker, TemplateHealth, WebHookDelivery
-from webhooks.pump import deliver_due
 from webhooks.services import signing_secret_rotate
 
 pytestmark = pytest.mark.django_db
@@ -242,3 +242,14 @@ def test_secrets_survive_the_saving_of_the_form(boss: Client) -> None:
     assert (row.signing_secret, row.notes) == (secret, "changed")
     boss.post(hook_page(hook, "unsign"))
     assert WebHook._default_manager.get().signing_secret is None
+
+
+def test_the_form_shows_every_error_at_its_field(boss: Client) -> None:
+    form = {
+        "code": "F1", "name_en": "x", "repository_name": "General.Currencies.Currencies", "retry_logic": "NoRetry",
+        "url": "http://x/{Nope}", "headers": "no colon", "body": "{Nope2}", "is_active": "on",
+        "timeout_seconds": "500", "max_retries": "99",
+    }  # fmt: skip
+    page = boss.post("/admin/domain/webhook/add/", form).content.decode()
+    for field in ("url", "headers", "body", "timeout_seconds", "max_retries"):
+        assert f'id="id_{field}_error"' in page, field

@@ -65,7 +65,7 @@ def test_random_kills_under_load(loopback_receiver: LoopbackReceiver, kills: int
     records = [new_currency(f"C{number}") for number in range(ENTITIES)]
     committed: dict[str, list[str]] = {record.id: [] for record in records}
     done = threading.Event()
-    with worker({**FAST, "lost_claims_max": 10_000}) as cluster:
+    with worker({**FAST, "lost_leases_max": 10_000}) as cluster:
         wait_until(lambda: bool(processes_below(cluster.pid)))
         killer = threading.Thread(target=kill_at_random, args=(cluster, chance, kills, done))
         killer.start()

@@ -1,4 +1,4 @@
-"""Claims, attempts and what becomes of them; time is given, nothing waits (spec 06, 6.2)."""
+"""Leases, attempts and what becomes of them; time is given, nothing waits (spec 06, 6.2)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from foundation.fields import utc_now
 from identity.models import User
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
-from webhooks.claim import Claim, claims_release, deliveries_claim, leases_expire
-from webhooks.health import deliveries_suspend, web_hook_resume
+from webhooks.delivery_loop import deliver_due
+from webhooks.lease import Lease, deliveries_lease, leases_expire, leases_release
 from webhooks.models import CircuitBreaker, TemplateHealth, WebHookAttempt, WebHookDelivery
-from webhooks.pump import deliver_due
 from webhooks.record import deliveries_record
 from webhooks.selectors import delivery_statistics
 from webhooks.send import Outcome
+from webhooks.suspension import deliveries_suspend, web_hook_resume
 
 pytestmark = pytest.mark.django_db
 
@@ -36,33 +36,33 @@ def outcome(**values: Any) -> Outcome:
     return Outcome(**given)
 
 
-def claims(now: Any = NOW, limit: int = 100) -> list[Claim]:
-    return deliveries_claim(limit, now=now)
+def leases(now: Any = NOW, limit: int = 100) -> list[Lease]:
+    return deliveries_lease(limit, now=now)
 
 
-def finish(claim: Claim, now: Any = NOW, **values: Any) -> None:
-    deliveries_record([(claim, outcome(**values))], now=now)
+def finish(lease: Lease, now: Any = NOW, **values: Any) -> None:
+    deliveries_record([(lease, outcome(**values))], now=now)
 
 
-# --- claiming -----------------------------------------------------------------------------------------------------
+# --- leasing -----------------------------------------------------------------------------------------------------
 
 
-def test_a_delivery_is_claimed_once() -> None:
+def test_a_delivery_is_leased_once() -> None:
     new_web_hook("http://127.0.0.1:9/")
     delivery = new_delivery("HOOK", new_currency())
-    (claim,) = claims()
-    assert claim.delivery_id == str(delivery.pk)
-    assert claims() == []
+    (lease,) = leases()
+    assert lease.delivery_id == str(delivery.pk)
+    assert leases() == []
 
 
 def test_later_events_of_an_entity_wait_for_the_earlier_and_other_entities_do_not() -> None:
     new_web_hook("http://127.0.0.1:9/")
     first, other = new_currency("EUR"), new_currency("USD")
     one, two, three = (new_delivery("HOOK", record) for record in (first, first, other))
-    found = claims()
-    assert {claim.delivery_id for claim in found} == {str(one.pk), str(three.pk)}
-    finish(next(claim for claim in found if claim.delivery_id == str(one.pk)), status=500, error="500")
-    assert [claim.delivery_id for claim in claims()] == [str(two.pk)]
+    found = leases()
+    assert {lease.delivery_id for lease in found} == {str(one.pk), str(three.pk)}
+    finish(next(lease for lease in found if lease.delivery_id == str(one.pk)), status=500, error="500")
+    assert [lease.delivery_id for lease in leases()] == [str(two.pk)]
     assert reloaded(one).state == "Failed"
     assert reloaded(two).state == "Delivering"
 
@@ -71,13 +71,13 @@ def test_while_the_earlier_waits_for_its_retry_the_later_waits_too() -> None:
     new_web_hook("http://127.0.0.1:9/", RetryLogic="Retry")
     record = new_currency()
     one, two = new_delivery("HOOK", record), new_delivery("HOOK", record)
-    finish(claims()[0], status=500, error="500")
-    assert claims() == []
+    finish(leases()[0], status=500, error="500")
+    assert leases() == []
     later = NOW + timedelta(seconds=10)
-    (retry,) = claims(later)
+    (retry,) = leases(later)
     assert (retry.delivery_id, retry.attempt_no) == (str(one.pk), 2)
     finish(retry, later)
-    assert [claim.delivery_id for claim in claims(later)] == [str(two.pk)]
+    assert [lease.delivery_id for lease in leases(later)] == [str(two.pk)]
 
 
 def test_order_holds_per_template_only() -> None:
@@ -86,7 +86,7 @@ def test_order_holds_per_template_only() -> None:
     record = new_currency()
     new_delivery("A", record)
     new_delivery("B", record)
-    assert len(claims()) == 2
+    assert len(leases()) == 2
 
 
 def test_attempts_to_one_destination_are_bounded(settings: Settings) -> None:
@@ -94,11 +94,11 @@ def test_attempts_to_one_destination_are_bounded(settings: Settings) -> None:
     new_web_hook("http://127.0.0.1:9/")
     for number in range(5):
         new_delivery("HOOK", new_currency(f"C{number}"))
-    found = claims()
+    found = leases()
     assert len(found) == 2
-    assert claims() == []
+    assert leases() == []
     finish(found[0])
-    assert len(claims()) == 1
+    assert len(leases()) == 1
 
 
 def test_a_template_leaves_room_for_others_of_its_destination(settings: Settings) -> None:
@@ -110,7 +110,7 @@ def test_a_template_leaves_room_for_others_of_its_destination(settings: Settings
         new_web_hook(f"http://127.0.0.1:9/{code}", code=code)
         for record in records:
             new_delivery(code, record)
-        taken.append([claim.web_hook_code for claim in claims()])
+        taken.append([lease.web_hook_code for lease in leases()])
     assert taken == [["A"] * 4, ["B"] * 2, ["C"], ["D"], [], []]
 
 
@@ -121,17 +121,17 @@ def test_a_long_queue_starves_no_other_destination(settings: Settings) -> None:
     for number in range(20):
         new_delivery("LONG", new_currency(f"C{number}"))
     new_delivery("SHORT", new_currency("S"))
-    assert sorted(claim.web_hook_code for claim in claims(limit=4)) == ["LONG", "LONG", "LONG", "SHORT"]
+    assert sorted(lease.web_hook_code for lease in leases(limit=4)) == ["LONG", "LONG", "LONG", "SHORT"]
 
 
 def test_a_lease_that_ends_makes_it_due_again_and_the_late_record_changes_nothing() -> None:
     new_web_hook("http://127.0.0.1:9/", TimeoutSeconds=3)
     delivery = new_delivery("HOOK", new_currency())
-    (lost,) = claims()
+    (lost,) = leases()
     assert leases_expire(NOW + timedelta(seconds=22)) == 0
     later = NOW + timedelta(seconds=24)
     assert leases_expire(later) == 1
-    (again,) = claims(later)
+    (again,) = leases(later)
     assert again.attempt_no == 1, "an attempt without an outcome uses up no retry"
     finish(lost, status=500, error="late")
     assert reloaded(delivery).state == "Delivering"
@@ -145,17 +145,17 @@ def test_what_keeps_killing_its_worker_ends_as_failed() -> None:
     delivery = new_delivery("HOOK", new_currency())
     now = NOW
     for _ in range(6):
-        assert len(claims(now)) == 1
+        assert len(leases(now)) == 1
         now += timedelta(seconds=60)
         leases_expire(now)
     assert reloaded(delivery).state == "Failed"
 
 
-def test_a_stopping_worker_hands_its_claims_back() -> None:
+def test_a_stopping_worker_hands_its_leases_back() -> None:
     new_web_hook("http://127.0.0.1:9/")
     delivery = new_delivery("HOOK", new_currency())
-    claims_release(claims())
-    assert (reloaded(delivery).state, reloaded(delivery).claim_count) == ("Pending", 0)
+    leases_release(leases())
+    assert (reloaded(delivery).state, reloaded(delivery).lease_count) == ("Pending", 0)
 
 
 def test_deliveries_of_a_deleted_template_are_cancelled() -> None:
@@ -166,7 +166,7 @@ def test_deliveries_of_a_deleted_template_are_cancelled() -> None:
     assert reloaded(delivery).state == "Cancelled"
     # What another commit inserted at the same moment is left to the worker.
     WebHookDelivery.objects.update(state="Pending", next_attempt_time_utc=NOW)
-    assert claims() == []
+    assert leases() == []
     assert reloaded(delivery).state == "Cancelled"
 
 
@@ -189,7 +189,7 @@ def test_nothing_stays_held_back_for_a_template_that_is_gone() -> None:
 def test_no_retry_ends_as_failed_after_one_attempt() -> None:
     new_web_hook("http://127.0.0.1:9/")
     delivery = new_delivery("HOOK", new_currency())
-    finish(claims()[0], status=500, error="500 Oops")
+    finish(leases()[0], status=500, error="500 Oops")
     found = reloaded(delivery)
     assert (found.state, found.last_status_code, found.last_error) == ("Failed", 500, "500 Oops")
     assert found.next_attempt_time_utc is None
@@ -202,7 +202,7 @@ def test_retry_makes_four_attempts_on_its_schedule_and_then_a_dead_letter() -> N
     while (found := reloaded(delivery)).state == "Pending":
         assert found.next_attempt_time_utc is not None
         now = max(now, found.next_attempt_time_utc)
-        finish(claims(now)[0], now, status=500, error="500")
+        finish(leases(now)[0], now, status=500, error="500")
         if (due := reloaded(delivery).next_attempt_time_utc) is not None:
             waits.append((due - now).total_seconds())
     assert found.state == "Failed"
@@ -222,7 +222,7 @@ def test_retry_makes_four_attempts_on_its_schedule_and_then_a_dead_letter() -> N
 def test_what_stops_and_what_is_tried_again(values: dict[str, Any], state: str) -> None:
     new_web_hook("http://127.0.0.1:9/", RetryLogic="Retry")
     delivery = new_delivery("HOOK", new_currency())
-    finish(claims()[0], **values)
+    finish(leases()[0], **values)
     found = reloaded(delivery)
     assert found.state == state
     if "retry_after" in values:
@@ -235,8 +235,8 @@ def test_what_stops_and_what_is_tried_again(values: dict[str, Any], state: str) 
 def fail(count: int, now: Any) -> None:
     """So many failures of the host, each of another entity."""
     for _ in range(count):
-        (claim,) = claims(now, 1)
-        finish(claim, now, error="connect", host_trouble=True)
+        (lease,) = leases(now, 1)
+        finish(lease, now, error="connect", host_trouble=True)
 
 
 def test_a_dead_destination_is_left_alone_and_probed_and_others_go_on(settings: Settings) -> None:
@@ -245,22 +245,22 @@ def test_a_dead_destination_is_left_alone_and_probed_and_others_go_on(settings: 
     for number in range(20):
         new_delivery("DEAD", new_currency(f"C{number}"))
     fail(3, NOW)
-    assert claims() == []
+    assert leases() == []
     new_web_hook("http://127.0.0.1:10/", code="ALIVE")
     new_delivery("ALIVE", new_currency("A"))
-    (alive,) = claims(utc_now())
+    (alive,) = leases(utc_now())
     assert alive.web_hook_code == "ALIVE"
 
     half_open = NOW + timedelta(seconds=31)
-    (probe,) = claims(half_open)
-    assert claims(half_open) == [], "one probe at a time"
+    (probe,) = leases(half_open)
+    assert leases(half_open) == [], "one probe at a time"
     finish(probe, half_open, error="connect", host_trouble=True)
-    assert claims(half_open + timedelta(seconds=31)) == [], "open for longer after a failed probe"
+    assert leases(half_open + timedelta(seconds=31)) == [], "open for longer after a failed probe"
 
     again = half_open + timedelta(seconds=61)
-    (probe,) = claims(again)
+    (probe,) = leases(again)
     finish(probe, again)
-    assert len(claims(again)) == 15
+    assert len(leases(again)) == 15
     assert not CircuitBreaker.objects.exists()
 
 
@@ -270,15 +270,15 @@ def test_the_circuit_of_one_template_does_not_open_for_another_of_its_host(setti
     for number in range(3):
         new_delivery("DOWN", new_currency(f"C{number}"))
     fail(2, NOW)
-    assert claims() == []
+    assert leases() == []
     new_web_hook("http://127.0.0.1:9/up", code="UP")
     for number in range(3):
         new_delivery("UP", new_currency(f"U{number}"))
-    up = claims()
-    assert [claim.web_hook_code for claim in up] == ["UP"] * 3
+    up = leases()
+    assert [lease.web_hook_code for lease in up] == ["UP"] * 3
     finish(up[0])
-    assert claims() == [], "a success of another template closes no circuit"
-    assert [claim.web_hook_code for claim in claims(NOW + timedelta(seconds=31))] == ["DOWN"]
+    assert leases() == [], "a success of another template closes no circuit"
+    assert [lease.web_hook_code for lease in leases(NOW + timedelta(seconds=31))] == ["DOWN"]
 
 
 def test_probes_of_one_host_are_bounded_over_its_templates(settings: Settings) -> None:
@@ -289,15 +289,15 @@ def test_probes_of_one_host_are_bounded_over_its_templates(settings: Settings) -
         new_web_hook(f"http://127.0.0.1:9/{number}", code=f"T{number}", RetryLogic="Retry")
         new_delivery(f"T{number}", record)
         new_delivery(f"T{number}", new_currency(f"C{number}"))
-    for claim in claims():
-        finish(claim, error="connect", host_trouble=True)
-    assert claims() == []
+    for lease in leases():
+        finish(lease, error="connect", host_trouble=True)
+    assert leases() == []
     half_open = NOW + timedelta(seconds=31)
-    probes = claims(half_open)
+    probes = leases(half_open)
     assert len(probes) == 2
-    assert claims(half_open) == []
+    assert leases(half_open) == []
     finish(probes[0], half_open)
-    assert {claim.web_hook_code for claim in claims(half_open)} - {probes[0].web_hook_code}, "the next one probes"
+    assert {lease.web_hook_code for lease in leases(half_open)} - {probes[0].web_hook_code}, "the next one probes"
 
 
 def test_a_500_comes_from_a_host_that_works(settings: Settings) -> None:
@@ -305,9 +305,9 @@ def test_a_500_comes_from_a_host_that_works(settings: Settings) -> None:
     new_web_hook("http://127.0.0.1:9/")
     for number in range(3):
         new_delivery("HOOK", new_currency(f"C{number}"))
-    for claim in claims(limit=2):
-        finish(claim, status=500, error="500")
-    assert len(claims()) == 1
+    for lease in leases(limit=2):
+        finish(lease, status=500, error="500")
+    assert len(leases()) == 1
 
 
 def test_a_probe_whose_worker_died_is_free_again_when_its_lease_ends(settings: Settings) -> None:
@@ -317,9 +317,9 @@ def test_a_probe_whose_worker_died_is_free_again_when_its_lease_ends(settings: S
         new_delivery("HOOK", new_currency(f"C{number}"))
     fail(1, NOW)
     half_open = NOW + timedelta(seconds=2)
-    assert len(claims(half_open)) == 1
-    assert claims(half_open + timedelta(seconds=29)) == []
-    assert len(claims(half_open + timedelta(seconds=31))) == 1
+    assert len(leases(half_open)) == 1
+    assert leases(half_open + timedelta(seconds=29)) == []
+    assert len(leases(half_open + timedelta(seconds=31))) == 1
 
 
 def test_a_probe_that_is_handed_back_is_free_at_once(settings: Settings) -> None:
@@ -329,10 +329,10 @@ def test_a_probe_that_is_handed_back_is_free_at_once(settings: Settings) -> None
         new_delivery("HOOK", new_currency(f"C{number}"))
     fail(1, NOW)
     half_open = NOW + timedelta(seconds=2)
-    claims_release(claims(half_open))
-    (probe,) = claims(half_open)
-    claims_release([replace(probe, token="another", probe_until=half_open)])
-    assert claims(half_open) == [], "the claim of an earlier probe frees no other"
+    leases_release(leases(half_open))
+    (probe,) = leases(half_open)
+    leases_release([replace(probe, token="another", probe_until=half_open)])
+    assert leases(half_open) == [], "the lease of an earlier probe frees no other"
 
 
 def test_a_probe_that_was_never_sent_is_free_at_once(settings: Settings) -> None:
@@ -342,8 +342,8 @@ def test_a_probe_that_was_never_sent_is_free_at_once(settings: Settings) -> None
         new_delivery("HOOK", new_currency(f"C{number}"))
     fail(1, NOW)
     half_open = NOW + timedelta(seconds=2)
-    finish(claims(half_open)[0], half_open, error="refused", permanent=True)
-    assert len(claims(half_open)) == 1
+    finish(leases(half_open)[0], half_open, error="refused", permanent=True)
+    assert len(leases(half_open)) == 1
 
 
 def test_attempts_that_began_before_the_circuit_opened_are_not_its_probe(settings: Settings) -> None:
@@ -351,17 +351,17 @@ def test_attempts_that_began_before_the_circuit_opened_are_not_its_probe(setting
     new_web_hook("http://127.0.0.1:9/")
     for number in range(6):
         new_delivery("HOOK", new_currency(f"C{number}"))
-    first, while_open, half_open, while_probed = claims(limit=4)
+    first, while_open, half_open, while_probed = leases(limit=4)
     finish(first, error="connect", host_trouble=True)
     finish(while_open, NOW + timedelta(seconds=1), error="connect", host_trouble=True)
     later = NOW + timedelta(seconds=31)
     finish(half_open, later, error="connect", host_trouble=True)
-    (probe,) = claims(later)
+    (probe,) = leases(later)
     finish(while_probed, later, error="connect", host_trouble=True)
-    assert claims(later) == [], "the probe is still under way"
+    assert leases(later) == [], "the probe is still under way"
     finish(probe, later, error="connect", host_trouble=True)
-    assert claims(later + timedelta(seconds=599)) == [], "the probe's own failure opens the circuit for longer"
-    assert len(claims(later + timedelta(seconds=601))) == 1
+    assert leases(later + timedelta(seconds=599)) == [], "the probe's own failure opens the circuit for longer"
+    assert len(leases(later + timedelta(seconds=601))) == 1
 
 
 # --- suspension ---------------------------------------------------------------------------------------------------
@@ -375,10 +375,10 @@ def test_a_template_with_a_long_run_of_failures_is_suspended_and_administrators_
     for number in range(5):
         new_delivery("BAD", new_currency(f"C{number}"))
     for _ in range(3):
-        finish(claims(NOW, 1)[0], NOW, status=500, error="500")
+        finish(leases(NOW, 1)[0], NOW, status=500, error="500")
     assert WebHookDelivery.objects.filter(state="Suspended").count() == 0, "a short outage suspends nothing"
     later = NOW + timedelta(seconds=61)
-    finish(claims(later, 1)[0], later, status=500, error="500")
+    finish(leases(later, 1)[0], later, status=500, error="500")
     assert WebHookDelivery.objects.filter(state="Suspended").count() == 1
 
     from domain.entities.systems_core import Notification
@@ -386,20 +386,20 @@ def test_a_template_with_a_long_run_of_failures_is_suspended_and_administrators_
     assert "BAD" in (Notification._default_manager.get(notification_class="WebHookSuspended").subject or "")
     late = new_delivery("BAD", new_currency("LATE"))
     good = new_delivery("GOOD", new_currency("G"))
-    (claim,) = claims(later)
-    assert claim.delivery_id == str(good.pk)
+    (lease,) = leases(later)
+    assert lease.delivery_id == str(good.pk)
     assert reloaded(late).state == "Suspended"
 
     assert web_hook_resume(late.web_hook_id) == 2
     assert not TemplateHealth.objects.exists()
-    assert len(claims(utc_now())) == 2
+    assert len(leases(utc_now())) == 2
 
 
 def test_a_success_ends_the_run() -> None:
     new_web_hook("http://127.0.0.1:9/")
     new_delivery("HOOK", new_currency("A"))
     new_delivery("HOOK", new_currency("B"))
-    one, two = claims()
+    one, two = leases()
     finish(one, status=500, error="500")
     assert TemplateHealth.objects.get().failures == 1
     finish(two)
@@ -519,7 +519,7 @@ def test_each_host_from_data_has_a_queue_of_its_own_and_idna(settings: Settings)
     one, other = (new_delivery("HOOK", new_currency(sign, name)) for sign, name in (("A", "Bücher"), ("B", "shop")))
     assert (one.destination, other.destination) == ("xn--bcher-kva.example:80", "shop.example:80")
     fail(1, NOW)
-    assert len(claims()) == 1
+    assert len(leases()) == 1
 
 
 def test_a_receiver_that_does_not_answer_in_time_is_tried_again(loopback_receiver: LoopbackReceiver) -> None:

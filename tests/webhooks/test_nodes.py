@@ -33,10 +33,10 @@ EVENTS = 120
 
 _TEMPLATE_AND_RULE = """
 from tests.rules.cast import write_rule
-from tests.webhooks.cast import CALLER, CURRENCIES, new_web_hook
+from tests.webhooks.cast import CURRENCIES, PLATFORM, new_web_hook
 from types import SimpleNamespace
 new_web_hook({url!r}, code="NODES", Body='{{"sign": "{{CurrencySign}}"}}')
-write_rule(SimpleNamespace(context=CALLER), CURRENCIES, ["COMMIT"], actions=[("WEBHOOK", ("Constant", "NODES"))])
+write_rule(SimpleNamespace(context=PLATFORM), CURRENCIES, ["COMMIT"], actions=[("WEBHOOK", ("Constant", "NODES"))])
 """
 
 
@@ -88,7 +88,7 @@ def test_work_is_shared_without_duplicates(tmp_path: Path, loopback_receiver: Lo
         sent = Counter(request.path for request in loopback_receiver.requests)
         assert sent == {f"/X{number:03d}": 1 for number in range(EVENTS)}
         assert count("SELECT COUNT(*) FROM webhooks_webhookattempt") == EVENTS
-        assert count("SELECT MAX(claim_count) FROM webhooks_webhookdelivery") == 1
+        assert count("SELECT MAX(lease_count) FROM webhooks_webhookdelivery") == 1
         workers = database.execute("SELECT worker, COUNT(*) FROM webhooks_webhookattempt GROUP BY 1").fetchall()
         print(f"{EVENTS} events from two web nodes: {dict(workers)}")
         assert len(workers) >= 2, "one worker did it all"

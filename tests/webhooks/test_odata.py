@@ -10,8 +10,8 @@ from tests.domain.security.conftest import caller, give_role, person
 from tests.support.api import Api, error_of, prepared_token
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
+from webhooks.delivery_loop import deliver_due
 from webhooks.models import WebHookAttempt, WebHookDelivery
-from webhooks.pump import deliver_due
 from webhooks.services import signing_secret_rotate
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +56,7 @@ def test_what_is_wrong_with_a_template_is_said_once(api: Api) -> None:
 def test_no_secret_is_told(api: Api, delivery: WebHookDelivery, path: str) -> None:
     answer = api.get(path)
     assert answer.status_code == 200, answer.content
-    for secret in ("s3cret", "c00kie", "whsec_", "SigningSecret", "ClaimToken"):
+    for secret in ("s3cret", "c00kie", "whsec_", "SigningSecret", "LeaseToken"):
         assert secret not in answer.content.decode()
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_written(
     path = collection if method == "POST" else f"{collection}({row.pk})"
     assert api.request("OPTIONS", path)["Allow"] == "GET, HEAD, OPTIONS"
     answer = api.request(method, path, {"WebHookCode": "X", "Outcome": "Delivered"})
-    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD, OPTIONS")
     assert error_of(answer)["code"] == errors.METHOD_NOT_ALLOWED.number
     assert model._default_manager.get().object_version == row.object_version
 
@@ -93,7 +93,7 @@ def test_nothing_below_a_delivery_is_written(
     api: Api, delivery: WebHookDelivery, method: str, below: str, body: dict[str, str] | None
 ) -> None:
     answer = api.request(method, f"{SET}({delivery.pk}){below}", body)
-    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD, OPTIONS")
     assert WebHookAttempt.objects.count() == 1
 
 

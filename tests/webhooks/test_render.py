@@ -9,7 +9,7 @@ import pytest
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.templates.template import InvalidTemplate
+from domain.dataset.templates.record_template import InvalidTemplate
 from domain.model.registry import repositories
 from tests.webhooks.cast import CALLER, CURRENCIES
 from webhooks.headers import InvalidHeader, header_lines, masked

@@ -21,11 +21,11 @@ from tests.support.receiver import LoopbackReceiver
 from tests.webhooks.cast import CALLER, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks import tasks
 from webhooks.breaker import breakers_prune, circuit_failed
-from webhooks.claim import deliveries_claim, signing_secrets
 from webhooks.conf import webhook_settings
+from webhooks.delivery_loop import deliver_due
 from webhooks.heartbeat import heartbeat_write
+from webhooks.lease import deliveries_lease, signing_secrets
 from webhooks.models import CircuitBreaker, Queue, WebHookAttempt, WebHookDelivery
-from webhooks.pump import deliver_due
 from webhooks.selectors import delivery_statistics, workers_problem
 from webhooks.services import (
     deliveries_prune,
@@ -71,7 +71,7 @@ def test_cancelled_is_not_sent_and_a_running_attempt_is_the_last() -> None:
     new_web_hook("http://127.0.0.1:9/")
     waiting, running = new_delivery("HOOK", new_currency("A")), new_delivery("HOOK", new_currency("B"))
     assert delivery_cancel([str(waiting.pk)]) == 1
-    assert len(deliveries_claim(5)) == 1
+    assert len(deliveries_lease(5)) == 1
     assert delivery_cancel([str(running.pk)]) == 1
     assert {reloaded(waiting).state, reloaded(running).state} == {"Cancelled"}
 
@@ -232,16 +232,19 @@ def test_schedules_exist_once_however_often_it_migrates() -> None:
     from django.apps import apps
     from django_q.models import Schedule
 
-    from webhooks.schedules import SCHEDULES, ensure_schedules
+    from foundation.schedules import ensure_schedules
 
     broker = "broker" if "broker" in django_settings.DATABASES else "default"
     for _ in range(2):
         ensure_schedules(apps.get_app_config("django_q"), using=broker)
-    found = Schedule.objects.filter(name__in=SCHEDULES).values_list("name", "func")
-    assert sorted(found) == sorted((name, function) for name, (function, _) in SCHEDULES.items())
+    found = Schedule.objects.filter(name__startswith="webhooks: ").values_list("name", "func")
+    assert sorted(found) == [
+        ("webhooks: prune", "webhooks.tasks.prune"),
+        ("webhooks: sweep", "webhooks.tasks.sweep_due"),
+    ]
 
 
-def test_the_task_delivers_by_itself_where_no_pump_runs(loopback_receiver: LoopbackReceiver) -> None:
+def test_the_task_delivers_by_itself_without_a_delivery_loop(loopback_receiver: LoopbackReceiver) -> None:
     new_web_hook(f"{loopback_receiver.url}/")
     delivery = new_delivery("HOOK", new_currency())
     tasks.deliver(str(delivery.pk))

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from domain.dataset.dataset import Dataset
 from foundation import errors
 from foundation.egress.client import present_refusal
-from tests.webhooks.cast import CALLER, CURRENCIES, WEB_HOOKS, new_web_hook
+from tests.webhooks.cast import CURRENCIES, PLATFORM, WEB_HOOKS, new_web_hook
 from webhooks import validation
 from webhooks.templates import web_hook_get
 
@@ -151,7 +151,7 @@ def test_every_problem_is_told_at_once() -> None:
     ],
 )
 def test_a_body_that_makes_no_json_is_a_warning(body: str, warned: bool) -> None:
-    dataset = Dataset(CALLER)
+    dataset = Dataset(PLATFORM)
     given = {
         "Code": "J",
         "Name": {"EN": "J"},

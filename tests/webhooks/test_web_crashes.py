@@ -43,7 +43,7 @@ HELD = "1000000"
 _SETTINGS = {
     "WEB_PROCESSES": "2",
     "WEBHOOK_LEASE_MARGIN_SECONDS": "1",
-    "WEBHOOK_LOST_CLAIMS_MAX": "10000",
+    "WEBHOOK_LOST_LEASES_MAX": "10000",
     "WEBHOOK_RETRY_SECONDS": "1",
     "WEBHOOK_BREAKER_OPEN_SECONDS": "1",
 }
@@ -52,9 +52,9 @@ _SETTINGS = {
 _CAST = """
 from types import SimpleNamespace
 from tests.rules.cast import write_rule
-from tests.webhooks.cast import CALLER, CURRENCIES, new_web_hook
+from tests.webhooks.cast import CURRENCIES, PLATFORM, new_web_hook
 new_web_hook("URL/{CurrencySign}/{Name}", code="CRASH", MaxRetries=10, TimeoutSeconds=1)
-world = SimpleNamespace(context=CALLER)
+world = SimpleNamespace(context=PLATFORM)
 write_rule(world, CURRENCIES, ["COMMIT"], actions=[("WEBHOOK", ("Constant", "CRASH"))])
 write_rule(world, CURRENCIES, ["COMMIT"], conditions=[("Name", "Equals", "HELD")],
     ScriptLanguage="JavaScript", ScriptText="Action.http.get('URL/held')")

@@ -34,10 +34,10 @@ from identity.models import User
 from scripts.bridge import actions
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
+from webhooks.authentication import authentication_schemes
+from webhooks.delivery_loop import deliver_due
 from webhooks.models import TemplateHealth, WebHookAttempt, WebHookDelivery
-from webhooks.pump import deliver_due
 from webhooks.services import signing_secret_rotate
-from webhooks.signing import signature_header
 
 pytestmark = pytest.mark.django_db
 
@@ -117,7 +117,9 @@ def test_the_request_is_the_templates_byte_for_byte() -> None:
     timestamp = int(re.findall(rb"webhook-timestamp: (\d+)", raw)[0])
     assert abs(timestamp - time.time()) < 30
     sent_body = '{"name": "Eu\\"ro\\n€", "nested": {"sign": "EUR"}, "list": ["EUR"]}'.encode()
-    signature = signature_header([secret], message_id=str(delivery.pk), timestamp=timestamp, body=sent_body)
+    ((_, signature),) = authentication_schemes.headers(
+        [secret], message_id=str(delivery.pk), timestamp=timestamp, body=sent_body
+    )
     expected = [
         "POST /a%20b/EUR/x?n=Eu%22ro%0A%E2%82%AC&fixed=1+1 HTTP/1.1",
         f"Host: 127.0.0.1:{server.port}",

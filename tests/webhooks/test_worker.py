@@ -11,7 +11,7 @@ from foundation.fields import utc_now
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
 from tests.webhooks.workers import FAST, kill, wait_until, worker
-from webhooks.claim import deliveries_claim
+from webhooks.lease import deliveries_lease
 from webhooks.models import WebHookAttempt, WebHookDelivery
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db(transaction=True)]
@@ -50,13 +50,13 @@ def test_a_500_is_followed_by_retries_with_the_same_webhook_id(loopback_receiver
     ]
 
 
-def test_what_a_killed_worker_had_claimed_is_delivered_when_its_lease_ends(loopback_receiver: LoopbackReceiver) -> None:
+def test_what_a_killed_worker_had_leased_is_delivered_when_its_lease_ends(loopback_receiver: LoopbackReceiver) -> None:
     """Also the loss of the queue: nobody tells the second cluster of the delivery, its sweep finds it."""
     loopback_receiver.answer(Answer(200, delay_seconds=5))
     new_web_hook(f"{loopback_receiver.url}/x", TimeoutSeconds=1)
     delivery = new_delivery("HOOK", new_currency())
     with worker() as cluster:
-        loopback_receiver.wait_for(1, START_SECONDS)  # claimed and sent, not recorded
+        loopback_receiver.wait_for(1, START_SECONDS)  # leased and sent, not recorded
         kill(cluster)
     assert reloaded(delivery).state == "Delivering"
     with worker():
@@ -65,18 +65,18 @@ def test_what_a_killed_worker_had_claimed_is_delivered_when_its_lease_ends(loopb
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
 
 
-def test_what_was_claimed_by_a_worker_that_died_before_sending_is_sent_by_another(
+def test_what_was_leased_by_a_worker_that_died_before_sending_is_sent_by_another(
     loopback_receiver: LoopbackReceiver,
 ) -> None:
     new_web_hook(f"{loopback_receiver.url}/x", TimeoutSeconds=1)
     first, second = (new_delivery("HOOK", record) for record in [new_currency()] * 2)
-    assert [claim.delivery_id for claim in deliveries_claim(10)] == [str(first.pk)]
+    assert [lease.delivery_id for lease in deliveries_lease(10)] == [str(first.pk)]
     WebHookDelivery.objects.update(lease_until_utc=utc_now() + timedelta(seconds=1))
     with worker():
         requests = loopback_receiver.wait_for(2, START_SECONDS)
         wait_until(lambda: reloaded(second).state == "Delivered")
     assert [request.headers["webhook-id"] for request in requests] == [str(first.pk), str(second.pk)]
-    assert reloaded(first).claim_count == 2
+    assert reloaded(first).lease_count == 2
 
 
 def test_a_stopping_cluster_lets_attempts_under_way_finish(loopback_receiver: LoopbackReceiver) -> None:

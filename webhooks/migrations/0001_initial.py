@@ -31,6 +31,13 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="TemplateAuthor",
+            fields=[
+                ("web_hook_id", foundation.fields.GuidField(primary_key=True, serialize=False)),
+                ("author", models.CharField(blank=True, default="", max_length=36)),
+            ],
+        ),
+        migrations.CreateModel(
             name="TemplateHealth",
             fields=[
                 ("web_hook_id", foundation.fields.GuidField(primary_key=True, serialize=False)),
@@ -61,6 +68,7 @@ class Migration(migrations.Migration):
                 ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                 ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                 ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
                 ("web_hook_id", foundation.fields.GuidField()),
                 ("web_hook_code", models.CharField(max_length=32)),
                 ("repository_name", models.CharField(max_length=128)),
@@ -82,8 +90,8 @@ class Migration(migrations.Migration):
                 ("next_attempt_time_utc", models.DateTimeField(blank=True, null=True)),
                 ("finish_time_utc", models.DateTimeField(blank=True, null=True)),
                 ("attempt_count", models.PositiveSmallIntegerField(default=0)),
-                ("claim_count", models.PositiveSmallIntegerField(default=0)),
-                ("claim_token", models.CharField(blank=True, max_length=32, null=True)),
+                ("lease_count", models.PositiveSmallIntegerField(default=0)),
+                ("lease_token", models.CharField(blank=True, max_length=32, null=True)),
                 ("lease_until_utc", models.DateTimeField(blank=True, null=True)),
                 ("last_status_code", models.PositiveSmallIntegerField(blank=True, null=True)),
                 ("last_error", models.CharField(blank=True, max_length=254, null=True)),

@@ -1,1 +1,1 @@
-"""Checks of single changes and rows: rights, authority, edit guards, limits, measures, unique values."""
+"""Checks of single changes and rows: rights, authority, edit rules, limits, measures, unique values."""

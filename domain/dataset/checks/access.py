@@ -1,4 +1,4 @@
-"""What a caller may do with data, asked at the dataset's edges (spec 01, 1.7)."""
+"""Checks the caller's data permissions where calls enter the dataset (spec 01, 1.7)."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ def allowed(context: CallContext, repository: Repository[Any], operation: Operat
 
 
 def require(context: CallContext, repository: Repository[Any], operation: Operation) -> None:
-    """Raise Forbidden(PERMISSION_DENIED) where `allowed` says no, and for writing what the platform alone writes."""
+    """Raise Forbidden(PERMISSION_DENIED) unless allowed, and for writes of read-only repositories."""
     if not allowed(context, repository, operation) or (operation != "read" and repository.access == "ReadOnly"):
         raise errors.Forbidden(errors.PERMISSION_DENIED, operation, repository.name)
 
 
 def row_visible(context: CallContext, repository: Repository[Any], id: str) -> bool:
-    """Whether the caller sees the stored row among those of the repository, as every query of theirs would."""
+    """Whether the stored row is visible to the caller, as in a query."""
     return not _restricts(context, repository) or bool(select_rows(repository, ("Id",), ctx=context, ids=[id]))
 
 
-def record_visible(record: Record) -> bool:
-    """Whether the caller may see what a reference leads to; what is new in the dataset is the caller's own."""
-    context = record.dataset.context
+def record_visible(record: Record, context: CallContext | None = None) -> bool:
+    """Whether the caller, or that of `context`, may see a reference's target; new entities are the caller's own."""
+    context = context or record.dataset.context
     if isinstance(context.permissions, AllPermissions) or record.state == "Added":
         return True
     return allowed(context, record.repository, "read") and row_visible(context, record.repository, record.id)
 
 
 def leads_to_hidden(record: Record, reference: str) -> bool:
-    """Whether the reference of this name leads to what the caller may not see; for them it is null."""
+    """Whether the target of the reference is hidden from the caller; the reference then reads as null."""
     target = record.values.get(reference)
     if target is None or isinstance(record.dataset.context.permissions, AllPermissions):
         return False
-    found = record.dataset.load(record.repository.references[reference].target, target)
-    return found is not None and not record_visible(found)
+    result = record.dataset.load(record.repository.references[reference].target, target)
+    return result is not None and not record_visible(result)
 
 
 def require_target(record: Record, reference: Attribute, id: str) -> None:
-    """Refuse a reference to what the caller may not see as one to what does not exist (spec 01, 1.7).
+    """Refuse a hidden reference target as if it did not exist (spec 01, 1.7).
 
-    Asked at once and not at commit: there nobody knows any more whether the caller or a default chose the target.
+    Checked at once and not at commit, where the caller's choice cannot be told from a default.
     """
     context = record.dataset.context
     if isinstance(context.permissions, AllPermissions):
@@ -60,14 +60,14 @@ def require_target(record: Record, reference: Attribute, id: str) -> None:
     target = repositories[reference.target]
     if not _restricts(context, target):
         return
-    found = record.dataset.load(target, id)
-    if found is None or not record_visible(found):
+    result = record.dataset.load(target, id)
+    if result is None or not record_visible(result):
         name = f"{record.repository.entity_type}.{reference.name}"
         raise errors.Refused(errors.REFERENCE_NOT_FOUND, name, target.set_name, id, target=reference.name)
 
 
 def require_row(context: CallContext, record: Record, operation: Operation) -> None:
-    """Raise Forbidden where the row policies for the operation do not cover the stored row."""
+    """Raise Forbidden unless the row policies for the operation allow the stored row."""
     if not row_covered(context, record.repository, record.id, operation):
         raise errors.Forbidden(errors.PERMISSION_DENIED, operation, f"{record.repository.set_name}({record.id})")
 
@@ -78,12 +78,12 @@ def has_policies(context: CallContext, repository: Repository[Any], operation: O
 
 
 def _restricts(context: CallContext, repository: Repository[Any]) -> bool:
-    """Whether there may be rows of the repository that the caller does not see."""
+    """Whether some rows of the repository may be hidden from the caller."""
     return Access(context.permissions).restricts(repository)
 
 
 def row_covered(context: CallContext, repository: Repository[Any], id: str, operation: Operation) -> bool:
-    """Whether the row policies for the operation cover the stored row."""
+    """Whether the row policies for the operation allow the stored row."""
     return not has_policies(context, repository, operation) or within_policies(repository, operation, id, context)
 
 

@@ -1,12 +1,12 @@
 """The authority behind a change of access data: users, roles, applications (spec 01, 1.7 and 05, 5.2).
 
-The authority behind a rule's change is the rule's author, independent of the event's cause; otherwise it is the
-caller. Behind a change by a managed script are both: whoever runs it, and its author, also when scripts run each other.
-Access data need an administrator in each of them: the dataset reads the users table when the change is made, and again
-at the commit. This holds for the API, scripts, rules, imports and the admin: all write through the dataset.
+The authority behind a rule's change is the rule's author, whatever caused the event; otherwise it is the caller. A
+managed script has two: the user who runs it and its author, also when scripts run each other. A change of access data
+requires that each of them is an administrator: the dataset reads the users table at the change, and again at the
+commit. This holds for the API, scripts, rules, imports and the admin: all write through the dataset.
 
 A repository declares that it decides access (Repository.decides_access and left_to_roles), and that its entities later
-act with the authority of their author (authored: rules and managed scripts); domain.dataset.checks.authors keeps these.
+act with their author's authority (authored: rules and managed scripts); domain.dataset.checks.authors stores these.
 """
 
 from __future__ import annotations
@@ -14,22 +14,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from domain.dataset.records.record import CommitResult, Record, UnitOfWork
-from foundation import errors
-from identity.context import AllPermissions, CallContext
+from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.record import Record, UnitOfWork
+from domain.model.administration import needs_administrator
+from foundation import errors, stamps
+from identity.changes import TOKENS
+from identity.context import AllPermissions, CallContext, Caller, system_context
+from identity.lru import GenerationalCache
 from identity.models import User
+from identity.permissions import RolePermissions, permissions_for
 
-#: The guid of a user, or one of the two below.
+#: The guid of a user, or one of the two constants below.
 Authority = str
 #: Management commands, run by the instance's operator.
 PLATFORM: Authority = "platform"
-#: Unknown; must not change access data.
+#: Unknown; may not change access data.
 NOBODY: Authority = ""
 
 
+_NO_RIGHTS = RolePermissions(key="none", roles=())
+# guid → stamp of the users table, the user
+_users: GenerationalCache[Authority, tuple[int, Caller | None]] = GenerationalCache(512)
+
+
 @dataclass(frozen=True, slots=True)
-class Acting:
-    """A rule on an event, or a managed script, while it acts: its name in messages, and its author."""
+class RunningStep:
+    """A running rule or managed script: its name in messages, and its author."""
 
     name: str
     author: Authority = NOBODY
@@ -43,28 +53,45 @@ def of_caller(context: CallContext) -> Authority:
     return PLATFORM if isinstance(context.permissions, AllPermissions) else NOBODY
 
 
+def context_of(authority: Authority) -> CallContext:
+    """A context with the authority's rights, also for a user who may no longer sign in; cached until users change."""
+    if authority == PLATFORM:
+        return system_context()
+    stamp = stamps.current(TOKENS)
+    known = _users.get(authority)
+    if known is None or known[0] != stamp:
+        user = User.objects.filter(pk=authority).first() if authority else None
+        known = (stamp, None if user is None else user.as_caller())
+        _users.put(authority, known)
+    caller = known[1]
+    if caller is None:
+        return CallContext(user=None, permissions=_NO_RIGHTS, client_initiated=False)
+    permissions = permissions_for(caller.id, is_admin=caller.is_admin)
+    return CallContext(user=caller, permissions=permissions, client_initiated=False)
+
+
 def is_administrator(authority: Authority) -> bool:
-    """Whether the authority is the platform or, at this moment, an active administrator."""
+    """Whether the authority is the platform or currently an active administrator."""
     if authority in (PLATFORM, NOBODY):
         return authority == PLATFORM
     return User.objects.filter(pk=authority, active=True, is_admin=True).exists()
 
 
 def weakest(authorities: set[Authority]) -> Authority:
-    """One of several authorities behind an entity: one that is not an administrator, if there is any."""
+    """The weakest of several authorities: one that is not an administrator, if there is any."""
     ordered = sorted(authorities)
     return next((each for each in ordered if not is_administrator(each)), ordered[0] if ordered else NOBODY)
 
 
 def check_authority(record: Record, operation: Literal["create", "update", "delete"], attribute: str = "") -> None:
-    """Check and note the authority behind a change that is about to be made, where the repository requires it.
+    """Check and record the authority behind a change, if the repository requires it.
 
-    attribute: API name of the changed attribute, or `@code` of a custom property; "" for the entity itself.
-    Raises Forbidden(ADMINISTRATORS_ONLY), or Refused where the author of the acting rule (RULE_LACKS_AUTHORITY) or of a
-    script (SCRIPT_LACKS_AUTHORITY) is no administrator.
+    attribute: API name of the changed attribute, or `@code` of a custom property; "" for the entity itself. Raises
+    Forbidden(ADMINISTRATORS_ONLY), or Refused if the author of the running rule (RULE_LACKS_AUTHORITY) or script
+    (SCRIPT_LACKS_AUTHORITY) is no administrator.
     """
     repository, dataset = record.repository, record.dataset
-    decides = repository.needs_administrator(operation, attribute)
+    decides = needs_administrator(repository, operation, attribute)
     if not decides and not repository.authored:
         return
     behind = _behind(dataset)
@@ -75,21 +102,21 @@ def check_authority(record: Record, operation: Literal["create", "update", "dele
     known.update(behind)
 
 
-def _behind(dataset: UnitOfWork) -> dict[Authority, Acting | None]:
-    """The authorities behind the current change → the acting rule or script; None of the caller.
+def _behind(dataset: UnitOfWork) -> dict[Authority, RunningStep | None]:
+    """The authorities behind the current change → the running rule or script; None for the caller.
 
     A rule's author acts alone. Each script within it, or without a rule, adds its author.
     """
-    found: dict[Authority, Acting | None] = {}
-    for step in reversed(dataset.acting):
-        found.setdefault(step.author, step)
+    result: dict[Authority, RunningStep | None] = {}
+    for step in reversed(dataset.running_steps):
+        result.setdefault(step.author, step)
         if step.is_rule:
-            return found
-    found.setdefault(of_caller(dataset.context), None)
-    return found
+            return result
+    result.setdefault(of_caller(dataset.context), None)
+    return result
 
 
-def _refusal(step: Acting | None, operation: str, what: str) -> errors.PlatformError:
+def _refusal(step: RunningStep | None, operation: str, what: str) -> errors.PlatformError:
     if step is None:
         return errors.Forbidden(errors.ADMINISTRATORS_ONLY, operation, what)
     code = errors.RULE_LACKS_AUTHORITY if step.is_rule else errors.SCRIPT_LACKS_AUTHORITY
@@ -97,16 +124,16 @@ def _refusal(step: Acting | None, operation: str, what: str) -> errors.PlatformE
 
 
 def check_authorities(dataset: UnitOfWork, result: CommitResult) -> None:
-    """At commit: check that each authority is still an administrator, for requests may lie between.
+    """At commit: check that each authority is still an administrator, since a transaction may span requests.
 
     Raises Forbidden(ADMINISTRATORS_ONLY).
     """
-    asked: dict[Authority, bool] = {}
+    checked: dict[Authority, bool] = {}
     for record in dataset.changed() if dataset.authorities else ():
         if not record.repository.decides_access:
             continue
         for authority in dataset.authorities.get(record.key, ()):
-            if authority not in asked:
-                asked[authority] = is_administrator(authority)
-            if not asked[authority]:
+            if authority not in checked:
+                checked[authority] = is_administrator(authority)
+            if not checked[authority]:
                 raise errors.Forbidden(errors.ADMINISTRATORS_ONLY, "change", record.repository.name)

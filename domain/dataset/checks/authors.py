@@ -1,10 +1,10 @@
-"""The author of an entity that later acts: the authority that last saved it or one of its parts (spec 05, 5.2).
+"""Authors of entities that act later: the authority that last saved the entity or one of its parts (spec 05, 5.2).
 
-An app keeps the authors of its rules or scripts in a table of its own, with the guid as primary key and a column
-`author`: beside the entity's row, so that no way of writing entities leads there.
+An app stores the authors of its rules or scripts in a separate table, with the guid as primary key and a column
+`author`, which cannot be written as an attribute of the entity.
 
     AUTHORS = Authors(RuleState)
-    extensions.add_validation("Systems.Bpm.UserBusinessRules", AUTHORS.note)
+    behaviours.add_validation("Systems.Bpm.UserBusinessRules", AUTHORS.note)
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from identity.models import User
 
 @dataclass(frozen=True, slots=True)
 class Authors:
-    """The authors that one table keeps."""
+    """The authors in one table."""
 
     table: type[models.Model]
 
     def note(self, record: Record) -> None:
-        """Validation of an authored entity and its parts: have the commit store the author.
+        """Validation of an authored entity and its parts: store the author with the commit.
 
         A part that moves to another entity or is deleted changes its former one, too.
         """
@@ -42,21 +42,25 @@ class Authors:
                 saved.by |= record.dataset.authorities.get(record.key, set())
 
     def of(self, ids: Collection[str]) -> dict[str, Authority]:
-        """Guid → author, of those that have one."""
+        """Guid → author, for entities with an author."""
         rows: Any = self.table._default_manager
         if len(ids) == 1:
             rows = rows.filter(pk__in=ids)
-        found = rows.exclude(author=NOBODY).values_list("pk", "author")
-        return {str(id): author for id, author in found if str(id) in ids}
+        result = rows.exclude(author=NOBODY).values_list("pk", "author")
+        return {str(id): author for id, author in result if str(id) in ids}
 
     def behind(self, record: Record) -> Authority:
-        """The author of an entity as its dataset has it, pending changes included; of several, the weakest."""
+        """The author of an entity including pending changes; of several, the weakest."""
         pending = record.dataset.authorities.get(record.key, set())
         stored = set() if record.is_new else {self.of([record.id]).get(record.id, NOBODY)}
         return weakest(pending | stored)
 
-    def told(self, id: str | None) -> str:
-        """For people: who saved an entity last, and whether it may so change who may do what; id None: not saved."""
+    def replace(self, id: str, author: Authority) -> None:
+        """Store another author of a saved entity; the caller bumps the stamp of what is cached of it."""
+        self.table._default_manager.update_or_create(pk=id, defaults={"author": author})
+
+    def describe(self, id: str | None) -> str:
+        """For people: who saved an entity last, and whether it may change access rights; id None: not saved."""
         who = NOBODY if id is None else self.of([id]).get(id, NOBODY)
         user = None if who in (PLATFORM, NOBODY) else User.objects.filter(pk=who).first()
         if is_administrator(who):
@@ -67,7 +71,7 @@ class Authors:
 
 @dataclass(slots=True)
 class _Saved:
-    """Stores the author of one entity; of several authorities, the weakest."""
+    """A deferred write of one entity's author; of several authorities, the weakest."""
 
     table: type[models.Model]
     id: str

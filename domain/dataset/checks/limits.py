@@ -1,19 +1,25 @@
-"""Limits of values: lengths of texts, and ranges of numbers."""
+"""Limits of values: lengths of texts, ranges of numbers, JSON in texts that hold it."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
 
+import orjson
+
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.registry import derived
 from domain.model.repository import Repository
 from foundation import errors
+from foundation.fields import JsonDocumentField
+
+#: Characters of an invalid JSON text that its error shows.
+_SHOWN = 80
 
 
 def check_limits(record: Record) -> None:
-    """Lengths and numeric ranges of everything that will be written. Raises Refused naming the attribute."""
+    """Check lengths and numeric ranges of all values to be written. Raises Refused naming the attribute."""
     values = record.values
     changed = None if record.state == "Added" else record.original_values
     for attribute in _limited(record.repository):
@@ -21,10 +27,11 @@ def check_limits(record: Record) -> None:
         if value is None or (changed is not None and attribute.name not in changed):
             continue
         _check_length(record, attribute, value)
+        _check_json(attribute, value)
         _check_range(record, attribute, value)
 
 
-#: Internal type of a whole number's field → the least and the greatest that its column holds on every database.
+#: Internal type of an integer field → minimum and maximum of its column on every database.
 _WHOLE_NUMBERS = {
     "SmallIntegerField": (-(2**15), 2**15 - 1),
     "PositiveSmallIntegerField": (0, 2**15 - 1),
@@ -34,7 +41,7 @@ _WHOLE_NUMBERS = {
 
 @derived
 def _limited(repository: Repository[Any]) -> list[Attribute]:
-    """The attributes that have a limit."""
+    """The attributes with a limit."""
     return [
         member
         for member in repository.attributes.values()
@@ -43,7 +50,7 @@ def _limited(repository: Repository[Any]) -> list[Attribute]:
 
 
 def _whole_range(attribute: Attribute) -> tuple[int, int] | None:
-    """The numbers that the column holds, where they are fewer than those of the attribute's type."""
+    """The range of the column, if narrower than that of the attribute's type."""
     return None if attribute.field is None else _WHOLE_NUMBERS.get(attribute.field.get_internal_type())
 
 
@@ -63,6 +70,17 @@ def _check_length(record: Record, attribute: Attribute, value: object) -> None:
             longest,
             target=attribute.name,
         )
+
+
+def _check_json(attribute: Attribute, value: object) -> None:
+    if isinstance(attribute.field, JsonDocumentField) and isinstance(value, str):
+        try:
+            orjson.loads(value)
+        except ValueError as exc:
+            shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+            raise errors.BadRequest(
+                errors.INVALID_LITERAL, shown, "JSON", attribute.name, target=attribute.name
+            ) from exc
 
 
 def _check_range(record: Record, attribute: Attribute, value: object) -> None:

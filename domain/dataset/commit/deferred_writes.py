@@ -1,4 +1,4 @@
-"""Writes that events leave for the commit (`Dataset.defer_write`), carried out: those of one kind together."""
+"""Executes the writes that events deferred to the commit (`Dataset.defer_write`), grouped by kind."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Protocol, Self, runtime_checkable
 
 @runtime_checkable
 class BulkWrite(Protocol):
-    """A deferred write of which a commit may have many: its class writes them all with as few statements as one."""
+    """A deferred write that its class executes for many instances with few statements."""
 
-    def __call__(self) -> None:
-        """Write this one."""
-        ...
+    def __call__(self) -> None: ...
 
     @classmethod
     def write_all(cls, writes: Sequence[Self]) -> None:
-        """Write these, in their order."""
+        """Execute these in order."""
         ...
 
 
 def write_deferred(writes: Iterable[Callable[[], None]]) -> None:
-    """Carry out writes in their order; neighbours of one kind that knows how are written together."""
+    """Execute writes in order; adjacent bulk writes of one class are executed together."""
     for kind, group in groupby(writes, type):
         write_all = getattr(kind, "write_all", None)
         if write_all is not None:

@@ -1,9 +1,9 @@
-"""A request that others have overtaken is carried out again, on what they have left.
+"""Retries a request whose write lost an optimistic-lock race.
 
-Callers hear of conflicts that they asked about: by If-Match, by ObjectVersion, or by a Domain transaction that holds
-what an earlier request has read (spec 03, 3.1). What comes between one request's look and its own commit is none of
-these. On SQLite nothing can, for its writers wait for each other before they look. PostgreSQL lets them run side by
-side; whoever is second starts anew, and first locks what the other one was quicker at.
+Callers see a conflict only if they asked for the check: by If-Match, by ObjectVersion, or in a Domain transaction with
+data that an earlier request read (spec 03, 3.1). Another commit between a request's read and its own commit is no such
+conflict. SQLite excludes it, because its writers wait for each other before they read. PostgreSQL runs requests
+concurrently; the request that commits second starts again and first locks the rows that both write.
 """
 
 from __future__ import annotations
@@ -12,61 +12,61 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from domain.database.postgresql import sqlstate
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import Record
-from domain.dataset.tables.storage import storage_of
+from domain.dataset.tables.row_storage import row_storage_of
 from domain.dataset.tables.write_transaction import write_transaction
 from domain.model.registry import repositories
 from foundation import errors
 
 T = TypeVar("T")
 
-#: Each attempt after the first knows, and locks, one more entity that others are writing.
+#: Maximum attempts. Each after the first locks one more entity that others are writing.
 ATTEMPTS = 10
-#: Of these, attempts that met what a unique index or a reference forbids.
+#: Maximum attempts after violations of a unique index or a reference.
 VIOLATIONS = 4
-#: SQLSTATE of a deadlock, and of what a stricter isolation than ours could not serialize.
+#: SQLSTATE of a deadlock, and of a serialization failure.
 _BROKEN_OFF = frozenset({"40P01", "40001"})
-#: Of a unique index and a reference. Mostly the caller's own doing: a second attempt tells it in the words of a check
-#: that looks before it writes, or finds a way around (the next free number), where others may be quicker again.
+#: SQLSTATE of a unique index and a reference. Mostly an error of the caller: in a second attempt a check that reads
+#: before it writes reports it, or finds the next free number, which another request may take again.
 _VIOLATED = frozenset({"23505", "23503"})
 
 
 class ConcurrentUpdate(errors.VersionConflict):
-    """Somebody else's commit came between this request's look at the record and its own commit."""
+    """Another commit changed the record between this request's read and its own commit."""
 
     def __init__(self, code: errors.ErrorCode, *parameters: object, record: Record) -> None:
         super().__init__(code, *parameters)
-        # All that the request was about to write, and not only what it met first: with some of it locked before the
-        # rest, the next attempt would wait for somebody who waits for it.
+        # All rows that the request was about to write: locking a part of them could deadlock the next attempt.
         written = [record, *record.dataset.changed()]
-        #: Who writes parts of an entity begins with the entity itself (pipeline.check_versions).
+        #: Parts of an entity are locked after the entity itself (conflicts.check_versions).
         self.rows = {root.key for each in written for root in each.roots if root.state != "Added"}
 
 
-class Attempt:
-    """What one request has learnt in its attempts so far.
+class RetryState:
+    """State of one request's attempts: rows to lock, number of attempts.
 
     locks   for the datasets of the request
     """
 
     def __init__(self, locks: AdvisoryLocks | None = None) -> None:
         self.locks = AdvisoryLocks() if locks is None else locks
-        #: (name of the base-most repository, guid) of the roots that the request was about to write when others were
+        #: (name of the base-most repository, guid) of the roots that two requests wrote concurrently
         self._rows: set[tuple[str, str]] = set()
         self._number = 0
         self._violations = 0
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A database transaction for the attempt."""
+        """A database transaction for the retry."""
         with write_transaction():
             self.begin()
             yield
 
     @contextmanager
     def locking(self) -> Iterator[None]:
-        """For who takes no locks while nobody else is quicker: a transaction from the second attempt on."""
+        """A transaction with locks from the second attempt on; the first attempt takes none."""
         if self._number == 0:
             yield
             return
@@ -74,48 +74,37 @@ class Attempt:
             yield
 
     def begin(self) -> None:
-        """At the start of the attempt's database transaction: nobody shall be quicker at the same again."""
+        """At the start of the attempt's database transaction: lock the rows of earlier conflicts."""
         if self._number == 0:
             return
         self.locks.lock_again()
         for identity in sorted({identity for identity, _ in self._rows}):
-            storage_of(repositories[identity]).lock_versions([id for name, id in self._rows if name == identity])
+            row_storage_of(repositories[identity]).lock_versions([id for name, id in self._rows if name == identity])
 
     def should_repeat(self, error: Exception) -> bool:
-        """Whether the attempt failed for others who were quicker. Learns from the failure."""
+        """Whether the attempt failed because of a concurrent write. Records what the next attempt must lock."""
         self._number += 1
         if self._number == ATTEMPTS:
             return False
         if isinstance(error, ConcurrentUpdate):
             self._rows |= error.rows
             return True
-        state = _sqlstate(error)
+        state = sqlstate(error)
         if state in _VIOLATED:
             self._violations += 1
             return self._violations < VIOLATIONS
         return state in _BROKEN_OFF
 
 
-def repeated(work: Callable[[Attempt], T], *, locks: AdvisoryLocks | None = None) -> T:
-    """What `work` gives, once it is not overtaken any more. Raises what it raises.
+def run_with_retries(work: Callable[[RetryState], T], *, locks: AdvisoryLocks | None = None) -> T:
+    """The result of `work`, repeated after concurrent writes. Raises the error of its last attempt.
 
-    It begins a database transaction of its own and a dataset of its own each time, and leaves nothing when it fails.
+    Each attempt has its own database transaction and dataset, and is rolled back when it fails.
     """
-    attempt = Attempt(locks)
+    retry = RetryState(locks)
     while True:
         try:
-            return work(attempt)
+            return work(retry)
         except Exception as error:
-            if not attempt.should_repeat(error):
+            if not retry.should_repeat(error):
                 raise
-
-
-def _sqlstate(error: BaseException) -> str | None:
-    """What PostgreSQL said, if the error comes from there."""
-    cause: BaseException | None = error
-    while cause is not None:
-        state: str | None = getattr(cause, "sqlstate", None)
-        if state is not None:
-            return state
-        cause = cause.__cause__
-    return None

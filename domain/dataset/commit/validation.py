@@ -1,42 +1,52 @@
-"""What every entity is held to before it is written: required values, limits, the model's own validations."""
+"""Validates entities before they are written: required values, limits, the model's validations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from django.utils.translation import gettext
 
+from domain.dataset.checks.currencies_and_units import check_stated_measures
 from domain.dataset.checks.limits import check_limits
-from domain.dataset.checks.measures import check_stated_measures
 from domain.dataset.records.record import Record
 from domain.dataset.records.row_writer import required_of
-from domain.dataset.tables.storage import storage_of
+from domain.dataset.tables.row_storage import row_storage_of
 from domain.dataset.unit.change_tracker import ChangeTracker
+from domain.model.behaviours import validations_of
 from domain.model.registry import repositories
 from foundation import errors
 
-#: Entities whose missing values an error names. Their place among their siblings is looked up for each.
+#: Maximum entities in an error about missing values. The position of each among its siblings is looked up.
 _MAX_NAMED = 50
 
 
 def validate(dataset: ChangeTracker) -> None:
-    """Check every entity that will be written. Missing values of all of them are named together."""
+    """Check every entity to be written. Missing values of all of them are reported together."""
     records = [record for record in dataset.changed() if not record.is_deleted]
     missing = [(record, names) for record in records if (names := missing_values(record))]
     if missing:
-        # What was to be filled in from an entity that does not exist is missing for want of that entity.
+        # A calculated value may be missing because a referenced entity does not exist.
         check_targets(dataset, records)
         raise _missing_error(missing)
     for record in records:
-        check_limits(record)
+        with_record(check_limits, record)
     check_stated_measures(dataset)
     for record in dataset.changed():
-        for validation in record.repository.behaviours("validations"):
-            validation(record)
+        for validation in validations_of(record.repository):
+            with_record(validation, record)
+
+
+def with_record(check: Callable[[Record], object], record: Record) -> None:
+    """Call it; an error that it raises is about the record, unless it says otherwise."""
+    try:
+        check(record)
+    except errors.PlatformError as error:
+        error.about = error.about or record.key
+        raise
 
 
 def check_targets(dataset: ChangeTracker, records: Iterable[Record]) -> None:
-    """Every reference that changed leads to something that exists. Raises Refused(REFERENCE_NOT_FOUND)."""
+    """Check that the target of every changed reference exists. Raises Refused(REFERENCE_NOT_FOUND)."""
     wanted: dict[str, dict[str, tuple[Record, str]]] = {}
     for record in records:
         for attribute in record.repository.references.values():
@@ -48,38 +58,51 @@ def check_targets(dataset: ChangeTracker, records: Iterable[Record]) -> None:
                 continue
             wanted.setdefault(attribute.target, {})[target] = (record, attribute.name)
     for name, targets in wanted.items():
-        existing = storage_of(repositories[name]).existing(list(targets))
+        existing = row_storage_of(repositories[name]).existing(list(targets))
         for id, (record, attribute_name) in targets.items():
             if id not in existing:
-                raise errors.Refused(
+                error = errors.Refused(
                     errors.REFERENCE_NOT_FOUND,
                     f"{record.repository.entity_type}.{attribute_name}",
                     repositories[name].set_name,
                     id,
                     target=attribute_name,
                 )
+                error.about = record.key
+                raise error
 
 
 def missing_values(record: Record) -> list[str]:
-    """API names of required attributes without a value."""
-    values = record.values
-    # A text in no language at all is none; other kinds have no empty dict.
-    return [name for name in required_of(record.repository) if (value := values.get(name)) is None or value == {}]
+    """API names of required attributes without a value, except those that would follow from another of them."""
+    values, repository = record.values, record.repository
+    # A multilanguage value without texts is empty; other kinds have no empty dict.
+    names = [name for name in required_of(repository) if (value := values.get(name)) is None or value == {}]
+    if len(names) > 1 and repository.filled_from:
+        sources = {name: repository.filled_from.get(repository.attributes[name].python_name) for name in names}
+        missing = {repository.attributes[name].python_name for name in names}
+        names = [name for name in names if sources[name] not in missing]
+    return names
 
 
 def _missing_error(missing: list[tuple[Record, list[str]]]) -> errors.Refused:
     details = [
         errors.Detail(
-            errors.REQUIRED_MISSING, (record.repository.entity_type, name), target=name, row=_row(record, name)
+            errors.REQUIRED_MISSING,
+            (record.repository.entity_type, name),
+            target=name,
+            row=_row(record, name),
+            about=record.key,
         )
         for record, names in missing[:_MAX_NAMED]
         for name in names
     ]
     record, names = missing[0]
     if len(missing) == 1:
-        return errors.Refused(
+        error = errors.Refused(
             errors.REQUIRED_MISSING, record.repository.entity_type, ", ".join(names), target=names[0], details=details
         )
+        error.about = record.key
+        return error
     summary = "; ".join(
         gettext(errors.REQUIRED_MISSING.message_format)
         .replace("{0}", other.repository.entity_type)
@@ -90,7 +113,7 @@ def _missing_error(missing: list[tuple[Record, list[str]]]) -> errors.Refused:
 
 
 def _row(record: Record, name: str) -> str | None:
-    """The attribute as it is found on a page of the owner (foundation.errors.Detail); None for a root's."""
+    """The row of the attribute on an admin page of the owner (foundation.errors.Detail); None for a root's."""
     owner = record.parent
     if owner is None:
         return None

@@ -1,1 +1,1 @@
-"""Reading for writers: access checks, names, keys and locks of looked-up entities."""
+"""Look-ups for writers: name binding, lookup keys, allowed values, locks."""

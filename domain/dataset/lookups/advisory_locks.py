@@ -1,8 +1,8 @@
-"""Locks on values that a transaction looks up in order to create an entity where none has them.
+"""Advisory locks on looked-up values, so that concurrent merges create an entity only once.
 
-A merge that finds nothing creates. Two concurrent merges would both find nothing, and most of the attributes by which
-entities are looked up have no unique index. On PostgreSQL a transaction therefore takes an advisory lock on the value
-before the lookup and holds it until it ends. On SQLite a writing transaction is the only one, so no lock is needed.
+A merge creates an entity if its lookup finds none. Two concurrent merges would both find none, and most lookup
+attributes have no unique index. On PostgreSQL a transaction therefore takes an advisory lock on the value before the
+lookup and holds it until it ends. On SQLite there is only one writing transaction at a time.
 
 PostgreSQL has room for some thousands of locks in all. A request that looks up many values locks the repository.
 """
@@ -16,14 +16,14 @@ from django.db import connection
 
 from domain.model.repository import Repository
 
-#: Values of one repository that a transaction locks one by one.
+#: Maximum values of one repository that a transaction locks individually.
 MANY = 100
-#: Of the hash, so that these locks are not those of deliveries (webhooks.claim) by chance.
+#: Part of the hash, so that these locks differ from those of deliveries (webhooks.lease).
 _SEED = 2
 
 
 class AdvisoryLocks:
-    """The locks of one request, which may need several attempts, each in a database transaction of its own.
+    """The locks of one request, which may need several attempts, each in its own database transaction.
 
     whole   lock repositories and not values, for imports of many objects in one transaction
     """
@@ -34,9 +34,9 @@ class AdvisoryLocks:
         self._held: dict[str, set[str] | None] = {}
 
     def take(self, repository: Repository[Any], values: Iterable[str]) -> None:
-        """Lock the values of the repository's entities; waits while another transaction has one of them locked.
+        """Lock the values of the repository's entities; waits while another transaction holds one of them.
 
-        Raises OperationalError on a deadlock, or when the wait is too long.
+        Raises OperationalError on a deadlock, or after the lock timeout.
         """
         identity = repository.identity_name
         held = self._held.setdefault(identity, set())
@@ -53,7 +53,7 @@ class AdvisoryLocks:
             _lock(identity, fresh)
 
     def lock_again(self) -> None:
-        """In a new transaction, lock what the last one had locked; all requests lock in the same order."""
+        """In a new transaction, take the locks of the last one again; all requests lock in the same order."""
         for identity, values in sorted(self._held.items()):
             _lock(identity, values)
 
@@ -67,7 +67,7 @@ def _lock(identity: str, values: Iterable[str] | None) -> None:
     else:
         keys = [identity, *(f"{identity}.{value}" for value in sorted(values))]
         locks = ["pg_advisory_xact_lock_shared", *["pg_advisory_xact_lock"] * (len(keys) - 1)]
-    # They are taken in this order: PostgreSQL computes what it selects from left to right.
+    # PostgreSQL computes the selected values from left to right, and so takes the locks in this order.
     taken = ", ".join(f"{lock}(hashtextextended(%s, {_SEED}))" for lock in locks)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {taken}", keys)

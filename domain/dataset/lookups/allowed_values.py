@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from domain.dataset.checks import access
-from domain.dataset.lookups.names import member_value
+from domain.dataset.lookups.name_binding import member_value
 from domain.dataset.records.record import Record, UnitOfWork
 from domain.model.custom_properties import AllowedValue, Definition
 from domain.model.registry import repositories
 from domain.query import select_ids
 from foundation.kinds import Kind
 
-#: Entities that are looked at for a page of allowed values.
+#: Maximum entities that are read for a page of allowed values.
 MAX_FOUND = 1000
 
 
 def find_allowed(
     dataset: UnitOfWork, known: Definition, text: str, id: Any, *, by_client: bool = True
 ) -> AllowedValue | None:
-    """The entity with this ValueId, else with this code; None where there is none, or none that a client may see."""
+    """The entity with this ValueId, else with this code; None if there is none, or none visible to a client."""
     repository = repositories[known.allowed_from]
     record: Record | None = None
     if isinstance(id, str):
@@ -32,7 +32,7 @@ def find_allowed(
 
 
 def allowed_entities(dataset: UnitOfWork, known: Definition, search: str) -> list[AllowedValue]:
-    """The entities that may be the value and have each piece of the search (`%` between them), MAX_FOUND at most."""
+    """At most MAX_FOUND entities that may be the value and contain each piece of the search (`%` between them)."""
     repository = repositories[known.allowed_from]
     members = [
         member.name for member in (repository.code, repository.label) if member is not None and member.field is not None
@@ -52,7 +52,7 @@ def allowed_entities(dataset: UnitOfWork, known: Definition, search: str) -> lis
 
 
 def as_allowed(record: Record) -> AllowedValue:
-    """Its code, described by its name; what has no code stands for itself by its display text."""
+    """Its code with its name as description; an entity without a code has its display text as value."""
     code, label = record.repository.code, record.repository.label
     described = record.describe()
     value = member_value(record, code) if code is not None else None

@@ -1,4 +1,4 @@
-"""Dispatch of events to subscribers (spec 05, 5.1). Rules subscribe (rules.engine); the dataset knows no subscriber."""
+"""Dispatches events to subscribers (spec 05, 5.1), such as rules.engine."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from domain.dataset.records.record import Record, UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One event that happened.
+    """One occurrence of an event.
 
-    parameter    normalised parameter (attribute or state name), "" where the type has none
+    parameter    normalised parameter (attribute or state name), "" if the type has none
     attributes   event attribute (with `$`) → canonical value
     """
 
@@ -28,14 +28,14 @@ class Subscriber(Protocol):
     """A receiver of events."""
 
     def watches(self, repository: str, event: str) -> Collection[str]:
-        """The parameters of the event type that it watches on the repository now; "" for a type without parameters.
+        """The watched parameters of the event type on the repository; "" for a type without parameters.
 
-        Called before an occurrence is prepared; without a match no occurrence is prepared.
+        Called before an occurrence is prepared, which only happens if a parameter matches.
         """
         ...
 
     def handle(self, occurrence: Occurrence) -> None:
-        """React. An exception cancels the operation that raised the event."""
+        """Handle an occurrence. An exception cancels the operation that raised the event."""
         ...
 
 
@@ -50,11 +50,11 @@ def subscribe(subscriber: Subscriber) -> None:
 
 def watched(repository: str, event: str) -> Collection[str]:
     """The parameters that any subscriber watches; the dataset calls this before it prepares an occurrence."""
-    found = [subscriber.watches(repository, event) for subscriber in _subscribers]
-    return found[0] if len(found) == 1 else frozenset[str]().union(*found)
+    result = [subscriber.watches(repository, event) for subscriber in _subscribers]
+    return result[0] if len(result) == 1 else frozenset[str]().union(*result)
 
 
 def dispatch(occurrence: Occurrence) -> None:
-    """Tell every subscriber, in order of subscription."""
+    """Call every subscriber, in order of subscription."""
     for subscriber in _subscribers:
         subscriber.handle(occurrence)

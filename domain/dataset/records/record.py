@@ -1,4 +1,4 @@
-"""One entity inside a dataset, and what it asks of the dataset."""
+"""Record: one entity inside a dataset; and the interface of the dataset for records."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import datetime
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from domain.dataset.records.deferred_work import DeferredWork
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -19,19 +19,24 @@ ModelName = Literal["common", "frontend"]
 
 
 class UnitOfWork(Protocol):
-    """What records, their behaviours and checks may ask of their dataset (domain.dataset.dataset.Dataset).
+    """The dataset's interface for records, behaviours and checks (domain.dataset.dataset.Dataset).
 
-    context       on whose behalf the dataset acts
+    context       the caller of the dataset
     model         "frontend": dependents follow each change at once; "common": at commit
     records       identity → record, in order of entry
-    warnings      messages for the caller
-    traces, trail what subscribers did: entries for the caller, and names for the message of a loop
-    acting        rules that act at this moment, outermost first
-    authorities   identity → authorities behind the changes of access data
-    describing    records whose display text is being written, outermost first
-    measures      (repository, code) → guid of currencies and units that callers have named
-    stated_measures  identity → API name → the currency or unit that a caller gave with the value
-    given         identity → Python name → value that a behaviour filled in
+    warnings      messages of WARNING actions for the caller
+    traces        traces of subscribers, if the caller asked for them (spec 05, 5.5)
+    trail         names of rules and scripts since the last commit, newest last; shown in the message of a loop
+    running_steps rules and managed scripts that run at this moment, outermost first
+    authorities   identity → authorities behind the changes, in repositories that decide access or are authored
+    describing    records whose display text is being rendered, outermost first: formats may refer to each other
+    measure_ids   (repository, code) → guid of currencies and units that callers have named
+    stated_measures  identity → API name → the currency or unit that a caller gave before the effective one was known;
+                  the two must be equal at commit
+    behaviour_values  identity → Python name → value of a behaviour, while nothing else has changed it
+    deferred      work that events defer to the commit
+    keeps_edits   a caller makes the current change, in a Domain transaction: a commit decides on it later
+    memory        cache of behaviours for the lifetime of the dataset
     """
 
     context: CallContext
@@ -40,15 +45,17 @@ class UnitOfWork(Protocol):
     warnings: list[str]
     traces: list[Mapping[str, Any]]
     trail: deque[str]
-    acting: list[Any]
+    running_steps: list[Any]
     authorities: dict[tuple[str, str], set[str]]
     describing: list[tuple[str, str]]
-    measures: dict[tuple[str, str], str]
+    measure_ids: dict[tuple[str, str], str]
     stated_measures: dict[tuple[str, str], dict[str, str]]
-    given: dict[tuple[str, str], dict[str, Any]]
-    pending_source: PendingSource | None
-    pending_lookups: dict[tuple[str, str], Any]
+    behaviour_values: dict[tuple[str, str], dict[str, Any]]
+    deferred: DeferredWork
+    memory: dict[Any, Any]
 
+    @property
+    def keeps_edits(self) -> bool: ...
     def now(self) -> datetime.datetime: ...
     def today(self) -> datetime.date: ...
     def next_number(self, sequence: str, *, width: int = 6, start: int = 1) -> str: ...
@@ -76,6 +83,7 @@ class UnitOfWork(Protocol):
     ) -> Record: ...
     def set(self, record: Record, attribute: str | Attribute, value: Any) -> None: ...
     def assign(self, record: Record, attribute: str | Attribute, value: Any) -> None: ...
+    def set_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None: ...
     def assign_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None: ...
     def delete(self, record: Record, *, by_client: bool = False) -> None: ...
     def raise_event(self, record: Record, event: str, parameter: str = "", **attributes: Any) -> None: ...
@@ -88,34 +96,32 @@ class UnitOfWork(Protocol):
     def flushed(self, *, around: str | None = None) -> AbstractContextManager[None]: ...
     def display_text(self, record: Record) -> str: ...
     def defer_write(self, key: object, write: Callable[[], None]) -> None: ...
-    def commit(self, *, savepoint: bool = True) -> CommitResult: ...
-    @property
-    def deferred(self) -> Any: ...
-    @property
-    def child_collections(self) -> Any: ...
+    def commit(self, *, savepoint: bool = True) -> object: ...
 
 
 class Record:
     """An entity in its dataset; the same object for the same entity.
 
-    Shipped behaviours (late defaults, calculations, validations) use Python names: `order.customer` is a Record or
-    None, `order.customer_id` its guid, `order.document_no = "…"` sets on the server's behalf. Everything that acts for
-    a caller goes through Dataset methods and API names instead.
+    Built-in behaviours (late defaults, calculations, validations) use Python names: `order.customer` is a Record or
+    None, `order.customer_id` its guid, `order.document_no = "…"` sets as the server. Code that acts for a caller uses
+    Dataset methods and API names instead.
 
     values          API name → canonical value
-    original_values the values that changed, as they were loaded: API name → canonical; empty for Added
+    original_values changed attributes' values as loaded: API name → canonical; empty for Added
     custom          custom property code → {"Value", "Description"?, "ValueId"?}
     version         ObjectVersion at load; 0 for Added
     key             identity within a dataset: the name of the base-most repository and the guid
     dirty           API names changed since the calculations last ran
-    mutations       counts changes, so that the pipeline can tell whether anything moved
+    mutations       counts changes, so that the pipeline detects when nothing changes any more
     by_client       a caller edited it: edit guards and row policies apply
     client_caused   a caller caused its change, by an edit, a deletion or an operation: CLIENT* events fire
+    committed_as    in the dataset of a COMMITTED event: what the commit did with the entity; "" elsewhere
     """
 
     __slots__ = (
         "by_client",
         "client_caused",
+        "committed_as",
         "custom",
         "custom_changed",
         "dataset",
@@ -144,9 +150,10 @@ class Record:
     mutations: int
     by_client: bool
     client_caused: bool
+    committed_as: State | Literal[""]
 
     def __new__(cls, dataset: UnitOfWork, repository: Repository[Any], *rest: Any) -> Record:
-        """An object of the repository's own class, which has a property for each member."""
+        """An object of the repository's record class, which has a property for each member."""
         return object.__new__(_record_class(repository))
 
     def __init__(
@@ -166,6 +173,7 @@ class Record:
         self.mutations = 0
         self.by_client = False
         self.client_caused = False
+        self.committed_as = ""
 
     def __repr__(self) -> str:
         return f"<{self.repository.entity_type} {self.id} {self.state}>"
@@ -179,28 +187,31 @@ class Record:
 
     @property
     def is_new(self) -> bool:
-        """Not in the database yet."""
         return self.state == "Added"
 
     @property
     def is_deleted(self) -> bool:
-        """To be deleted at commit."""
         return self.state == "Deleted"
 
+    @property
+    def object_state(self) -> State:
+        """ObjectState for rules and scripts (spec 14, 14.5): the pending change, after a commit the committed one."""
+        return self.committed_as or self.state
+
     def is_changed(self, python_name: str) -> bool:
-        """Whether the attribute differs from what the database holds; always so for a new entity's set values."""
+        """Whether the attribute differs from the database; for a new entity whether it has a value."""
         name = self.repository.by_python_name[python_name].name
         return name in self.original_values if self.state != "Added" else self.values.get(name) is not None
 
     def original(self, python_name: str) -> Any:
-        """The value as loaded; None for a new entity. References give the guid."""
+        """The value as loaded; None for a new entity. For references the guid."""
         name = self.repository.by_python_name[python_name].name
         if self.state == "Added":
             return None
         return self.original_values.get(name, self.values.get(name))
 
     def children(self, collection: str) -> list[Record]:
-        """The entities of an owned collection, pending ones included, deleted ones left out."""
+        """The entities of an owned collection, with pending and without deleted ones."""
         return self.dataset.children(self, collection)
 
     @property
@@ -217,14 +228,14 @@ class Record:
 
     @property
     def former_parent(self) -> Record | None:
-        """The aggregate parent that the entity is about to leave for another one."""
+        """The aggregate parent that the entity moves away from."""
         owner = self.repository.owner
         target = self.original_values.get(owner.name) if owner is not None else None
         return None if owner is None or target is None else self.dataset.load(owner.target, target)
 
     @property
     def root(self) -> Record:
-        """The head of the aggregate; the record itself for a root."""
+        """The aggregate root; the record itself for a root."""
         current = self
         while (parent := current.parent) is not None:
             current = parent
@@ -232,7 +243,7 @@ class Record:
 
     @property
     def roots(self) -> tuple[Record, ...]:
-        """The heads of every aggregate that the record's change is a change of: two, where it moves between them."""
+        """The roots of all aggregates that the record's change affects: two, if it moves between them."""
         former = self.former_parent
         return (self.root,) if former is None else (self.root, former.root)
 
@@ -241,61 +252,17 @@ class Record:
         return self.dataset.display_text(self)
 
 
-class PendingSource(Protocol):
-    """The pending changes of a Domain transaction (domain.dataset.transactions). All methods adopt what they find."""
-
-    def has(self, record: Record) -> bool:
-        """Whether the record was adopted, and not loaded from the database by this request."""
-        ...
-
-    def load(self, dataset: UnitOfWork, identity: str, ids: Sequence[str]) -> list[Record]:
-        """Pending records among the guids."""
-        ...
-
-    def load_new(self, dataset: UnitOfWork, ids: Collection[str]) -> None:
-        """Pending new records among the guids, whatever they are."""
-        ...
-
-    def load_children(
-        self, dataset: UnitOfWork, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]
-    ) -> None:
-        """Pending records that point at one of the parents."""
-        ...
-
-    def load_repositories(self, dataset: UnitOfWork, names: Sequence[str]) -> None:
-        """Every pending record of the repositories."""
-        ...
-
-    def load_all(self, dataset: UnitOfWork) -> None:
-        """Every pending record."""
-        ...
-
-
-@dataclass(slots=True)
-class CommitResult:
-    """What a commit did: records as they were written, by fate; `touched` are roots of which only parts changed."""
-
-    inserted: list[Record] = field(default_factory=list)
-    updated: list[Record] = field(default_factory=list)
-    deleted: list[Record] = field(default_factory=list)
-    touched: list[Record] = field(default_factory=list)
-    #: (repository, guid, event) of the COMMITTED events that subscribers watch
-    committed_events: list[tuple[str, str, str]] = field(default_factory=list)
-    #: of these events: what acted in the commits that led to them, oldest first
-    lineage: tuple[str, ...] = ()
-
-
 #: repository → the class of its records
 _classes: dict[Repository[Any], type[Record]] = {}
 
 
 def _record_class(repository: Repository[Any]) -> type[Record]:
-    """A class with what behaviours may ask of the repository's records: `customer`, `customer_id` for the guid alone.
+    """A record class with properties for members of the repository: `customer`, `customer_id` for the guid.
 
-    Properties are made once for a repository; to look a member up at each access took a tenth of an order's time.
+    Properties are built once for a repository; a look-up at each access took a tenth of an order's time.
     """
-    found = _classes.get(repository)
-    if found is None:
+    result = _classes.get(repository)
+    if result is None:
         members: dict[str, Any] = {"__slots__": ()}
         for python_name, attribute in repository.by_python_name.items():
             if attribute.is_reference:
@@ -304,15 +271,15 @@ def _record_class(repository: Repository[Any]) -> type[Record]:
             else:
                 members[python_name] = property(_reader(attribute), _writer(attribute))
         for name in members.keys() & set(dir(Record)) - {"__slots__"}:
-            # What every record has goes first: `parent` is the aggregate's head and never a document's parent, which
-            # only `parent_id` tells of. It is assigned to by the same name all the same.
+            # Attributes of Record take precedence: `parent` is the aggregate's root and never a document's parent,
+            # which only `parent_id` gives. Assignment uses the same name all the same.
             own = getattr(Record, name)
             if name not in Record.__slots__ and isinstance(own, property):
                 members[name] = property(own.fget, members[name].fset)
             else:
                 del members[name]
-        found = _classes[repository] = type(repository.entity_type, (Record,), members)
-    return found
+        result = _classes[repository] = type(repository.entity_type, (Record,), members)
+    return result
 
 
 def _reader(attribute: Attribute) -> Callable[[Record], Any]:

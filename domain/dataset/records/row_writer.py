@@ -1,4 +1,4 @@
-"""Inserting records: the order by dependency, and statements for many rows of one repository."""
+"""Inserts records: dependency order, and statements for many rows of one repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from domain.dataset.records.record import Record
-from domain.dataset.tables.storage import storage_of
+from domain.dataset.tables.row_storage import row_storage_of
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 
@@ -17,8 +17,8 @@ def insert_records(records: Sequence[Record], stamp: datetime.datetime) -> None:
     for record in records:
         if record.repository.is_root:
             record.values["AggregateLastUpdateTimeUtc"] = stamp
-    for repository, group in grouped(_by_dependency(records)):
-        storage_of(repository).insert([(record.values, record.custom) for record in group])
+    for repository, group in grouped(in_order_of_dependency(records)):
+        row_storage_of(repository).insert([(record.values, record.custom) for record in group])
 
 
 def grouped(records: Iterable[Record]) -> Iterable[tuple[Repository[Any], list[Record]]]:
@@ -33,8 +33,8 @@ def grouped(records: Iterable[Record]) -> Iterable[tuple[Repository[Any], list[R
         yield run[0].repository, run
 
 
-def _by_dependency(records: Sequence[Record]) -> list[Record]:
-    """An entity after those that it refers to; levels of one repository stay together for bulk inserts."""
+def in_order_of_dependency(records: Sequence[Record]) -> list[Record]:
+    """Entities after those that they refer to; levels of one repository stay together for bulk inserts."""
     by_id = {record.id: record for record in records}
     level: dict[str, int] = {}
 
@@ -45,7 +45,7 @@ def _by_dependency(records: Sequence[Record]) -> list[Record]:
         highest = 0
         for target in targets_of(record):
             other = by_id.get(target)
-            # A cycle (a document that is its own master) has no order; the deferred foreign keys let it pass.
+            # A cycle (a document that is its own master) has no order; the deferred foreign keys allow it.
             if other is not None and target != record.id and target not in trail:
                 highest = max(highest, level_of(other, trail | {record.id}) + 1)
         level[record.id] = highest
@@ -58,20 +58,20 @@ def _by_dependency(records: Sequence[Record]) -> list[Record]:
 
 
 def targets_of(record: Record) -> list[str]:
-    """Guids that the record's references hold."""
+    """Guids in the record's references."""
     values = record.values
     return [target for name in record.repository.references if (target := values.get(name)) is not None]
 
 
 def owners_of(record: Record) -> list[str]:
-    """Guids of the entities in whose collections the record is."""
+    """Guids of the record's owners."""
     values = record.values
     return [owner for name in _back_references(record.repository) if (owner := values.get(name)) is not None]
 
 
 @derived
 def _back_references(repository: Repository[Any]) -> tuple[str, ...]:
-    """API names of the references by which an entity is in a collection."""
+    """API names of the references to owners."""
     return tuple(
         name
         for name, reference in repository.references.items()

@@ -1,4 +1,4 @@
-"""Tables of the write engine itself: Domain transactions, their pending changes, the change feed, number sequences."""
+"""Tables of the write engine: Domain transactions, their pending changes, the change feed, number sequences."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from foundation.fields import GuidField, JsonTextField, SealedJsonField
 
 
 class NumberSequence(models.Model):
-    """The last number given of a gap-free sequence."""
+    """The last number of a gap-free sequence."""
 
     name = models.CharField(max_length=128, primary_key=True)
     last = models.BigIntegerField()
 
 
 class DomainTransaction(models.Model):
-    """An open Domain transaction (spec 03, 3.2). It belongs to its session and user."""
+    """An open Domain transaction (spec 03, 3.2) of a session and user."""
 
     id = models.CharField(max_length=32, primary_key=True)
     session_id = GuidField(null=True, db_index=True)
@@ -34,11 +34,11 @@ class PendingChange(models.Model):
     """One changed entity of a Domain transaction.
 
     identity    base-most repository's name; with entity_id the entity's identity
-    state       Added, Modified or Deleted; Gone for one that was Added and Deleted, until GetChanges has told that
+    state       Added, Modified or Deleted; Gone for one that was Added and Deleted, until GetChanges has reported that
     current     frozen values: all of them for Added, changed ones for Modified
     original    frozen values as loaded, of the changed ones
-    parents     guids that the entity's references to loaded aggregate parents hold, for finding pending children
-    reported    what GetChanges has not told yet: {"operation", "values"} or null
+    parents     guids of the entity's loaded aggregate parents, for finding pending children
+    reported    the change that GetChanges has not reported yet: {"operation", "values"} or null
     """
 
     transaction = models.ForeignKey(DomainTransaction, on_delete=models.CASCADE, related_name="changes")
@@ -64,11 +64,13 @@ class PendingChange(models.Model):
 
 
 class PendingWrite(models.Model):
-    """What an event of a Domain transaction left for its commit; see domain.dataset.transactions.stored_writes."""
+    """A write that an event of a Domain transaction deferred to its commit; see
+    domain.dataset.transactions.stored_writes.
+    """
 
     transaction = models.ForeignKey(DomainTransaction, on_delete=models.CASCADE, related_name="writes")
     key = models.CharField(max_length=1000)
-    handler = models.CharField(max_length=254)
+    handler = models.CharField(max_length=64)
     payload = SealedJsonField()
 
     objects: ClassVar[models.Manager[PendingWrite]]
@@ -78,7 +80,7 @@ class PendingWrite(models.Model):
 
 
 class ChangeFeedEntry(models.Model):
-    """One committed change of one entity, in order of commit; what delta links read (spec 02, 2.2)."""
+    """One committed change of one entity, in commit order; delta links read them (spec 02, 2.2)."""
 
     id = models.BigAutoField(primary_key=True)
     repository = models.CharField(max_length=128)

@@ -1,4 +1,4 @@
-"""Gap-free number sequences (spec 03, 3.5): the next number is taken in the transaction that uses it."""
+"""Gap-free number sequences (spec 03, 3.5): a number is taken in the transaction that uses it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from domain.dataset.tables.models import NumberSequence
 
 
 def next_number(sequence: str, *, width: int = 6, start: int = 1) -> str:
-    """The next number of the sequence as text padded with zeros to `width`.
+    """The next number of the sequence as text, zero-padded to `width`.
 
-    The sequence's row stays locked until the surrounding database transaction ends, so a rolled back number is given
+    The sequence's row stays locked until the surrounding database transaction ends, so a rolled back number is used
     again and no two commits can take the same. SQLite needs no row lock: its transactions begin IMMEDIATE.
     """
     table = connection.ops.quote_name(NumberSequence._meta.db_table)

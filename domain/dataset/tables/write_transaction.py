@@ -1,4 +1,4 @@
-"""Begins a write's database transaction, with every rule, permission and definition committed before it."""
+"""Begins the database transaction of a write, after reading every stamp committed before."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from foundation import stamps
 
 @contextmanager
 def write_transaction() -> Iterator[None]:
-    """A database transaction for a write, or a part of the one that is open."""
+    """A database transaction for a write, or a part of the open one."""
     with transaction.atomic():
         stamps.check(_fetch)
         yield
 
 
 def check_stamps() -> None:
-    """Read the stamps in a transaction that the caller has begun."""
+    """Read the stamps in an open transaction."""
     stamps.check(_fetch)
 
 
 def _fetch(text: str) -> list[tuple[Any, ...]]:
     connection = connections["default"]
-    if connection.vendor == "postgresql" and cursor.goes_past(connection):
+    if connection.vendor == "postgresql" and cursor.may_bypass_cursor(connection):
         return postgresql.fetch_first(connection, text)
     return cursor.fetch(text, ())

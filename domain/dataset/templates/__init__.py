@@ -1,1 +1,1 @@
-"""Templates filled in from records (spec 05, 5.4)."""
+"""Renders templates for records (spec 05, 5.4)."""

@@ -1,12 +1,12 @@
-"""Autoflush: queries see pending changes because these are written before them and rolled back behind them.
+"""Autoflush: pending changes are written before a query and rolled back after it, so that the query sees them.
 
 One rule without exceptions (ARCHITECTURE, "A Domain transaction"): before a statement runs, the pending entities of
-every table that it names are in the database. What a statement names is read from its text, so joins, row policies,
-display texts and search need no list of their own; tables that no statement names cost nothing.
+every table that it names are in the database. The tables are read from the statement's text, so joins, row policies,
+display texts and search need no separate list; other tables cost nothing.
 
-A pending entity may lack values that its columns require. Its row is written with stand-ins for these, and statements
-read NULL in their place (domain.dataset.unit.absent). New entities of this kind are shown to reads that start from a
-key, and kept out of set queries (spec 03, 3.2).
+A pending entity may lack values that its columns require. Its row is written with substitutes, which statements read as
+NULL (domain.dataset.unit.missing_values). New entities of this kind are visible to reads that start from a key, and not
+to set queries (spec 03, 3.2).
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
+from domain.dataset.checks.database_errors import duplicate_error
 from domain.dataset.checks.limits import check_limits
-from domain.dataset.checks.unique_violations import duplicate_error
-from domain.dataset.records.record import CommitResult, Record, UnitOfWork
+from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.pending_source import PendingUnit
+from domain.dataset.records.record import Record
 from domain.dataset.records.row_writer import insert_records, owners_of, required_of, targets_of
-from domain.dataset.tables.storage import storage_of
-from domain.dataset.unit.absent import Absent
+from domain.dataset.tables.row_storage import row_storage_of
+from domain.dataset.unit.missing_values import MissingValues
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 
@@ -36,12 +38,12 @@ class _Rollback(Exception):
 
 
 @contextmanager
-def flushed(dataset: UnitOfWork, *, around: str | None = None) -> Iterator[None]:
-    """Within, statements on this connection see the dataset's pending changes; afterwards these are gone again.
+def flushed(dataset: PendingUnit, *, around: str | None = None) -> Iterator[None]:
+    """Within the block, statements on this connection see the dataset's pending changes.
 
-    New entities that lack required values stay out, and so does what refers to them.
+    New entities without required values are left out, and so are entities that refer to them.
 
-    around: guid of an entity; it, what belongs to it and what these refer to are seen whatever they lack.
+    around: guid of an entity; it, its parts and the targets of their references are visible in any case.
     """
     shown = _Shown(dataset, around)
     try:
@@ -52,13 +54,13 @@ def flushed(dataset: UnitOfWork, *, around: str | None = None) -> Iterator[None]
 
 
 class _Shown:
-    """What has been written so far for the statements of one `flushed` block."""
+    """The rows written so far for the statements of one `flushed` block."""
 
-    def __init__(self, dataset: UnitOfWork, around: str | None) -> None:
+    def __init__(self, dataset: PendingUnit, around: str | None) -> None:
         self._dataset = dataset
-        #: Guids of what is seen whatever it lacks; each table shows more of it.
+        #: Guids of entities that are visible in any case; each table adds some.
         self._around = set() if around is None else {around}
-        self._absent = Absent()
+        self._absent = MissingValues()
         self._tables: set[str] = set()
         self._records: set[tuple[str, str]] = set()
         self._savepoint: transaction.Atomic | None = None
@@ -80,7 +82,7 @@ class _Shown:
         self._tables |= tables
         dataset = self._dataset
         if dataset.pending_source is not None:
-            dataset.pending_source.load_repositories(dataset, _repositories_of(tables, repositories.generation))
+            dataset.pending_source.load_repositories(_repositories_of(tables, repositories.generation))
         pending = [
             record
             for record in dataset.changed()
@@ -95,13 +97,13 @@ class _Shown:
         _write(dataset, pending, self._absent, self._around)
 
     def undo(self) -> None:
-        """Take everything back."""
+        """Roll everything back."""
         if self._savepoint is not None:
             self._savepoint.__exit__(_Rollback, _Rollback(), None)
 
 
-def _write(dataset: UnitOfWork, pending: Sequence[Record], absent: Absent, around: set[str]) -> None:
-    """Write the records as they are; `absent` notes the required values that they lack, `around` what it leads to.
+def _write(dataset: PendingUnit, pending: Sequence[Record], missing_values: MissingValues, around: set[str]) -> None:
+    """Write the records; adds missing required values to `missing_values`, and related entities to `around`.
 
     Raises Refused: DUPLICATE_VALUE where two entities cannot both be there, VALUE_TOO_LONG and VALUE_OUT_OF_RANGE where
     a column does not hold the value.
@@ -116,33 +118,33 @@ def _write(dataset: UnitOfWork, pending: Sequence[Record], absent: Absent, aroun
             check_limits(record)
             (plan.inserted if record.state == "Added" else plan.updated).append(record)
     try:
-        # Whether something still refers to what is deleted is a question of the commit, not of a query.
+        # Whether an entity still refers to a deleted one is checked at commit, not by a query.
         for repository, ids in _by_repository(plan.deleted):
-            storage_of(repository).delete(ids)
-        with absent.filled((record, _lacking(record)) for record in (*plan.inserted, *plan.updated)):
+            row_storage_of(repository).delete(ids)
+        with missing_values.filled((record, _lacking(record)) for record in (*plan.inserted, *plan.updated)):
             insert_records(plan.inserted, dataset.now())
             for record in plan.updated:
                 changes = {name: record.values[name] for name in record.original_values}
                 custom = record.custom if record.custom_changed else None
-                storage_of(record.repository).update(record.id, changes, custom, None)
+                row_storage_of(record.repository).update(record.id, changes, custom, None)
     except IntegrityError as exc:
-        told = duplicate_error(exc, plan)
-        if told is exc:
+        known = duplicate_error(exc, plan)
+        if known is exc:
             raise
-        raise told from exc
+        raise known from exc
 
 
-def _left_out(dataset: UnitOfWork, pending: Sequence[Record], around: set[str]) -> set[str]:
-    """Guids of new entities that lack required values, and of all that refers to them, near or far.
+def _left_out(dataset: PendingUnit, pending: Sequence[Record], around: set[str]) -> set[str]:
+    """Guids of new entities that lack required values, and of all that refer to them, directly or indirectly.
 
-    Those in `around` are not left out, nor is what belongs to them or what they refer to; these are added to it.
+    Those in `around` are not left out, nor are their parts and targets; these are added to it.
     """
     involved = {record.id: record for record in pending if record.state != "Deleted"}
     waiting = list(involved.values())
     while waiting:
         targets = {target for record in waiting for target in targets_of(record)} - involved.keys()
         if dataset.pending_source is not None and targets:
-            dataset.pending_source.load_new(dataset, targets)
+            dataset.pending_source.load_new(targets)
         waiting = [record for record in dataset.new_records(targets) if record.id not in involved]
         involved.update((record.id, record) for record in waiting)
     if around:
@@ -163,7 +165,7 @@ def _left_out(dataset: UnitOfWork, pending: Sequence[Record], around: set[str]) 
 
 
 def _spread(around: set[str], records: Iterable[Record]) -> None:
-    """Add the guids of what the entities refer to and of the members of their collections, near or far."""
+    """Add the guids of the entities' targets and collection members, directly or indirectly."""
     leads_to: dict[str, set[str]] = {}
     for record in records:
         leads_to.setdefault(record.id, set()).update(targets_of(record))
@@ -177,39 +179,42 @@ def _spread(around: set[str], records: Iterable[Record]) -> None:
 
 
 def _lacking(record: Record) -> list[str]:
-    """API names of the required attributes that have no value."""
+    """API names of the required attributes without a value."""
     values = record.values
     return [name for name in required_of(record.repository) if values.get(name) is None]
 
 
 def _by_repository(records: Iterable[Record]) -> list[tuple[Repository[Any], list[str]]]:
-    found: dict[str, tuple[Repository[Any], list[str]]] = {}
+    result: dict[str, tuple[Repository[Any], list[str]]] = {}
     for record in records:
-        found.setdefault(record.repository.name, (record.repository, []))[1].append(record.id)
-    return list(found.values())
+        result.setdefault(record.repository.name, (record.repository, []))[1].append(record.id)
+    return list(result.values())
 
 
 @lru_cache(maxsize=4096)
 def _entity_tables(sql: str, generation: int) -> frozenset[str]:
-    """Tables of entities that the statement names. Both databases quote every name of ours alike."""
-    return frozenset(_tables(generation).keys() & set(_QUOTED.findall(sql)))
+    """Tables of entities that the statement names, and those behind views. Both databases quote our names alike."""
+    known = _tables(generation)
+    named = known.keys() & set(_QUOTED.findall(sql))
+    viewed = (each for table in named for name in known[table] for each in repositories[name].viewed)
+    return frozenset(named.union(table for each in viewed for table, _ in each.tables))
 
 
 @lru_cache(maxsize=4096)
 def _repositories_of(tables: frozenset[str], generation: int) -> tuple[str, ...]:
-    """Names of the concrete repositories that keep rows in one of the tables."""
+    """Names of the concrete repositories with rows in one of the tables."""
     known = _tables(generation)
     return tuple(dict.fromkeys(name for table in sorted(tables) for name in known[table]))
 
 
 @lru_cache(maxsize=1)
 def _tables(generation: int) -> dict[str, list[str]]:
-    """Table → names of the repositories that keep rows in it."""
-    found: dict[str, list[str]] = {}
+    """Table → names of the repositories with rows in it."""
+    result: dict[str, list[str]] = {}
     for repository in repositories:
         for table, _ in repository.tables:
-            found.setdefault(table, []).append(repository.name)
-    return found
+            result.setdefault(table, []).append(repository.name)
+    return result
 
 
 __all__ = ["flushed"]

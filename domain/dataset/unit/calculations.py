@@ -1,17 +1,18 @@
-"""Calculated attributes follow what they are calculated from."""
+"""Recalculates attributes that depend on others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from domain.dataset.records.record import Record, UnitOfWork
+from domain.model.behaviours import calculations_of
 from foundation import errors
 
 
 def calculate(dataset: UnitOfWork, records: Sequence[Record]) -> None:
-    """Run the calculations whose triggers are dirty until nothing is; dependents of dependents included.
+    """Run the calculations whose triggers are dirty until none is; dependents of dependents included.
 
-    Bounded: raises Refused(RULE_LOOP) naming the entity when values keep changing.
+    Bounded: raises Refused(RULE_LOOP) naming the entity if values keep changing.
     """
     for _ in range(50):
         busy = list(_dirty(dataset, records))
@@ -19,7 +20,7 @@ def calculate(dataset: UnitOfWork, records: Sequence[Record]) -> None:
             return
         for record in busy:
             dirty, record.dirty = record.dirty, set()
-            for calculation in record.repository.behaviours("calculations"):
+            for calculation in calculations_of(record.repository):
                 if not dirty.isdisjoint(calculation.triggers):
                     calculation.compute(record)
     raise errors.Refused(errors.RULE_LOOP, ", ".join(sorted(record.repository.name for record in busy)))

@@ -1,4 +1,4 @@
-"""The change tracker: an identity map of records, the changes made to them, and the events these raise."""
+"""The change tracker: an identity map of records, their changes, and the events of these."""
 
 from __future__ import annotations
 
@@ -7,50 +7,48 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from django.utils.translation import gettext
 
-from domain.dataset.checks import access, unique_violations
-from domain.dataset.checks.authority import Acting, Authority, check_authority
-from domain.dataset.checks.edit_guards import check_edit
+from domain.dataset.checks import access, database_errors
+from domain.dataset.checks.authority import Authority, RunningStep, check_authority
+from domain.dataset.checks.edit_rules import check_edit
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
-from domain.dataset.lookups.lookup_key import LookupKey
-from domain.dataset.lookups.names import custom_event_values
-from domain.dataset.records import dispatch
-from domain.dataset.records.record import CommitResult, ModelName, PendingSource, Record, State
+from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.deferred_work import DeferredWork
+from domain.dataset.records.pending_source import PendingSource
+from domain.dataset.records.record import ModelName, Record
 from domain.dataset.tables import number_sequences
-from domain.dataset.tables.storage import storage_of
 from domain.dataset.templates.display_text import display_text
 from domain.dataset.unit import autoflush, find
+from domain.dataset.unit.attribute_changes import AttributeChanges
 from domain.dataset.unit.calculations import calculate
 from domain.dataset.unit.child_collections import ChildCollections
-from domain.dataset.unit.deferred_work import DeferredWork
-from domain.model.attributes import Attribute
-from domain.model.registry import derived, repositories
+from domain.dataset.unit.events import Events
+from domain.dataset.unit.initial_values import back_reference, initial_values
+from domain.dataset.unit.loading import Loader
+from domain.dataset.unit.lookups import Lookups
+from domain.model.attributes import AtCommit, Attribute
+from domain.model.behaviours import late_defaults_of
+from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.model.values import round_to_scale
 from foundation import errors
 from foundation.fields import utc_now
-from foundation.guids import is_guid, new_guid
-from foundation.kinds import Kind
+from foundation.guids import new_guid
 from identity.context import CallContext
-
-#: identity → a changed record and its state, values, original values, custom properties, custom_changed
-Snapshot = dict[tuple[str, str], tuple[Record, State, dict[str, Any], dict[str, Any], dict[str, Any], bool]]
-_ATTRIBUTE_EVENTS = ("ATTRIBUTECHANGING", "ATTRIBUTECHANGED")
 
 
 class ChangeTracker(ABC):
     """An identity map with changes. Not thread-safe; lives within one request, script or command.
 
-    context          on whose behalf it acts
+    UnitOfWork describes the attributes that records and behaviours use.
+
     model            "frontend": dependents follow each change at once, with attribute events of their own; "common": at
                      commit. A caller's change raises attribute events in both
-    warnings         messages collected by WARNING actions
-    lineage          of the dataset of a COMMITTED event: what acted in the datasets whose commits led to it
-    locks           of a dataset that is made and committed in one database transaction
+    lineage          of the dataset of a COMMITTED event: rules and scripts of the commits that led to it
+    locks            of a dataset that is created and committed in one database transaction
+    pending_source   pending changes of a Domain transaction; None outside of one
     """
 
     def __init__(
@@ -64,46 +62,35 @@ class ChangeTracker(ABC):
         self.context = context
         self.model: ModelName = model
         self.warnings: list[str] = []
-        #: What subscribers tell of what they did, where the caller asked for it (spec 05, 5.5).
         self.traces: list[Mapping[str, Any]] = []
-        #: What acted on events since the last commit, newest last: the chain shown when a loop is stopped.
         self.trail: deque[str] = deque(maxlen=12)
-        #: The rules acting on an event, and the managed scripts running, at this moment, outermost first.
-        self.acting: list[Acting] = []
-        #: identity → authorities behind the changes, in repositories that decide access or are authored
+        self.running_steps: list[RunningStep] = []
         self.authorities: dict[tuple[str, str], set[Authority]] = {}
-        #: Whose display text is being written, outermost first: formats may refer to each other in a circle.
         self.describing: list[tuple[str, str]] = []
         self.lineage = lineage
-        self.locks = locks
-        #: identity of what was made because it was not found → what it was looked for by, to be asked again at commit
-        self.pending_lookups: dict[tuple[str, str], LookupKey] = {}
-        #: identity → record, in order of entry
         self.records: dict[tuple[str, str], Record] = {}
-        self.child_collections = ChildCollections(self)
-        self._missing: set[tuple[str, str]] = set()
         self.deferred = DeferredWork()
-        self._calculating = False
-        #: An operation that a caller called is running: the caller causes its changes.
-        self._operating = False
-        #: (repository, event; "" for both attribute events) → parameters with a subscriber, cached until the commit
-        self._watched: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
-        self._now: datetime.datetime | None = None
-        #: Finds pending rows of a Domain transaction by identity; None outside of one.
-        self.pending_source: PendingSource | None = None
-        self._shown = False
-        #: (repository, code) → guid of the currencies and units that callers have named
-        self.measures: dict[tuple[str, str], str] = {}
-        #: identity → amounts and quantities that a caller gave before it was known what they are in: API name → the
-        #: code that came with the value, which must be the one that applies in the end
+        self.measure_ids: dict[tuple[str, str], str] = {}
         self.stated_measures: dict[tuple[str, str], dict[str, str]] = {}
-        #: identity → what behaviours have given it: Python name → value, while nobody has decided otherwise
-        self.given: dict[tuple[str, str], dict[str, Any]] = {}
+        self.behaviour_values: dict[tuple[str, str], dict[str, Any]] = {}
+        self.memory: dict[Any, Any] = {}
+        self.lookups = Lookups(locks)
+        self.pending_source: PendingSource | None = None
+        self.child_collections = ChildCollections(self)
+        self._loader = Loader(self)
+        self._events = Events(self)
+        self._changes = AttributeChanges(self, self._events)
+        self._calculating = False
+        #: Whether an operation called by the caller is running: the caller causes its changes.
+        self._operating = False
+        #: Whether pending changes are flushed for a query (`flushed`).
+        self._shown = False
+        self._now: datetime.datetime | None = None
 
     # --- time and numbers -----------------------------------------------------------------------------------------
 
     def now(self) -> datetime.datetime:
-        """The dataset's present, the same throughout one commit."""
+        """The time of the dataset, constant during a commit."""
         return self._now or utc_now()
 
     def today(self) -> datetime.date:
@@ -117,70 +104,20 @@ class ChangeTracker(ABC):
     # --- identity -------------------------------------------------------------------------------------------------
 
     def load(self, repository: str | Repository[Any], id: str) -> Record | None:
-        """The entity, from the dataset or the database; None where there is none (deleted here counts as none).
+        """The entity, from the dataset or the database; None if there is none (one deleted here counts as none).
 
-        Server-side: no permission is asked. `open` is for callers.
+        Server-side: checks no permission. `open` is for callers.
         """
-        wanted = repositories[repository] if isinstance(repository, str) else repository
-        found = self.records.get((wanted.identity_name, id))
-        if found is None:
-            found = self.load_many(wanted, [id]).get(id)
-        return None if found is None or found.state == "Deleted" else found
+        return self._loader.load(_named(repository), id)
 
     def load_many(self, repository: str | Repository[Any], ids: Sequence[str]) -> dict[str, Record]:
-        """Guid → record for those that exist, with one query for all that are not in the dataset yet."""
-        wanted = repositories[repository] if isinstance(repository, str) else repository
-        identity = wanted.identity_name
-        found: dict[str, Record] = {}
-        absent: list[str] = []
-        for id in ids:
-            key = (identity, id)
-            record = self.records.get(key)
-            if record is not None:
-                found[id] = record
-            elif key not in self._missing:
-                # What is no guid names nothing; PostgreSQL would refuse the query.
-                if is_guid(id):
-                    absent.append(id)
-                else:
-                    self._missing.add(key)
-        if absent and self.pending_source is not None:
-            for record in self.pending_source.load(self, identity, absent):
-                found[record.id] = record
-            absent = [id for id in absent if id not in found]
-        if absent:
-            self._load_stored(wanted, identity, absent, found)
-        return found
-
-    def _is_known(self, repository: Repository[Any], id: str) -> bool:
-        """Whether an entity with this key is loaded or pending; what is only stored, the database refuses itself."""
-        if (repository.identity_name, id) in self.records:
-            return True
-        return bool(self.pending_source and list(self.pending_source.load(self, repository.identity_name, [id])))
-
-    def _load_stored(
-        self, repository: Repository[Any], identity: str, ids: Sequence[str], found: dict[str, Record]
-    ) -> None:
-        by_concrete: dict[str, list[str]] = {}
-        if repository.is_polymorphic and repository.subtypes:
-            for id, name in storage_of(repository).concrete_names(ids).items():
-                by_concrete.setdefault(name, []).append(id)
-        else:
-            by_concrete[repository.name] = list(ids)
-        for name, group in by_concrete.items():
-            concrete = repositories[name]
-            for id, row in storage_of(concrete).load(group).items():
-                record = Record(self, concrete, id, "Unchanged", row.values)
-                record.version = row.version
-                record.custom = row.custom
-                self.records[(identity, id)] = record
-                found[id] = record
-        self._missing.update((identity, id) for id in ids if id not in found)
+        """Guid → record of existing entities, with one query for those that are not in the dataset yet."""
+        return self._loader.load_many(_named(repository), ids)
 
     def open(self, repository: Repository[Any], id: str, operation: access.Operation = "read") -> Record:
-        """As `load`, for a caller. Raises NotFound (not there, or not visible) or Forbidden (may not be done)."""
+        """As `load`, for a caller. Raises NotFound (missing or not visible) or Forbidden (operation not permitted)."""
         access.require(self.context, repository, "read")
-        # The empty key is that of what lies behind a reference that is null.
+        # The key behind a null reference is empty.
         record = self.load(repository, id) if id else None
         if record is None or not issubclass(record.repository.model, repository.model):
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, id)
@@ -193,7 +130,7 @@ class ChangeTracker(ABC):
         return record
 
     def adopt(self, record: Record) -> None:
-        """Put a record made elsewhere (a pending row) into the identity map."""
+        """Add an existing record (a pending row) to the identity map."""
         self.records[record.key] = record
 
     # --- finding --------------------------------------------------------------------------------------------------
@@ -208,9 +145,9 @@ class ChangeTracker(ABC):
     ) -> list[Record]:
         """Entities by Python names: `product_id=…`, `from_date__lte=…`, `code__in=[…]`, `thru_date__isnull=True`.
 
-        Server-side: no permission is asked. Sees pending changes of this dataset.
+        Server-side: checks no permission. Sees pending changes of this dataset.
         """
-        wanted = repositories[repository] if isinstance(repository, str) else repository
+        wanted = _named(repository)
         members = None if order_by else find.value_members(wanted, conditions)
         if members is not None:
             return find.find_by_value(self, wanted, members, limit)
@@ -221,36 +158,20 @@ class ChangeTracker(ABC):
 
     def find_one(self, repository: str | Repository[Any], **conditions: Any) -> Record | None:
         """The first match by key order, or None."""
-        found = self.find_all(repository, limit=1, **conditions)
-        return found[0] if found else None
+        result = self.find_all(repository, limit=1, **conditions)
+        return result[0] if result else None
 
     def children(self, parent: Record, collection: str) -> list[Record]:
         """The entities of an owned collection, in order of creation; deleted ones left out."""
         return self.child_collections.of(parent, collection)
 
     def load_children(self, parents: Sequence[Record], collection: str) -> None:
-        """Load an owned collection of many parents, so that `children` asks the database for none of them."""
+        """Load an owned collection of many parents, so that `children` runs no query for them."""
         self.child_collections.load(parents, collection)
 
-    def lock_lookup(self, lookup: LookupKey) -> None:
-        """Before a caller looks for something in order to make it where it is missing: nobody else makes it meanwhile.
-
-        Where the database transaction ends before the commit, `remember_lookup` remembers to look again.
-        """
-        owner = lookup.repository.owner
-        # Who adds parts to an entity moves its version, which two at once cannot.
-        owned = lookup.parent is not None and owner is not None and owner.name == lookup.parent[0]
-        if self.locks is not None and not owned:
-            self.locks.take(lookup.repository, lookup.locks())
-
     def lock_value(self, repository: Repository[Any], value: str) -> None:
-        """Before a validation, at commit, looks whether a value is taken that no index keeps unique."""
-        (self.locks or AdvisoryLocks()).take(repository, [value])
-
-    def remember_lookup(self, record: Record, lookup: LookupKey) -> None:
-        """The record was made because nothing was found. What a key is taken by, the database refuses itself."""
-        if self.locks is None and "Id" not in lookup.values:
-            self.pending_lookups[record.key] = lookup
+        """Lock a value without a unique index, before a validation checks at commit whether it is taken."""
+        self.lookups.lock_value(repository, value)
 
     # --- changing -------------------------------------------------------------------------------------------------
 
@@ -264,12 +185,12 @@ class ChangeTracker(ABC):
         collection: str = "",
         by_client: bool = False,
     ) -> Record:
-        """A new entity with its defaults, then `values` (API or Python names → canonical values) in their order.
+        """Create an entity with its defaults, then `values` (API or Python names → canonical values) in order.
 
-        It belongs to `parent` by the reference back of the parent's `collection`, or of the first that fits.
-        With `by_client` permission is asked and read-only attributes are refused, as for everything a caller does.
+        It belongs to `parent` by the reference back of the parent's `collection`, or of the first that fits. With
+        `by_client` permissions are checked and read-only attributes are refused, as for every edit of a caller.
         """
-        wanted = repositories[repository] if isinstance(repository, str) else repository
+        wanted = _named(repository)
         if wanted.abstract:
             raise errors.BadRequest(
                 errors.INVALID_BODY,
@@ -277,25 +198,24 @@ class ChangeTracker(ABC):
             )
         if by_client:
             access.require(self.context, wanted, "create")
-        if id is not None and self._is_known(wanted, id):
-            raise unique_violations.key_taken(wanted, id)
+        if id is not None and self._loader.is_known(wanted, id):
+            raise database_errors.key_taken(wanted, id)
         new_id = id or new_guid()
-        constant, made = _initial_values(wanted)
-        defaults = {**constant, **{name: initial() for name, initial in made}, "Id": new_id, "ObjectVersion": 1}
+        defaults = initial_values(wanted, new_id)
         record = Record(self, wanted, new_id, "Added", defaults)
         record.dirty.update([name for name, value in defaults.items() if value is not None])
         record.by_client = by_client and self._by_caller
         check_authority(record, "create")
         if parent is not None:
-            record.values[_back_reference(parent, wanted, collection)] = parent.id
+            record.values[back_reference(parent, wanted, collection)] = parent.id
             if by_client and self.context.client_initiated:
                 check_edit(record)
         self.records[record.key] = record
-        self._missing.discard(record.key)
+        self._loader.missing.discard(record.key)
         self.child_collections.attach(record)
-        self._note_change(record)
+        self.note_change(record)
         try:
-            self._raise(record, "CREATENEW")
+            self._events.raise_event(record, "CREATENEW")
             for name, value in (values or {}).items():
                 attribute = wanted.attribute(name) or wanted.by_python_name.get(name)
                 if attribute is None:
@@ -313,10 +233,10 @@ class ChangeTracker(ABC):
         return record
 
     def set(self, record: Record, attribute: str | Attribute, value: Any) -> None:
-        """A caller sets an attribute to a canonical value. Raises BadRequest for read-only and unknown ones."""
+        """Set an attribute to a canonical value for the caller. Raises BadRequest for read-only and unknown ones."""
         member = self._member(record, attribute)
         if member.read_only or member.name == "Id":
-            # Who writes back what was read, or what is so anyway, changes nothing.
+            # Writing the current value back changes nothing.
             if value == (record.id if member.name == "Id" else record.values.get(member.name)):
                 return
             raise errors.BadRequest(
@@ -325,14 +245,14 @@ class ChangeTracker(ABC):
         self._edit(record, member.name)
         if member.is_reference and value is not None:
             access.require_target(record, member, value.id if isinstance(value, Record) else value)
-        self._change(record, member, value, raises=self._by_caller or self.model == "frontend")
+        self._changes.change(record, member, value, raises=self._by_caller or self.model == "frontend")
         if member.owner and self.context.client_initiated:
-            # What it is a part of now has a say, too.
+            # The new owner has to permit the change, too.
             check_edit(record, member.name)
         self._fill_at_once(record)
 
     def _edit(self, record: Record, attribute: str) -> None:
-        """A caller is about to change the record."""
+        """Check that the caller may change the record."""
         if self.context.client_initiated:
             check_edit(record, attribute)
             record.by_client = record.by_client or self._by_caller
@@ -343,130 +263,64 @@ class ChangeTracker(ABC):
         return self.context.client_initiated and not self._by_rule
 
     @property
+    def keeps_edits(self) -> bool:
+        """Whether a caller makes the current change in a Domain transaction, so that a commit decides on it later."""
+        return self.pending_source is not None and self._by_caller
+
+    @property
     def _by_rule(self) -> bool:
         """Whether a rule makes the current change."""
-        return any(step.is_rule for step in self.acting) if self.acting else False
+        return any(step.is_rule for step in self.running_steps) if self.running_steps else False
 
     @contextmanager
     def operating(self) -> Iterator[None]:
-        """Context of an operation that a caller called: the caller causes its changes (spec 05, 5.1)."""
+        """Context of an operation called by the caller, who causes its changes (spec 05, 5.1)."""
         before, self._operating = self._operating, self._by_caller
         try:
             yield
         finally:
             self._operating = before
 
-    def _note_change(self, record: Record) -> None:
-        """Count a change of the record, and note whether a caller caused it."""
+    def note_change(self, record: Record) -> None:
+        """Count a change of the record, and record whether a caller caused it."""
         record.mutations += 1
         if (record.by_client or self._operating) and not self._by_rule:
             record.client_caused = True
 
     def assign(self, record: Record, attribute: str | Attribute, value: Any) -> None:
-        """Set an attribute on the server's behalf. Attribute events and dependents follow in the frontend model."""
-        self._change(record, self._member(record, attribute), value, raises=self.model == "frontend")
-
-    def _change(self, record: Record, member: Attribute, value: Any, *, raises: bool) -> None:
-        """Set the attribute and raise its events (`raises`): an error prevents or undoes the change."""
-        if isinstance(value, Record):
-            value = value.id
-        if value is not None and member.scale is not None and member.kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
-            value = round_to_scale(member, value)
-        old = record.values.get(member.name)
-        if old == value and type(old) is type(value):
-            return
-        self._check_change(record, member.name)
-        if raises and self._watches(record, _ATTRIBUTE_EVENTS, member.name):
-            told = {"$OldValue": old, "$NewValue": value}
-            self._apply_with_events(record, member.name, told, partial(self._apply, record, member), old, value)
-        else:
-            self._apply(record, member, value)
-
-    def _check_change(self, record: Record, parameter: str) -> None:
-        if record.is_deleted:
-            raise errors.NotFound(errors.ENTITY_NOT_FOUND, record.repository.entity_type, record.id)
-        check_authority(record, "update", parameter)
-
-    def _apply_with_events(
-        self,
-        record: Record,
-        parameter: str,
-        told: Mapping[str, Any],
-        apply: Callable[[Any], None],
-        old: Any,
-        value: Any,
-    ) -> None:
-        """Apply the value between the attribute's events: an error of the first prevents, of the second undoes it."""
-        self._raise(record, "ATTRIBUTECHANGING", parameter, told)
-        custom, before = record.custom, (record.state, record.custom_changed)
-        apply(value)
-        try:
-            self._raise(record, "ATTRIBUTECHANGED", parameter, told)
-        except errors.PlatformError:
-            # A script may catch the error and continue. What a rule changed besides stays.
-            apply(old)
-            if not (record.is_deleted or record.original_values) and record.custom == custom:
-                record.state, record.custom_changed = before
-            raise
-
-    def _apply(self, record: Record, member: Attribute, value: Any) -> None:
-        old = record.values.get(member.name)
-        if record.state == "Unchanged":
-            record.state = "Modified"
-        if record.state == "Modified":
-            if member.name not in record.original_values:
-                record.original_values[member.name] = old
-            elif record.original_values[member.name] == value:
-                del record.original_values[member.name]
-        record.values[member.name] = value
-        record.dirty.add(member.name)
-        self._note_change(record)
-        if member.is_reference:
-            self.child_collections.attach_by(record, member)
-            if member.owner:
-                self.child_collections.mark_parent(record, old)
-                self.child_collections.mark_parent(record, value)
-        self._follow(record)
+        """Set an attribute as the server. Attribute events and dependents follow in the frontend model."""
+        self._changes.change(record, self._member(record, attribute), value, raises=self.model == "frontend")
 
     def set_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
-        """A caller sets a custom property (by code) to {"Value", "Description"?, "ValueId"?}; None removes it."""
+        """Set a custom property (by code) to {"Value", "Description"?, "ValueId"?} for the caller; None removes it."""
         self._edit(record, "")
-        self._change_custom(record, code, value, raises=self._by_caller or self.model == "frontend")
+        self._changes.change_custom(record, code, value, raises=self._by_caller or self.model == "frontend")
 
     def assign_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
-        """As `set_custom`, on the server's behalf."""
-        self._change_custom(record, code, value, raises=self.model == "frontend")
+        """As `set_custom`, as the server."""
+        self._changes.change_custom(record, code, value, raises=self.model == "frontend")
 
-    def _change_custom(self, record: Record, code: str, value: Mapping[str, Any] | None, *, raises: bool) -> None:
-        """As `_change`; the parameter of the events is `@code`."""
-        old = record.custom.get(code)
-        if old == value:
+    def withdraw(self, record: Record, *, kept: Collection[str] = ()) -> None:
+        """Take back the pending changes of a stored entity's attributes, except the `kept` ones, as if never made."""
+        withdrawn = {name: value for name, value in record.original_values.items() if name not in kept}
+        if not withdrawn:
             return
-        parameter = f"@{code}"
-        self._check_change(record, parameter)
-        if raises and self._watches(record, _ATTRIBUTE_EVENTS, parameter):
-            told = custom_event_values(record.repository, code, old, value)
-            self._apply_with_events(record, parameter, told, partial(self._apply_custom, record, code), old, value)
-        else:
-            self._apply_custom(record, code, value)
-
-    def _apply_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
-        record.custom = {**record.custom}
-        if value is None:
-            record.custom.pop(code, None)
-        else:
-            record.custom[code] = dict(value)
-        record.custom_changed = True
-        if record.state == "Unchanged":
-            record.state = "Modified"
-        self._note_change(record)
+        record.values.update(withdrawn)
+        for name in withdrawn:
+            del record.original_values[name]
+        record.dirty -= withdrawn.keys()
+        self.stated_measures.pop(record.key, None)
+        self.behaviour_values.pop(record.key, None)
+        self.note_change(record)
+        if not record.original_values and not record.custom_changed:
+            record.by_client = record.client_caused = False
 
     def delete(self, record: Record, *, by_client: bool = False) -> None:
-        """Mark an entity and everything it owns for deletion; a new one simply goes."""
+        """Mark an entity with its owned entities for deletion; a new one is removed at once."""
         if record.is_deleted:
             return
         self._delete(record, by_client=by_client)
-        self._follow(record)
+        self.recalculate_dependents(record)
 
     def _delete(self, record: Record, *, by_client: bool = False) -> None:
         if by_client:
@@ -477,14 +331,14 @@ class ChangeTracker(ABC):
         check_authority(record, "delete")
         for child in record.repository.collections.values():
             owner = repositories[child.repository].owner
-            # Entities of their own (a product's lots) do not go with it; where there are any it is in use.
+            # Independent entities (a product's lots) are not deleted with it; if there are any it is in use.
             if owner is not None and owner.name == child.back_reference:
                 for owned in self.children(record, child.name):
                     owned.client_caused = owned.client_caused or record.by_client or record.client_caused
                     self._delete(owned)
         was_new = record.state == "Added"
         record.state = "Deleted"
-        self._note_change(record)
+        self.note_change(record)
         self.child_collections.mark_parents(record)
         if was_new:
             del self.records[record.key]
@@ -493,49 +347,34 @@ class ChangeTracker(ABC):
     def _member(self, record: Record, attribute: str | Attribute) -> Attribute:
         if isinstance(attribute, Attribute):
             return attribute
-        found = record.repository.attribute(attribute)
-        if found is None:
+        result = record.repository.attribute(attribute)
+        if result is None:
             raise errors.BadRequest(errors.UNKNOWN_PROPERTY, attribute, record.repository.entity_type, target=attribute)
-        return found
+        return result
 
     # --- behaviours -----------------------------------------------------------------------------------------------
 
-    def _raise(
-        self, record: Record, event: str, parameter: str = "", attributes: Mapping[str, Any] | None = None
-    ) -> None:
-        if self._watches(record, (event,), parameter):
-            dispatch.dispatch(dispatch.Occurrence(event, record, self, parameter, attributes or {}))
-
-    def _watches(self, record: Record, names: tuple[str, ...], parameter: str) -> bool:
-        """Whether a subscriber watches one of the events; cached by repository and events."""
-        key = (record.repository.name, names)
-        watched = self._watched.get(key)
-        if watched is None:
-            found = (dispatch.watched(key[0], event) for event in names)
-            watched = self._watched[key] = frozenset[str]().union(*found)
-        return parameter in watched
-
     def raise_event(self, record: Record, event: str, parameter: str = "", **attributes: Any) -> None:
-        """Raise an event of the catalogue on behalf of an operation (STATECHANGING, VOIDING …)."""
-        self._raise(record, event, parameter, {f"${name}": value for name, value in attributes.items()})
+        """Raise an event of the catalogue for an operation (STATECHANGING, VOIDING …)."""
+        self._events.raise_event(record, event, parameter, {f"${name}": value for name, value in attributes.items()})
 
-    def _follow(self, record: Record) -> None:
-        """In the frontend model dependents follow each change at once."""
+    def recalculate_dependents(self, record: Record) -> None:
+        """In the frontend model, recalculate dependents at once."""
         if self.model == "frontend":
             self.calculate([record])
 
     def _fill_at_once(self, record: Record) -> None:
-        """In the frontend model late defaults fill in at once, save those that must wait for the commit (numbers)."""
+        """In the frontend model, run late defaults at once, except those that must wait for the commit (numbers)."""
         if self.model != "frontend" or record.state != "Added":
             return
-        for late_default in record.repository.behaviours("late_defaults"):
-            if not getattr(late_default, "at_commit", False):
+        for late_default in late_defaults_of(record.repository):
+            if not isinstance(late_default, AtCommit):
                 late_default(record)
 
     def calculate(self, records: Sequence[Record]) -> None:
-        """Run the calculations whose triggers are dirty until nothing is; dependents of dependents included.
+        """Run the calculations whose triggers are dirty until none is; dependents of dependents included.
 
-        Bounded: raises Refused(RULE_LOOP) naming the entity when values keep changing.
+        Bounded: raises Refused(RULE_LOOP) naming the entity if values keep changing.
         """
         if self._calculating:
             return
@@ -546,7 +385,7 @@ class ChangeTracker(ABC):
             self._calculating = False
 
     def display_text(self, record: Record) -> str:
-        """The record's display text in the caller's language, pending values included."""
+        """The record's display text in the caller's language, including pending values."""
         return display_text(record)
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -560,94 +399,47 @@ class ChangeTracker(ABC):
         self.deferred.defer(key, write)
 
     def on_commit(self, action: Callable[[], None]) -> None:
-        """Run `action` after this dataset's database transaction has really committed."""
+        """Run `action` after this dataset's database transaction has committed."""
         self.deferred.actions.append(action)
 
     @abstractmethod
     def commit(self, *, savepoint: bool = True) -> CommitResult:
-        """Write everything, all or nothing; see Dataset.commit."""
+        """Write all changes or none; see Dataset.commit."""
 
     def begin_commit(self) -> None:
         """Freeze `now` for the commit."""
         self._now = utc_now()
 
     def end_commit(self) -> None:
-        """Forget what holds for one commit only."""
+        """Clear the state of one commit."""
         self._now = None
         self.trail.clear()
-        self._watched.clear()
+        self._events.forget_subscribers()
 
-    def snapshot(self) -> Snapshot:
-        """The changed records as they are, for `restore`."""
-        return {
-            key: (
-                record,
-                record.state,
-                dict(record.values),
-                dict(record.original_values),
-                record.custom,
-                record.custom_changed,
-            )
-            for key, record in self.records.items()
-            if record.state != "Unchanged"
-        }
-
-    def restore(self, before: Snapshot) -> None:
-        """Undo what a failed commit changed in the records: a Domain transaction keeps exactly its pending changes."""
-        for key, record in list(self.records.items()):
-            if key in before:
-                continue
-            if record.state == "Added":
-                del self.records[key]
-                self.child_collections.forget(key)
-            elif record.state != "Unchanged":
-                record.values.update(record.original_values)
-                record.original_values = {}
-                record.state = "Unchanged"
-        for record, state, values, originals, custom, custom_changed in before.values():
-            record.state, record.values, record.original_values = state, values, originals
-            record.custom, record.custom_changed = custom, custom_changed
-            if self.model != "frontend":
-                record.dirty.update(originals if state == "Modified" else values)
-
-    def accept_changes(self, result: CommitResult, stamp: datetime.datetime) -> None:
-        """After a commit: every record is as loaded, unchanged and at its new version."""
-        for record in (*result.updated, *result.touched):
-            record.values["ObjectVersion"] = record.version + 1
-            if record.repository.is_root:
-                record.values["AggregateLastUpdateTimeUtc"] = stamp
-        for record in result.deleted:
-            self.records.pop(record.key, None)
-            self._missing.add(record.key)
-        self.pending_lookups.clear()
-        self.authorities.clear()
-        for record in self.records.values():
-            record.state = "Unchanged"
-            record.original_values = {}
-            record.custom_changed = False
-            record.by_client = record.client_caused = False
-            record.dirty = set()
-            record.version = record.values.get("ObjectVersion") or 1
+    def forget(self, key: tuple[str, str]) -> None:
+        """Remove an entity that a commit has deleted."""
+        self.records.pop(key, None)
+        self._loader.missing.add(key)
 
     def discard(self) -> None:
-        """Forget everything."""
+        """Discard all changes."""
         self.records.clear()
         self.child_collections.clear()
-        self._missing.clear()
+        self._loader.missing.clear()
         self.deferred.clear()
         self.stated_measures.clear()
-        self.pending_lookups.clear()
-        self.given.clear()
+        self.lookups.pending.clear()
+        self.behaviour_values.clear()
         self.authorities.clear()
         self.trail.clear()
-        self._watched.clear()
+        self._events.forget_subscribers()
 
     @contextmanager
     def flushed(self, *, around: str | None = None) -> Iterator[None]:
-        """Within, queries on this connection see the pending changes; afterwards they are gone again (autoflush).
+        """Within the block, queries on this connection see the pending changes (autoflush).
 
-        around: guid of the entity that a read starts from; it, its parts and what these refer to are seen although
-        they lack required values (spec 03, 3.2).
+        around: guid of the entity that a read starts from; it, its parts and their targets are visible although they
+        lack required values (spec 03, 3.2).
         """
         if self._shown or (self.pending_source is None and not self.changed()):
             yield
@@ -660,34 +452,16 @@ class ChangeTracker(ABC):
             self._shown = False
 
     def new_records(self, ids: Collection[str]) -> list[Record]:
-        """Those of the guids that are new entities of this dataset."""
+        """The new entities of this dataset among the guids."""
         return [record for record in self.records.values() if record.state == "Added" and record.id in ids]
 
     def load_pending(self, repository: str | Repository[Any]) -> None:
-        """Adopt the pending entities of the repository, so that `changed` knows them all."""
+        """Load the pending entities of the repository, so that `changed` includes them."""
         if self.pending_source is not None:
-            wanted = repositories[repository] if isinstance(repository, str) else repository
+            wanted = _named(repository)
             names = [other.name for other in repositories if issubclass(other.model, wanted.model)]
-            self.pending_source.load_repositories(self, names)
+            self.pending_source.load_repositories(names)
 
 
-def _back_reference(parent: Record, child: Repository[Any], collection: str) -> str:
-    """API name of the reference by which a new child belongs to the parent."""
-    for known in parent.repository.collections.values():
-        if collection in ("", known.name) and issubclass(child.model, repositories[known.repository].model):
-            return known.back_reference
-    return child.owner_attribute.name
-
-
-#: (API name → value, (API name, what gives the value) …)
-_Initials = tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]
-
-
-@derived
-def _initial_values(repository: Repository[Any]) -> _Initials:
-    """The values of a new entity, for what is stored: those that are always the same, and those to be made."""
-    members = [attribute for attribute in repository.attributes.values() if attribute.field is not None]
-    return (
-        {attribute.name: None if callable(attribute.default) else attribute.default for attribute in members},
-        [(attribute.name, attribute.default) for attribute in members if callable(attribute.default)],
-    )
+def _named(repository: str | Repository[Any]) -> Repository[Any]:
+    return repositories[repository] if isinstance(repository, str) else repository

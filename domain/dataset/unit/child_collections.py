@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from domain.dataset.records.record import Record, UnitOfWork
-from domain.dataset.tables.storage import storage_of
+from domain.dataset.records.pending_source import PendingUnit
+from domain.dataset.records.record import Record
+from domain.dataset.tables.row_storage import row_storage_of
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -15,9 +16,9 @@ from foundation import errors
 
 
 class ChildCollections:
-    """Who belongs to whom, as far as it has been asked for."""
+    """The members of the loaded or changed owned collections."""
 
-    def __init__(self, dataset: UnitOfWork) -> None:
+    def __init__(self, dataset: PendingUnit) -> None:
         self._dataset = dataset
         #: (parent identity, collection name) → identities of the children, in order
         self._members: dict[tuple[tuple[str, str], str], list[tuple[str, str]]] = {}
@@ -33,28 +34,28 @@ class ChildCollections:
         repository = repositories[child.repository]
         if key not in self._members:
             back = repository.references[child.back_reference]
-            ids = [] if parent.state == "Added" else storage_of(repository).child_ids(back, parent.id)
+            ids = [] if parent.state == "Added" else row_storage_of(repository).child_ids(back, parent.id)
             if self._dataset.pending_source is not None:
-                self._dataset.pending_source.load_children(self._dataset, repository, back, [parent.id])
+                self._dataset.pending_source.load_children(repository, back, [parent.id])
             loaded = self._dataset.load_many(repository, ids)
-            found = [loaded[id].key for id in ids if id in loaded]
-            known = set(found)
-            found.extend(
+            result = [loaded[id].key for id in ids if id in loaded]
+            known = set(result)
+            result.extend(
                 record.key
                 for record in self._dataset.records.values()
                 if record.repository is repository
                 and record.values.get(back.name) == parent.id
                 and record.key not in known
             )
-            self._members[key] = found
-        # A member whose deletion has been committed is in the dataset no more.
+            self._members[key] = result
+        # A member whose deletion has been committed is no longer in the dataset.
         present = self._dataset.records
         records = [present[identity] for identity in self._members[key] if identity in present]
         back_name = child.back_reference
         return [r for r in records if not r.is_deleted and r.values.get(back_name) == parent.id]
 
     def load(self, parents: Sequence[Record], collection: str) -> None:
-        """Load an owned collection of many parents, so that `children` asks the database for none of them."""
+        """Load an owned collection of many parents, with one query."""
         groups: dict[tuple[str, str, str], list[Record]] = {}
         for parent in parents:
             child = parent.repository.collection(collection)
@@ -65,9 +66,9 @@ class ChildCollections:
             back = repository.references[back_name]
             if self._dataset.pending_source is not None:
                 ids = [parent.id for parent in group]
-                self._dataset.pending_source.load_children(self._dataset, repository, back, ids)
+                self._dataset.pending_source.load_children(repository, back, ids)
             stored = [parent.id for parent in group if parent.state != "Added"]
-            pairs = storage_of(repository).child_ids_of(back, stored)
+            pairs = row_storage_of(repository).child_ids_of(back, stored)
             loaded = self._dataset.load_many(repository, [id for _, id in pairs])
             members: dict[str, dict[tuple[str, str], None]] = {parent.id: {} for parent in group}
             for parent_id, id in pairs:
@@ -81,7 +82,7 @@ class ChildCollections:
                 self._members[(parent.key, name)] = list(members[parent.id])
 
     def attach(self, record: Record) -> None:
-        """Enter a record into the loaded collections of its parents."""
+        """Add a record to the loaded collections of its parents."""
         for attribute in record.repository.references.values():
             self.attach_by(record, attribute)
 
@@ -96,18 +97,18 @@ class ChildCollections:
         for name in _collections_of(parent.repository, record.repository, reference.name):
             members = self._members.get((parent.key, name))
             if members is None and parent.state == "Added":
-                # A new parent has no stored children: what is in the dataset is all there is.
+                # A new parent has no stored children: the dataset has all of them.
                 members = self._members[(parent.key, name)] = []
             if members is not None and record.key not in members:
                 members.append(record.key)
 
     def mark_parents(self, record: Record) -> None:
-        """A part of an entity has come or gone: what its parent calculates from its parts is calculated anew."""
+        """Mark the collection of the record's parents as changed, for calculations that depend on it."""
         self._mark(record.parent, record)
         self._mark(record.former_parent, record)
 
     def mark_parent(self, record: Record, id: str | None) -> None:
-        """As `mark_parents`, of one entity that the record has belonged to."""
+        """As `mark_parents`, for one present or former parent."""
         owner = record.repository.owner
         if owner is not None and id is not None:
             self._mark(self._dataset.load(owner.target, id), record)
@@ -122,19 +123,18 @@ class ChildCollections:
                 parent.mutations += 1
 
     def forget(self, key: tuple[str, str]) -> None:
-        """A new entity is no more."""
+        """Remove a new entity that was deleted again."""
         for members in self._members.values():
             if key in members:
                 members.remove(key)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._members.clear()
 
 
 @cache
 def _collections_of(parent: Repository[Any], child: Repository[Any], back_reference: str) -> tuple[str, ...]:
-    """The collections of the parent that hold what refers to it so."""
+    """Names of the parent's collections whose children have this back reference."""
     return tuple(
         known.name
         for known in parent.collections.values()

@@ -1,4 +1,4 @@
-"""Finding entities by conditions on their attributes, pending ones among them; see Dataset.find_all."""
+"""Finds entities by conditions on their attributes, including pending ones; see Dataset.find_all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.dataset.records.record import Record, UnitOfWork
-from domain.dataset.tables.storage import storage_of
+from domain.dataset.tables.row_storage import row_storage_of
 from domain.model.repository import Repository
 from foundation.kinds import Kind
 
@@ -14,10 +14,10 @@ from foundation.kinds import Kind
 def find_by_value(
     dataset: UnitOfWork, repository: Repository[Any], members: Mapping[str, Any], limit: int | None
 ) -> list[Record]:
-    """By equal values of own attributes: changed entities are compared here, the database is asked for the others.
+    """Entities with equal values of own attributes: changed ones are compared here, the database finds the others.
 
-    Behaviours run while much is pending; writing it for every look at, say, currencies would cost more than the
-    commit itdataset.
+    Behaviours run while many changes are pending; flushing those for each query of, say, currencies would cost more
+    than the commit itself.
     """
     dataset.load_pending(repository)
     pending = [
@@ -25,14 +25,14 @@ def find_by_value(
         for record in dataset.records.values()
         if record.state != "Unchanged" and issubclass(record.repository.model, repository.model)
     ]
-    # Some of what is stored may not match any more.
-    ids = storage_of(repository).find_ids(members, None if limit is None else limit + len(pending))
+    # Some stored matches may have changed.
+    ids = row_storage_of(repository).find_ids(members, None if limit is None else limit + len(pending))
     loaded = dataset.load_many(repository, ids)
-    found = {id: loaded[id] for id in ids if id in loaded}
-    found.update((record.id, record) for record in pending)
+    result = {id: loaded[id] for id in ids if id in loaded}
+    result.update((record.id, record) for record in pending)
     matching = [
         record
-        for record in found.values()
+        for record in result.values()
         if record.state == "Unchanged"
         or (not record.is_deleted and all(record.values.get(n) == value for n, value in members.items()))
     ]
@@ -40,18 +40,18 @@ def find_by_value(
 
 
 def value_members(repository: Repository[Any], conditions: Mapping[str, Any]) -> dict[str, Any] | None:
-    """API name → value, where every condition asks for the value of an own attribute; else None."""
-    found: dict[str, Any] = {}
+    """API name → value, if all conditions are equalities on own attributes; else None."""
+    result: dict[str, Any] = {}
     for key, value in conditions.items():
         member = repository.by_python_name.get(key)
         if member is None and key.endswith("_id"):
             member = repository.by_python_name.get(key[:-3])
-        # Texts in several languages and bytes are compared by more than their value, secrets not at all.
+        # Multilanguage texts and bytes need more than equality, secrets cannot be compared.
         by_value = member is not None and not member.secret and member.kind not in _NOT_BY_VALUE
         if member is None or member.field is None or member.key_alias or not by_value:
             return None
-        found[member.name] = value.id if isinstance(value, Record) else value
-    return found
+        result[member.name] = value.id if isinstance(value, Record) else value
+    return result
 
 
 _NOT_BY_VALUE = frozenset({Kind.MULTILANGUAGE, Kind.BINARY})

@@ -22,7 +22,7 @@ _WIDTH = 40
 
 
 class Command(PlatformCommand):
-    """What the API answers of each object goes to a file; problems and a summary are told here."""
+    """What the API answers of each object goes to a file; problems and a summary are printed."""
 
     help = 'Imports a JSON file {"objects": [{"@odata.type": …}, …]}, which may also hold the options of Import.'
     example = "manage.py import_data objects.json --transaction all-objects --answers answers.jsonl"

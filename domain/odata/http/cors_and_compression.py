@@ -1,12 +1,13 @@
-"""What every answer under /api/ has in common, whoever makes it (spec 02, 2.6): CORS, compression, Vary.
+"""Adds CORS headers, compression and Vary to every response under /api/ (spec 02, 2.6).
 
-CORS (Fetch, 3.2): scripts of a trusted application's origins may call, and read all headers. A preflight carries no
-token, so it is answered for the origins of any enabled application; the answer itself only for those of the caller's.
+CORS (Fetch, 3.2): scripts from an origin of a trusted application may call the API and read all headers. A preflight
+has no token, so it allows the origins of every enabled application; the response itself allows those of the caller's.
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -18,7 +19,7 @@ from identity.cors import origin_allowed
 
 View = Callable[..., HttpResponse]
 
-#: Below this, compressing saves no packet and costs more than it gives.
+#: Compressing a smaller body saves no packet.
 GZIP_MIN_BYTES = 2048
 #: A page of 1,000 rows shrinks to a tenth at level 1, for a third of level 6's time.
 _GZIP_LEVEL = 1
@@ -27,6 +28,9 @@ _REQUEST_HEADERS = (
     "Authorization, Content-Type, Accept, Accept-Language, OData-Version, OData-MaxVersion, If-Match, If-None-Match, "
     "Prefer, TransactionId, ErpContextParameters, X-Request-Id, traceparent"
 )
+#: An allowed origin may send what it asks for: frameworks add headers of their own, as UI5 its X-SAP-Security-Session.
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+(\s*,\s*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*", re.ASCII)
+_HEADER_NAMES_BYTES = 2000
 _ANSWER_HEADERS = (
     "OData-Version, OData-EntityId, ETag, Location, Preference-Applied, Warning, X-Warnings, X-Rule-Trace, "
     "X-Request-Id, Retry-After, WWW-Authenticate, Content-Language"
@@ -42,7 +46,7 @@ def api_view(view: View) -> View:
     def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         origin = request.META.get("HTTP_ORIGIN", "")
         if origin and request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.META:
-            response = _preflight(origin)
+            response = _preflight(request, origin)
         else:
             response = view(request, *args, **kwargs)
             if origin:
@@ -51,23 +55,25 @@ def api_view(view: View) -> View:
         response.headers["Vary"] = _VARY
         return response
 
-    # Callers show tokens, not cookies: there is nothing to forge.
+    # Callers authenticate by tokens, not cookies, so CSRF is impossible.
     answered.csrf_exempt = True  # type: ignore[attr-defined]
     return answered
 
 
-def _preflight(origin: str) -> HttpResponse:
+def _preflight(request: HttpRequest, origin: str) -> HttpResponse:
     response = HttpResponse(status=204, headers={"Allow": _METHODS})
     if origin_allowed(origin):
         response.headers["Access-Control-Allow-Origin"] = origin
         response.headers["Access-Control-Allow-Methods"] = _METHODS
-        response.headers["Access-Control-Allow-Headers"] = _REQUEST_HEADERS
+        asked = request.META.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "").strip()
+        is_valid = len(asked) <= _HEADER_NAMES_BYTES and _HEADER_NAMES.fullmatch(asked)
+        response.headers["Access-Control-Allow-Headers"] = asked if is_valid else _REQUEST_HEADERS
         response.headers["Access-Control-Max-Age"] = _PREFLIGHT_SECONDS
     return response
 
 
 def _share(request: HttpRequest, response: HttpResponse, origin: str) -> None:
-    """Let the origin's scripts read the answer. An error before the caller was known is nobody's secret."""
+    """Let scripts of the origin read the response. An error before authentication contains no secret."""
     caller = getattr(request, "call_context", None)
     if origin_allowed(origin, caller.application if caller is not None else None):
         response.headers["Access-Control-Allow-Origin"] = origin

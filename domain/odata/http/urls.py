@@ -1,4 +1,4 @@
-"""Addresses of the Domain API and of what describes it."""
+"""Routes of the Domain API and of its model documents."""
 
 from __future__ import annotations
 
@@ -18,5 +18,9 @@ urlpatterns = [
     re_path(r"^domain/standardmodel/(?P<set_name>[\w.]+)/?$", api_view(model_views.standard_model)),
     re_path(r"^domain/currentmodel/?$", api_view(model_views.current_model), name="current-model"),
     re_path(r"^domain/currentmodel/(?P<set_name>[\w.]+)/?$", api_view(model_views.current_model)),
+    path("domain/login", api_view(model_views.legacy_login)),
+    path("domain/logout", api_view(model_views.legacy_login)),
+    path("model/standard.json", api_view(model_views.site_standard_model), name="site-standard-model"),
+    path("model/current.json", api_view(model_views.site_current_model), name="site-current-model"),
     path("openapi.json", api_view(model_views.openapi_json), name="openapi"),
 ]

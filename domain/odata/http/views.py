@@ -1,4 +1,4 @@
-"""The Domain API's HTTP doors: DRF views that turn a request into an ODataRequest and back, and nothing else."""
+"""HTTP views of the Domain API: Django request → ReceivedRequest, ODataResponse → Django response."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ from django.utils.encoding import escape_uri_path
 from rest_framework.views import APIView
 
 from domain.odata.message.failures import failure
-from domain.odata.message.message import ODataRequest, ODataResponse
+from domain.odata.message.json_body import invalid_body
+from domain.odata.message.message import ODataResponse, ReceivedRequest, version_of_refusal
 from domain.odata.service import handler
 from foundation import errors
 from foundation.long_polls import LongPollResponse
-from foundation.phrases import Phrase
-from foundation.turns import CAME_IN_CHUNKS
+from foundation.messages import TranslatableMessage as Message
+from foundation.wsgi import CAME_IN_CHUNKS
 from identity.authentication import authenticate
 from identity.context import CallContext
-from identity.languages import speaking
+from identity.instance import base_url
+from identity.languages import activate_request_language
 
 SERVICE_PATH = "/api/domain/odata/"
-#: Of a GET, path and query together (spec 02, 2.6).
+#: Maximum of a GET's path and query together (spec 02, 2.6).
 MAX_URL_BYTES = 8192
 _NAMED_PATH = 200
 
 
 class ODataView(APIView):
-    """Every address under the service root.
+    """Every URL under the service root.
 
-    DRF's Request, negotiation and exception handling are left out: the protocol has its own, and they would cost more
-    than a keyed read itself.
+    DRF's Request, negotiation and exception handling are not used: OData has its own, and they would cost more than a
+    keyed read.
     """
 
     @classonlymethod
     def as_view(cls, **initkwargs: Any) -> Any:
-        """The view, free of CSRF checks: callers show tokens, not cookies."""
+        """The view, without CSRF checks: callers authenticate by tokens, not cookies."""
         return super().as_view(**initkwargs)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse | LongPollResponse:
-        """Authenticate, read the body, hand over to the service."""
+        """Authenticate, read the body, call the service."""
         headers = lower_headers(request)
         body, body_file = b"", None
         try:
@@ -56,12 +58,11 @@ class ODataView(APIView):
                 body = read_body(request)
                 check_whole(request, body)
         except Exception as error:
-            failed = ODataRequest(request.method or "", "", "", headers, b"", _anonymous(request), "")
-            # Nobody is known yet, but the request itself says which language its sender reads.
-            with speaking(request) as language:
-                refusal = failure(failed, error)
-            return http_response(refusal, {"Content-Language": language})
-        asked = ODataRequest(
+            # The caller is unknown, but the request itself names a language.
+            with activate_request_language(request) as language:
+                refusal = failure(error, anonymous(request), f"{request.method} {request.path}")
+            return http_response(refusal, {"Content-Language": language, "OData-Version": version_of_refusal(headers)})
+        received = ReceivedRequest(
             method=request.method or "",
             path=raw_path(request),
             query=request.META.get("QUERY_STRING", ""),
@@ -72,7 +73,7 @@ class ODataView(APIView):
             body_file=body_file,
         )
         try:
-            response = handler.handle(asked)
+            response = handler.handle(received)
             if response.poll is not None:
                 return LongPollResponse(response.poll, status=response.status, headers=response.headers)
             return http_response(response)
@@ -82,23 +83,25 @@ class ODataView(APIView):
 
 
 def _is_import(request: HttpRequest) -> bool:
-    """Whether the body may be many times what memory should hold."""
+    """Whether the body may be too large for memory."""
     return request.method == "POST" and raw_path(request).lower() in ("import", "import()")
 
 
-def _anonymous(request: HttpRequest) -> CallContext:
+def anonymous(request: HttpRequest) -> CallContext:
+    """The context of an unauthenticated caller."""
     return CallContext(user=None, request_id=getattr(request, "request_id", ""))
 
 
 def service_root(request: HttpRequest) -> str:
     """Absolute URL of the service root, from the configured public base URL, else from the request."""
-    base = settings.BASE_URL or f"{request.scheme}://{request.get_host()}"
-    return f"{base}{SERVICE_PATH}"
+    return f"{base_url(request)}{SERVICE_PATH}"
 
 
 def raw_path(request: HttpRequest) -> str:
-    """The path behind the service root as it was sent; servers that give only the decoded one lose nothing here,
-    because names and keys of this model need no escaping and encoded slashes stay in quoted literals."""
+    """The path below the service root as sent, or re-encoded if the server provides only the decoded path.
+
+    That loses nothing: names and keys of this model need no escaping, and encoded slashes stay in quoted literals.
+    """
     raw: str = request.META.get("RAW_URI") or request.META.get("REQUEST_URI") or ""
     path = raw.partition("?")[0] if raw.startswith("/") else escape_uri_path(request.path_info)
     _, _, behind = path.partition(SERVICE_PATH.rstrip("/"))
@@ -106,7 +109,7 @@ def raw_path(request: HttpRequest) -> str:
 
 
 def check_url(request: HttpRequest) -> None:
-    """Raises UrlTooLong for a GET that should be a POST (spec 02, 2.6); links that this service made may be longer."""
+    """Raise UrlTooLong for a GET that should be a POST (spec 02, 2.6). Links of this service may be longer."""
     query: str = request.META.get("QUERY_STRING", "")
     if len(query) + len(request.path_info) <= MAX_URL_BYTES or request.method not in ("GET", "HEAD"):
         return
@@ -125,7 +128,7 @@ def lower_headers(request: HttpRequest) -> dict[str, str]:
     }
 
 
-#: Name in WSGI's environment → name of the header; "" for what is none.
+#: Name in the WSGI environ → name of the header; "" for other variables.
 _header_names: dict[str, str] = {}
 _HEADER_NAMES_KEPT = 1000
 
@@ -138,18 +141,17 @@ def _header_name(name: str) -> str:
 
 
 def check_encoding(request: HttpRequest) -> None:
-    """Raises UnsupportedMediaType for a body that is compressed (RFC 9110, 8.4), which would be no JSON either."""
+    """Raise UnsupportedMediaType for a compressed body (RFC 9110, 8.4)."""
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in ("", "identity"):
         raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, "Content-Encoding: identity", encoding)
 
 
 def check_whole(request: HttpRequest, body: bytes) -> None:
-    """Raises LengthRequired for a body in chunks of which only its sender knows whether it is whole.
+    """Raise LengthRequired for a chunked body whose format does not show whether it is complete.
 
-    Where a connection breaks off, or a chunk cannot be read, the web server gives what came before as the whole body.
-    JSON and multipart tell by themselves where they end. A part of a script would run, though, and without its body
-    EndTransaction commits.
+    If a connection breaks, or a chunk is invalid, the web server passes the part before that as the whole body. JSON
+    and multipart show where they end. But half a script would run, and EndTransaction without its body commits.
     """
     if CAME_IN_CHUNKS not in request.META:
         return
@@ -165,12 +167,10 @@ def read_body(request: HttpRequest) -> bytes:
         return b""
     _check_length(request)
     try:
-        # Not request.body, which is bounded as forms are.
+        # Not request.body, which has the size limit of forms.
         return request.read()
     except OSError as exc:
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("the connection closed before the whole body arrived")
-        ) from exc
+        raise invalid_body(Message("the connection closed before the whole body arrived")) from exc
 
 
 def _check_length(request: HttpRequest) -> None:
@@ -183,31 +183,26 @@ def spool_body(request: HttpRequest) -> BinaryIO:
     """The whole body in a temporary file. Raises PayloadTooLarge beyond settings.MAX_BODY_BYTES."""
     _check_length(request)
     file = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=1 << 20))  # noqa: SIM115  (closed by the view)
-    size = 0
+    length, size = request.META.get("CONTENT_LENGTH") or "", 0
     try:
         while block := request.read(1 << 16):
             size += len(block)
             if size > settings.MAX_BODY_BYTES:
                 raise errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, settings.MAX_BODY_BYTES)
             file.write(block)
-    except OSError as exc:
+        if length.isdigit() and size < int(length):
+            raise ConnectionError("the body is shorter than its Content-Length")
+    except Exception as exc:
         file.close()
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("the connection closed before the whole body arrived")
-        ) from exc
-    except errors.PayloadTooLarge:
-        file.close()
-        raise
-    length = request.META.get("CONTENT_LENGTH") or ""
-    if length.isdigit() and size < int(length):
-        file.close()
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("the connection closed before the whole body arrived"))
+        if not isinstance(exc, OSError):
+            raise
+        raise invalid_body(Message("the connection closed before the whole body arrived")) from exc
     file.seek(0)
     return file
 
 
 def http_response(response: ODataResponse, extra: Mapping[str, str] | None = None) -> HttpResponse:
-    """The answer as Django carries it."""
+    """The Django response."""
     headers = {**response.headers, **extra} if extra else response.headers
     result = HttpResponse(response.body, status=response.status, headers=headers)
     if not response.body and "Content-Type" not in headers:

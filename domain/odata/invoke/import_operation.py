@@ -8,11 +8,12 @@ import orjson
 
 from domain.model.registry import repositories
 from domain.odata.invoke.importing import ImportSummary, import_objects, read_options
+from domain.odata.message.json_body import invalid_body
 from domain.odata.message.json_stream import JsonObjectFile
 from domain.odata.message.references import reference_path
 from domain.odata.operations.catalogue import Operation, OperationCall, Parameter, Result, operations
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 
 @operations.register
@@ -34,16 +35,14 @@ class Import(Operation):
     def run(self, call: OperationCall) -> Result:
         """{"@erpnet.result", "objects": […], "data-exchange"?} in input order."""
         if call.transaction_id is not None:
-            raise errors.BadRequest(
-                errors.INVALID_BODY, Phrase("Import has transactions of its own; send no TransactionId")
-            )
+            raise invalid_body(Message("Import has transactions of its own; send no TransactionId"))
         media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media != "application/json":
-            raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, "application/json", media or "nothing")
+        if media not in ("application/json", ""):
+            raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, "application/json", media)
         source = JsonObjectFile(call.body_file or io.BytesIO(call.body), "objects")
         options = read_options(source.members())
         summary = ImportSummary()
-        # One buffer: the answers are written before the result that stands in front of them is known.
+        # One buffer: the result precedes the objects in the body, but is known only after them.
         answers = bytearray(b"[")
         for answer in import_objects(call.context, source.elements(), options, summary):
             answers += orjson.dumps(answer)

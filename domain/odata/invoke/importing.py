@@ -1,8 +1,7 @@
-"""Import: many objects in one request, each on its own or all of them together (spec 03, 3.4).
+"""Imports many objects in one request, individually or all or nothing (spec 03, 3.4).
 
-Objects are read, applied and answered one after another. In per-object mode each has a dataset and a commit of its own;
-in all-objects mode they share one database transaction, committed to datasets of CHUNK objects so that memory stays
-bounded, and one failure leaves nothing.
+Objects are read, applied and answered one after another. In per-object mode each has its own dataset and commit. In
+all-objects mode they share one database transaction; datasets of CHUNK objects bound the memory.
 """
 
 from __future__ import annotations
@@ -18,27 +17,29 @@ import orjson
 from django.db import transaction
 from django.utils.translation import gettext
 
-from domain.dataset.commit.retries import Attempt, repeated
+from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import ModelName, Record
 from domain.model.registry import repositories
 from domain.odata.message.failures import known_error
-from domain.odata.message.references import reference_path
+from domain.odata.message.json_body import invalid_body
+from domain.odata.message.references import annotation, reference_path
 from domain.odata.write.payload import PayloadReader
-from foundation import errors, turns
-from foundation.phrases import Phrase, quoted
+from foundation import errors
+from foundation.execution_slot import defer_to_slot
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import quoted
 from identity.context import CallContext
 
 logger = logging.getLogger(__name__)
 CHUNK = 200
-_PATIENCE_SECONDS = 1.0
 TransactionMode = Literal["per-object", "all-objects"]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What an import is asked to do. logging_level: 0 nothing, 1 the import, 2 each object too."""
+    """Options of an import. logging_level: 0 nothing, 1 the import, 2 also each object."""
 
     transaction: TransactionMode = "per-object"
     model: ModelName = "frontend"
@@ -47,7 +48,7 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class ImportSummary:
-    """What came of an import, known when its answers have been read to the end."""
+    """The result of an import, complete after the last answer has been read."""
 
     succeeded: int = 0
     failed: int = 0
@@ -92,9 +93,9 @@ def _not_one_of(name: str, value: Any, expected: str) -> errors.BadRequest:
 def import_objects(
     context: CallContext, objects: Iterable[Any], options: ImportOptions, summary: ImportSummary
 ) -> Iterator[dict[str, Any]]:
-    """Apply each object; its answer, in input order. `summary` is filled in as answers are taken.
+    """Apply each object; yields its answer, in input order. `summary` is filled in as answers are read.
 
-    In all-objects mode a failure ends the import: the objects before it are answered as rolled back with it.
+    In all-objects mode a failure ends the import: the objects before it are answered as rolled back.
     """
     log = _Log(context, options, summary)
     log.begin()
@@ -109,8 +110,7 @@ def import_objects(
             summary.failed += 1
         log.note(answer)
         yield answer
-        # A long import keeps its web process busy for minutes; between two objects others may go first.
-        turns.share()
+        defer_to_slot()
     log.end()
 
 
@@ -122,20 +122,20 @@ def _each(context: CallContext, objects: Iterable[Any], options: ImportOptions) 
 def _one(context: CallContext, body: Any, options: ImportOptions) -> dict[str, Any]:
     dataset: Dataset | None = None
 
-    def attempted(attempt: Attempt) -> dict[str, Any]:
+    def attempted(retry: RetryState) -> dict[str, Any]:
         nonlocal dataset
-        with attempt.transaction():
-            dataset = Dataset(context, model=options.model, locks=attempt.locks)
+        with retry.transaction():
+            dataset = Dataset(context, model=options.model, locks=retry.locks)
             answer = _answer(_apply(dataset, body))
             dataset.commit(savepoint=False)
             return answer
 
     try:
-        answer = repeated(attempted)
+        answer = run_with_retries(attempted)
     except Exception as error:
         answer = _failure(error, context)
     if dataset is not None and dataset.warnings:
-        answer["@erpnet.message"] = " ".join(dataset.warnings)
+        answer["@erpnet.message"] = " ".join([*filter(None, [answer.get("@erpnet.message")]), *dataset.warnings])
     if dataset is not None and dataset.traces:
         answer["@erpnet.trace"] = list(dataset.traces)
     return answer
@@ -143,7 +143,7 @@ def _one(context: CallContext, body: Any, options: ImportOptions) -> dict[str, A
 
 def _together(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
     locks = AdvisoryLocks(whole=True)
-    # Answers wait in a file until all is written: a hundred thousand of them are many times what one chunk needs.
+    # Answers wait in a file until the commit: a hundred thousand of them need many times the memory of a chunk.
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
         done, chunk = 0, _Chunk(context, options)
         try:
@@ -151,9 +151,9 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
                 iterator = iter(objects)
                 while bodies := list(islice(iterator, CHUNK)):
                     chunk = _Chunk(context, options, bodies)
-                    found = repeated(chunk.write, locks=locks)
-                    answers.writelines(orjson.dumps(answer) + b"\n" for answer in found)
-                    done += len(found)
+                    result = run_with_retries(chunk.write, locks=locks)
+                    answers.writelines(orjson.dumps(answer) + b"\n" for answer in result)
+                    done += len(result)
                     chunk = _Chunk(context, options)
         except Exception as error:
             undone = {
@@ -163,7 +163,7 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
                 "@erpnet.message": gettext("Undone, because another object of the import failed."),
             }
             failure = _failure(error, context)
-            # Of a commit that is refused nobody can say whose fault it was, so all that it was for are told why.
+            # A refused commit is not caused by a single object: its error answers every object of the chunk.
             applied = len(chunk.answers)
             before, refused = (done, applied) if chunk.is_committing else (done + applied, 1)
             for _ in range(before):
@@ -179,8 +179,8 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
 class _Chunk:
     """Objects that are committed together.
 
-    answers         of those that were applied so far
-    is_committing   whether all were, and their commit has begun
+    answers         answers of the objects applied so far
+    is_committing   whether all objects were applied and their commit has begun
     """
 
     def __init__(self, context: CallContext, options: ImportOptions, bodies: Sequence[Any] = ()) -> None:
@@ -188,15 +188,14 @@ class _Chunk:
         self.answers: list[dict[str, Any]] = []
         self.is_committing = False
 
-    def write(self, attempt: Attempt) -> list[dict[str, Any]]:
-        """Apply and commit them; their answers."""
+    def write(self, retry: RetryState) -> list[dict[str, Any]]:
+        """Apply and commit the objects; returns their answers."""
         self.answers, self.is_committing = [], False
-        with attempt.transaction():
-            dataset = Dataset(self._context, model=self._options.model, locks=attempt.locks)
+        with retry.transaction():
+            dataset = Dataset(self._context, model=self._options.model, locks=retry.locks)
             for body in self._bodies:
                 self.answers.append(_answer(_apply(dataset, body)))
-                # Whoever has the turn then may wait for the very rows, or the file, that are locked here.
-                turns.share(_PATIENCE_SECONDS)
+                defer_to_slot()
             self.is_committing = True
             dataset.commit(savepoint=False)
         return self.answers
@@ -204,21 +203,21 @@ class _Chunk:
 
 def _apply(dataset: Dataset, body: Any) -> Record | None:
     if not isinstance(body, dict):
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("an object to import must be a JSON object"))
-    type_name = body.get("@odata.type", body.get("@type"))
+        raise invalid_body(Message("an object to import must be a JSON object"))
+    type_name = annotation(body, "type")
     repository = repositories.for_type(str(type_name)) if type_name is not None else None
     if repository is None:
-        raise errors.BadRequest(errors.INVALID_BODY, _no_type(type_name), target="@odata.type")
-    # An object to import says what it is, not that it is new: it is found by what identifies it, else created.
+        raise invalid_body(_no_type(type_name), target="@odata.type")
+    # Merge: an object is found by its search properties, else created.
     return PayloadReader(dataset).apply(repository, body, default="merge")
 
 
-def _no_type(name: Any) -> Phrase:
-    """Names the type of a set, which is what people write instead."""
-    found = repositories.for_set(str(name))
-    if found is None:
-        return Phrase("@odata.type must name an entity type, not {0}", quoted(name))
-    return Phrase("@odata.type must name an entity type, {0}, not the set {1}", f"Erp.{found[0].entity_type}", name)
+def _no_type(name: Any) -> Message:
+    """The error for an @odata.type that is no type, but the name of a set, a common mistake."""
+    named = repositories.for_set(str(name))
+    if named is None:
+        return Message("@odata.type must name an entity type, not {0}", quoted(name))
+    return Message("@odata.type must name an entity type, {0}, not the set {1}", f"Erp.{named[0].entity_type}", name)
 
 
 def _answer(record: Record | None) -> dict[str, Any]:
@@ -240,12 +239,13 @@ def _failure(error: Exception, context: CallContext) -> dict[str, Any]:
         "@erpnet.result": "fail",
         "@odata.id": None,
         "@erpnet.state": "Unchanged",
+        "@erpnet.message": rendered.body["error"]["message"],
         "@erpnet.error": rendered.body["error"],
     }
 
 
 class _Log:
-    """Systems.Exchange.DataExchanges and their objects, written beside the import's own datasets."""
+    """Logs the import to Systems.Exchange.DataExchanges, with its own datasets."""
 
     def __init__(self, context: CallContext, options: ImportOptions, summary: ImportSummary) -> None:
         self.context = context.with_(client_initiated=False)
@@ -267,7 +267,7 @@ class _Log:
         self.summary.exchange = exchange.id
 
     def note(self, answer: dict[str, Any]) -> None:
-        """One object's outcome; written in chunks."""
+        """Log one object's outcome; written in chunks."""
         if self.options.logging_level < 2:
             return
         self.pending.append(answer)
@@ -275,7 +275,7 @@ class _Log:
             self._write()
 
     def end(self) -> None:
-        """How it ended."""
+        """Log the result."""
         if self.summary.exchange is None:
             return
         self._write()

@@ -1,4 +1,4 @@
-"""Calling operations (spec 02, 2.4): arguments from URL or body, the dataset, the answer."""
+"""Calls operations (spec 02, 2.4): arguments from URL or body, the run on a dataset, the response."""
 
 from __future__ import annotations
 
@@ -13,36 +13,39 @@ from domain.dataset.transactions.domain_transactions import TransactionDataset
 from domain.model.registry import repositories
 from domain.odata.message.failures import failure
 from domain.odata.message.json_body import parse_object
-from domain.odata.message.message import JSON, TEXT, ODataRequest, ODataResponse, json_response, negotiate
+from domain.odata.message.message import (
+    JSON,
+    NO_STORE,
+    TEXT,
+    ODataRequest,
+    ODataResponse,
+    json_response,
+    negotiate,
+)
 from domain.odata.message.pending_json import pending_response
-from domain.odata.message.references import check_target, parse_reference
+from domain.odata.message.references import annotation, check_target, parse_reference
+from domain.odata.metadata.csdl import untyped
 from domain.odata.operations.catalogue import Operation, OperationCall, Result, check_arguments
 from domain.odata.read import reader
 from domain.odata.resources import targets
+from domain.odata.resources.resolver import plain_value
 from domain.odata.write.writer import check_preconditions, require_json
 from domain.syntax.ast import QueryOptions
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-_NO_STORE = {"Cache-Control": "no-store"}
 _SHAPING = frozenset({"select", "expand", "compute"})
 _OF_QUERIES = _SHAPING | {
     "filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index",
 }  # fmt: skip
+#: Options that a collection of entities has for its rows.
+_OF_ROWS = _SHAPING | {"filter", "search", "orderby", "top", "skip", "count", "skiptoken"}
 
 
-def invoke(
-    request: ODataRequest,
-    target: targets.Call,
-    options: QueryOptions,
-    dataset: Dataset,
-    version: str,
-    *,
-    transaction_id: str | None,
-) -> Callable[[], ODataResponse]:
-    """Run the operation; the returned function makes the answer once the dataset is committed or kept."""
-    operation = target.operation
-    # Before anything is done: an answer that cannot be made must not follow a write.
+def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Callable[[], ODataResponse]:
+    """Run the operation; the returned function makes the response once the dataset is committed or stored."""
+    operation, options = target.operation, request.options
+    # First: a request without an acceptable media type must not write.
     served = operation.served
     media_type = negotiate(request.headers.get("accept", ""), options.format, served).media_type if served else ""
     if not operation.is_function:
@@ -58,14 +61,14 @@ def invoke(
             check_preconditions(request, record)
     given = dict(target.arguments)
     if operation.is_function:
-        given = {**_arguments_of_body(request), **_implicit_arguments(request, operation, options), **given}
+        given = {**_arguments_of_body(request), **_implicit_arguments(request, operation), **given}
         _check_options(operation, options, given)
     elif not operation.raw_body:
         is_text = operation.takes_text and request.content_type == TEXT
         if request.body.strip() and not is_text:
             require_json(request)
         given.update(parse_object(request.body, optional=True))
-    # An operation that takes the raw body reads its parameters from there itself.
+    # An operation with a raw body reads its parameters from the query string.
     named = {name: value for name, value in given.items() if "@" not in name}
     arguments = named if operation.raw_body else check_arguments(operation, named)
     result = operation.perform(
@@ -74,61 +77,65 @@ def invoke(
             dataset=dataset,
             arguments=_dereferenced(operation, arguments, request, dataset),
             record=record,
-            transaction_id=transaction_id,
+            transaction_id=request.transaction_id,
             body=request.body if operation.raw_body else b"",
             headers=request.headers,
             body_file=request.body_file,
         )
     )
-    return lambda: _answer(request, operation, result, options, dataset, version, media_type)
+    return lambda: render(request, operation, result, dataset, media_type)
 
 
 def _arguments_of_body(request: ODataRequest) -> dict[str, Any]:
-    """Parameters of a function in the body of a GET, where the platform's .NET client has them."""
+    """Parameters of a function in the body of a GET, as the platform's .NET client sends them."""
     if not request.body.strip():
         return {}
     require_json(request)
     return {name: value for name, value in parse_object(request.body, optional=True).items() if "@" not in name}
 
 
-def _implicit_arguments(request: ODataRequest, operation: Operation, options: QueryOptions) -> dict[str, Any]:
-    """Parameters of a function in the query string, as aliases or plainly named (OData Protocol 4.01, 11.5.4.1.1)."""
+def _implicit_arguments(request: ODataRequest, operation: Operation) -> dict[str, Any]:
+    """Parameters of a function in the query string, as aliases or by name (OData Protocol 4.01, 11.5.4.1.1)."""
     names = {parameter.name.lower() for parameter in operation.parameters}
-    aliases = {alias.name: alias.value for alias in options.aliases}
-    found = {name: targets.plain_value(value, aliases) for name, value in aliases.items() if name.lower() in names}
-    # Not from the options that were read: `top` and `search` are names of parameters, too.
+    aliases = {alias.name: alias.value for alias in request.options.aliases}
+    result = {name: plain_value(value, aliases) for name, value in aliases.items() if name.lower() in names}
+    # Not from the parsed options: `top` and `search` are names of parameters, too.
     for name, value in parse_qsl(request.query, keep_blank_values=True):
         if name.lower() in names:
-            found[name] = value[1:-1].replace("''", "'") if len(value) > 1 and value[0] == value[-1] == "'" else value
-    return found
+            result[name] = value[1:-1].replace("''", "'") if len(value) > 1 and value[0] == value[-1] == "'" else value
+    return result
 
 
 def _check_options(operation: Operation, options: QueryOptions, arguments: Mapping[str, Any]) -> None:
-    """Options of queries choose from data, and an operation answers what it answers; nothing is ignored in silence."""
+    """Refuse query options that an operation would ignore."""
     taken = {name.lower() for name in arguments}
     refused = _OF_QUERIES if operation.is_function else _OF_QUERIES - _SHAPING
-    for name in sorted(refused - taken):
-        if getattr(options, name) not in (None, ()):
-            raise errors.NotSupported(Phrase("${0} behind {1}", name, operation.name), target=f"${name}")
+    if operation.entities is not None:
+        refused -= _OF_ROWS
+    elif operation.entity is not None:
+        refused -= _SHAPING
+    name = options.first_given(sorted(refused - taken))
+    if name is not None:
+        raise errors.NotSupported(Message("${0} behind {1}", name, operation.name), target=f"${name}")
 
 
 def _dereferenced(
     operation: Operation, arguments: dict[str, Any], request: ODataRequest, dataset: Dataset
 ) -> dict[str, Any]:
-    """Entity-typed parameters give the guid, however the reference was written.
+    """Arguments with each reference, in any form, replaced by the guid.
 
-    Raises Refused(REFERENCE_NOT_FOUND) for what does not exist and for what the caller may not see, alike.
+    Raises Refused(REFERENCE_NOT_FOUND) for a missing or hidden entity.
     """
     for parameter in operation.parameters:
         value = arguments.get(parameter.name)
         declared = repositories.for_type(parameter.type) if parameter.type.startswith("Erp.") else None
         if value is None or declared is None:
             continue
-        text = value.get("@odata.id", value.get("@id")) if isinstance(value, dict) else value
+        text = annotation(value, "id") if isinstance(value, dict) else value
         target, id = parse_reference(text, parameter.name, request.references)
         check_target(target, declared, parameter.name, id)
-        found = dataset.load(target, id)
-        if found is None or not access.record_visible(found):
+        result = dataset.load(target, id)
+        if result is None or not access.record_visible(result):
             raise errors.Refused(
                 errors.REFERENCE_NOT_FOUND, parameter.name, declared.set_name, id, target=parameter.name
             )
@@ -136,39 +143,45 @@ def _dereferenced(
     return arguments
 
 
-def _answer(
+def render(
     request: ODataRequest,
     operation: Operation,
     result: Result,
-    options: QueryOptions,
     dataset: Dataset,
-    version: str,
     media_type: str,
 ) -> ODataResponse:
+    """The response for a result: no content, an entity, text or JSON; or a long poll."""
     if result.failure is not None:
         return _failed(request, result.failure, dataset)
-    headers = {**_NO_STORE, **result.headers}
+    headers = {**NO_STORE, **result.headers}
     if result.poll is not None and not request.depth:
         return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.poll)
     if result.no_content or (
         result.record is None and result.text is None and result.value is None and operation.returns is None
     ):
         return ODataResponse(204, b"", headers)
+    if result.records is not None:
+        assert operation.entities is not None
+        with dataset.flushed():
+            response = reader.entities_response(request, operation.entities, [record.id for record in result.records])
+        response.headers.update(headers)
+        return response
     if result.record is not None:
         target = targets.Entity(result.record.repository, result.record.id)
         try:
             with dataset.flushed(around=result.record.id):
-                response = reader.entity_response(request, target, options, version)
+                response = reader.entity_response(request, target)
         except errors.NotFound:
             if result.record.state != "Added":
                 raise
-            # A pending entity that row policies do not show, or not yet: its values are all there is.
+            # The values of a pending entity that row policies hide from queries come from the dataset.
             response = pending_response(result.record, request, 200)
         response.headers.update(headers)
         return response
     if result.text is not None and media_type == TEXT:
         return ODataResponse(200, result.text.encode(), {"Content-Type": f"{TEXT};charset=utf-8", **headers})
-    context = f"{request.service_root}$metadata#{operation.returns or 'Edm.Untyped'}"
+    returns = untyped(request.version) if operation.returns in (None, "Edm.Untyped") else operation.returns
+    context = f"{request.service_root}$metadata#{returns}"
     value = result.text if result.text is not None else result.value
     if result.bare:
         return json_response(value, headers=headers)
@@ -179,7 +192,7 @@ def _answer(
 
 
 def _failed(request: ODataRequest, error: errors.PlatformError, dataset: Dataset) -> ODataResponse:
-    """Inside a Domain transaction raising would undo what was committed in it: there the error is merely the answer."""
+    """The error as a response inside a Domain transaction, where raising it would undo earlier commits."""
     if not isinstance(dataset, TransactionDataset):
         raise error
-    return failure(request, error)
+    return failure(error, request.context, f"{request.method} {request.path}")

@@ -8,28 +8,29 @@ import logging
 from django.conf import settings
 from django.db import DataError, IntegrityError, OperationalError
 
-from domain.dataset.checks.unique_violations import operational_error
-from domain.odata.message.message import JSON, ODataRequest, ODataResponse
+from domain.dataset.checks.database_errors import operational_error
+from domain.odata.message.message import JSON, NO_STORE, ODataResponse
 from domain.syntax import NotSupportedConstruct, ODataSyntaxError
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
+from identity.context import CallContext
 
 logger = logging.getLogger("platform.odata")
 
 
-def failure(request: ODataRequest, error: Exception) -> ODataResponse:
-    """The error as an answer; what is a bug of ours goes to the log with its trace."""
+def failure(error: Exception, context: CallContext, place: str) -> ODataResponse:
+    """The error as a response. A bug of the platform is logged with its traceback and `place`, the method and path."""
     known = known_error(error)
     if known is error and not isinstance(error, errors.PlatformError):
-        logger.exception("unhandled exception in %s %s", request.method, request.path)
-    rendered = errors.render(known, correlation_id=request.context.request_id, debug=settings.DEBUG)
-    headers = {"Content-Type": f"{JSON};charset=utf-8", "Cache-Control": "no-store", **rendered.headers}
-    # Escaped, because what callers sent stands in messages, and an error that cannot be written helps nobody.
+        logger.exception("unhandled exception in %s", place)
+    rendered = errors.render(known, correlation_id=context.request_id, debug=settings.DEBUG)
+    headers = {"Content-Type": f"{JSON};charset=utf-8", **NO_STORE, **rendered.headers}
+    # Escaped, because messages quote text of callers, which may have no encoding.
     return ODataResponse(rendered.status, json.dumps(rendered.body, default=str).encode(), headers)
 
 
 def known_error(error: Exception) -> Exception:
-    """Foreign exceptions at the boundary become ours (spec 07)."""
+    """The PlatformError for an exception of the parser or the database; other exceptions unchanged (spec 07)."""
     match error:
         case NotSupportedConstruct():
             return errors.NotSupported(error.construct, target=error.option or None)
@@ -38,11 +39,11 @@ def known_error(error: Exception) -> Exception:
         case ODataSyntaxError():
             return errors.BadRequest(errors.BAD_URL, error.position, error.message)
         case DataError() | ValueError() if "NUL" in str(error) and "0x00" in str(error):
-            # What is only searched for is not checked as what is stored is; this is psycopg's.
+            # psycopg refuses NUL in parameters of queries; stored values are checked before.
             return errors.BadRequest(errors.NUL_CHARACTER, "a comparison")
         case OperationalError():
             return operational_error(error)
         case IntegrityError() if "FOREIGN KEY" in str(error).upper():
-            # Checked when the database commits: another request deleted, meanwhile, what this one refers to.
-            return errors.Refused(errors.REFERENCE_IN_USE, Phrase("an entity"), str(error))
+            # Checked when the database commits: another request has deleted the target meanwhile.
+            return errors.Refused(errors.REFERENCE_IN_USE, Message("an entity"), str(error))
     return error

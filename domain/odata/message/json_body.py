@@ -1,39 +1,40 @@
-"""JSON bodies: exact numbers, order kept, duplicates and depth refused (spec 02, 2.3; issue of faults in spec 03)."""
+"""Parses JSON bodies: exact numbers, ordered members; duplicate names and deep nesting are refused (spec 02, 2.3)."""
 
 from __future__ import annotations
 
 import json
 import sys
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from foundation import errors
-from foundation.phrases import Phrase, of_json
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import of_json
 
-#: Objects and arrays inside one another; deeper bodies are refused before they cost a stack.
+#: Maximum nesting; deeper bodies are refused before they exhaust the stack.
 MAX_DEPTH = 100
+
+invalid_body = partial(errors.BadRequest, errors.INVALID_BODY)
+invalid_json = partial(errors.BadRequest, errors.INVALID_JSON)
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON value; numbers with a point are Decimal. Raises BadRequest(INVALID_JSON) with line and column."""
+    """The JSON value; numbers with decimals are Decimal. Raises BadRequest(INVALID_JSON) with line and column."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
-        raise errors.BadRequest(errors.INVALID_JSON, Phrase("the body is not UTF-8 (byte {0})", exc.start)) from exc
+        raise invalid_json(Message("the body is not UTF-8 (byte {0})", exc.start)) from exc
     try:
-        value = _decoder.decode(text)
+        value = DECODER.decode(text)
     except json.JSONDecodeError as exc:
-        raise errors.BadRequest(
-            errors.INVALID_JSON, Phrase("{0} (line {1}, column {2})", of_json(exc), exc.lineno, exc.colno)
-        ) from exc
+        raise invalid_json(Message("{0} (line {1}, column {2})", of_json(exc), exc.lineno, exc.colno)) from exc
     except RecursionError as exc:
-        raise errors.BadRequest(errors.INVALID_JSON, Phrase("nested deeper than {0} levels", MAX_DEPTH)) from exc
+        raise invalid_json(Message("nested deeper than {0} levels", MAX_DEPTH)) from exc
     except ValueError as exc:
         # Integers of thousands of digits; Python refuses to convert them.
         longest = sys.get_int_max_str_digits()
-        raise errors.BadRequest(
-            errors.INVALID_JSON, Phrase("a number has at most {0} digits", longest), info=str(exc)
-        ) from exc
+        raise invalid_json(Message("a number has at most {0} digits", longest), info=str(exc)) from exc
     check_depth(value, 0)
     if "\\u" in text:
         check_text(value)
@@ -41,13 +42,11 @@ def parse_json(body: bytes) -> Any:
 
 
 def check_text(value: Any) -> None:
-    """Refuse half of a surrogate pair, which JSON can escape and no encoding can hold (RFC 8259, 8.2)."""
+    """Refuse lone surrogates, which JSON can escape and no encoding can represent (RFC 8259, 8.2)."""
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as exc:
-        raise errors.BadRequest(
-            errors.INVALID_JSON, Phrase("\\u{0} is no character by itself", f"{ord(exc.object[exc.start]):04x}")
-        ) from exc
+        raise invalid_json(Message("\\u{0} is no character by itself", f"{ord(exc.object[exc.start]):04x}")) from exc
 
 
 def parse_object(body: bytes, *, optional: bool = False) -> dict[str, Any]:
@@ -55,45 +54,45 @@ def parse_object(body: bytes, *, optional: bool = False) -> dict[str, Any]:
     if optional and not body.strip():
         return {}
     if not body.strip():
-        raise errors.BadRequest(errors.INVALID_JSON, Phrase("the body is empty"))
+        raise invalid_json(Message("the body is empty"))
     value = parse_json(body)
     if not isinstance(value, dict):
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("the body must be a JSON object"))
+        raise invalid_body(Message("the body must be a JSON object"))
     return value
 
 
-def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object's members; a name that occurs twice is refused."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def occurs_twice(name: str) -> errors.BadRequest:
+    """The error for a duplicate name."""
+    message = Message('the name "{0}" occurs twice in one object', name)
+    return invalid_json(message, target=name)
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's members; a duplicate name is refused."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise errors.BadRequest(
-                    errors.INVALID_JSON, Phrase('the name "{0}" occurs twice in one object', name), target=name
-                )
+                raise occurs_twice(name)
             seen.add(name)
-    return found
+    return members
 
 
-def refuse_constant(name: str) -> Any:
-    """NaN and the infinities, which Python's parser would take."""
-    raise errors.BadRequest(errors.INVALID_JSON, Phrase("{0} is not a JSON value", name))
+def _refuse_constant(name: str) -> Any:
+    """Refuse NaN and the infinities, which Python's parser would accept."""
+    raise invalid_json(Message("{0} is not a JSON value", name))
 
 
 def check_depth(value: Any, depth: int) -> None:
-    """Raise BadRequest for what is nested deeper than MAX_DEPTH."""
+    """Raise BadRequest for nesting beyond MAX_DEPTH."""
     if depth > MAX_DEPTH:
-        raise errors.BadRequest(errors.INVALID_JSON, Phrase("nested deeper than {0} levels", MAX_DEPTH))
-    if isinstance(value, dict):
-        for inner in value.values():
-            if isinstance(inner, dict | list):
-                check_depth(inner, depth + 1)
-    elif isinstance(value, list):
-        for inner in value:
-            if isinstance(inner, dict | list):
-                check_depth(inner, depth + 1)
+        raise invalid_json(Message("nested deeper than {0} levels", MAX_DEPTH))
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner:
+        if isinstance(each, dict | list):
+            check_depth(each, depth + 1)
 
 
-# Made once: json.loads would make one for each body.
-_decoder = json.JSONDecoder(parse_float=Decimal, parse_constant=refuse_constant, object_pairs_hook=unique_names)
+#: Exact numbers, no constants, no duplicate names. Shared, since json.loads would build one for each body.
+DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_unique_names)

@@ -1,7 +1,7 @@
 """Reads one large JSON object from a file, element by element of one of its arrays (spec 03, 3.4).
 
-Memory is bounded by the largest element, not by the body. The file is read twice: once to see that all of it is JSON
-and what stands behind the array, once to give the elements; so nothing is done for a body that breaks off.
+Memory is bounded by the largest element, not by the body. The file is read twice: once to validate all of it and to
+read the members after the array, once for the elements. So a truncated body changes nothing.
 """
 
 from __future__ import annotations
@@ -11,46 +11,40 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, BinaryIO
 
-from domain.odata.message.json_body import check_depth, check_text, refuse_constant, unique_names
+from domain.odata.message.json_body import DECODER, check_depth, check_text, invalid_body, invalid_json, occurs_twice
 from foundation import errors
-from foundation.phrases import Phrase, of_json
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import of_json
 
 _CHUNK = 1 << 16
 _WHITE = " \t\r\n"
 
 
-def _decoder() -> json.JSONDecoder:
-    return json.JSONDecoder(parse_float=Decimal, parse_constant=refuse_constant, object_pairs_hook=unique_names)
-
-
 @dataclass(slots=True)
 class JsonObjectFile:
-    """The members of the object but the array, and the array's elements one by one.
+    """The members of the object except the array, and the array's elements one by one.
 
-    Raises BadRequest(INVALID_JSON) with the character's position for what is no JSON, or no object.
+    Raises BadRequest(INVALID_JSON) with the character's position for invalid JSON, or no object.
     """
 
     file: BinaryIO
     array: str
 
     def members(self) -> dict[str, Any]:
-        """Every member but the array, which counts as given when it is there: its name maps to its length."""
-        found: dict[str, Any] = {}
+        """Every member except the array, whose name maps to its length."""
+        result: dict[str, Any] = {}
         count = 0
         for name, value, is_element in self._walk():
             if is_element:
                 count += 1
-                found[name] = count
-            elif name in found:
-                raise errors.BadRequest(
-                    errors.INVALID_JSON, Phrase('the name "{0}" occurs twice in one object', name), target=name
-                )
+                result[name] = count
+            elif name in result:
+                raise occurs_twice(name)
             else:
-                found[name] = value
-        return found
+                result[name] = value
+        return result
 
     def elements(self) -> Iterator[Any]:
         """The array's elements, in order."""
@@ -69,7 +63,7 @@ class JsonObjectFile:
         while True:
             name = reader.value()
             if not isinstance(name, str):
-                raise reader.failure(Phrase("a name in quotes is expected"))
+                raise reader.failure(Message("a name in quotes is expected"))
             reader.expect(":")
             if name == self.array and reader.take("["):
                 if reader.take("]"):
@@ -81,7 +75,7 @@ class JsonObjectFile:
                             break
                         reader.expect(",")
             elif name == self.array:
-                raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' must be an array", name), target=name)
+                raise invalid_body(Message("'{0}' must be an array", name), target=name)
             else:
                 yield name, reader.value(), False
             if reader.take("}"):
@@ -100,11 +94,10 @@ class _Reader:
         self._gone = 0
         self._ended = False
         self._decode = codecs.getincrementaldecoder("utf-8-sig")()
-        self._decoder = _decoder()
 
     def failure(self, message: str) -> errors.BadRequest:
-        """The error for the present place."""
-        return errors.BadRequest(errors.INVALID_JSON, Phrase("{0} (character {1})", message, self._gone + self._at))
+        """The error for the current position."""
+        return invalid_json(Message("{0} (character {1})", message, self._gone + self._at))
 
     def value(self) -> Any:
         """The next JSON value, however many chunks it spans."""
@@ -112,29 +105,29 @@ class _Reader:
         size = _CHUNK
         while True:
             try:
-                value, end = self._decoder.raw_decode(self._text, self._at)
+                value, end = DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as exc:
                 if self._ended:
                     raise self.failure(of_json(exc)) from exc
             except RecursionError as exc:
-                raise self.failure(Phrase("nested too deeply")) from exc
+                raise self.failure(Message("nested too deeply")) from exc
             except ValueError as exc:  # an integer of thousands of digits, which Python refuses to convert
                 longest = sys.get_int_max_str_digits()
-                raise self.failure(Phrase("a number has at most {0} digits", longest)) from exc
+                raise self.failure(Message("a number has at most {0} digits", longest)) from exc
             else:
-                # A number may go on in the next chunk.
+                # A number may continue in the next chunk.
                 if end < len(self._text) or self._ended:
                     if "\\u" in self._text[self._at : end]:
                         check_text(value)
                     self._at = end
                     check_depth(value, 0)
                     return value
-            # Twice as much each time: a value of n characters is tried log n times, not n times.
+            # Doubled each time: a value of n characters is parsed log n times, not n times.
             self._fill(size)
             size *= 2
 
     def take(self, character: str) -> bool:
-        """Whether the next character is this one; then it is taken."""
+        """Whether the next character is this one; then it is skipped."""
         self._skip_white()
         if self._at < len(self._text) and self._text[self._at] == character:
             self._at += 1
@@ -142,15 +135,15 @@ class _Reader:
         return False
 
     def expect(self, character: str) -> None:
-        """Take this character or fail."""
+        """Skip this character, or raise."""
         if not self.take(character):
-            raise self.failure(Phrase("'{0}' is expected", character))
+            raise self.failure(Message("'{0}' is expected", character))
 
     def expect_end(self) -> None:
-        """Nothing but white space may follow."""
+        """Check that only white space follows."""
         self._skip_white()
         if self._at < len(self._text):
-            raise self.failure(Phrase("nothing is expected behind the object"))
+            raise self.failure(Message("nothing is expected behind the object"))
 
     def _skip_white(self) -> None:
         while True:
@@ -166,7 +159,7 @@ class _Reader:
         try:
             text = self._decode.decode(data, final=self._ended)
         except UnicodeDecodeError as exc:
-            raise errors.BadRequest(errors.INVALID_JSON, Phrase("the body is not UTF-8"), info=exc.reason) from exc
+            raise invalid_json(Message("the body is not UTF-8"), info=exc.reason) from exc
         self._gone += self._at
         self._text = self._text[self._at :] + text
         self._at = 0

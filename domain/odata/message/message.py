@@ -1,36 +1,34 @@
-"""Requests and answers of the OData service, free of any web framework: a part of a $batch is one like any other."""
+"""Requests and responses of the OData service, without the web framework; a part of a $batch is a request, too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from domain.query.base.representation import MetadataLevel, Representation
+from domain.query.base.representation import MetadataLevel, Representation, Version
+from domain.syntax.ast import QueryOptions, ResourcePath
 from foundation import errors
 from foundation.long_polls import LongPoll
 from identity.context import CallContext
 
-if TYPE_CHECKING:
-    from domain.dataset.dataset import Dataset
 
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    """A request as received, by HTTP or in a batch.
 
-@dataclass(slots=True)
-class ODataRequest:
-    """One request.
-
-    path           behind the service root, as sent (percent-encoded), no leading slash
+    path           below the service root, as sent (percent-encoded), no leading slash
     query          raw query string
     headers        lower-case names
     service_root   absolute URL ending in "/"
     references     Content-ID → path of the entity created by that part (batch), for `$1` in URLs and bodies
-    depth          how many batches it is nested in
-    dataset        what it worked on, once it has one: warnings and traces are told of failures too
+    depth          number of enclosing batches
     body_file      the body of a request that may be too large for memory (Import); then `body` is empty
-    entity         path of the entity that it made or changed, for `$1` in later parts of a batch
+    batch_version  OData version of the enclosing batch; None outside of batches
     """
 
     method: str
@@ -40,11 +38,10 @@ class ODataRequest:
     body: bytes
     context: CallContext
     service_root: str
-    references: dict[str, str] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
     depth: int = 0
-    dataset: Dataset | None = None
     body_file: BinaryIO | None = None
-    entity: str | None = None
+    batch_version: Version | None = None
 
     @property
     def content_type(self) -> str:
@@ -52,9 +49,29 @@ class ODataRequest:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ODataRequest(ReceivedRequest):
+    """A request with parsed path, query string and headers; names in it are not resolved yet.
+
+    resource         the path, with the references of a batch and `$entity?$id=` resolved
+    version          of OData in the response: 4.0 or 4.01
+    transaction_id   of the Domain transaction; None without one
+    """
+
+    resource: ResourcePath
+    options: QueryOptions
+    version: Version
+    transaction_id: str | None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the method reads data."""
+        return self.method in ("GET", "HEAD")
+
+
 @dataclass(slots=True)
 class ODataResponse:
-    """One answer. With a `poll` the body is what that answers, when it does."""
+    """A response. With a `poll`, the long poll makes the body later."""
 
     status: int
     body: bytes = b""
@@ -62,32 +79,82 @@ class ODataResponse:
     poll: LongPoll | None = None
 
 
+class Outcome(NamedTuple):
+    """The result of a write or an operation on its dataset.
+
+    respond   makes the response; called once the dataset is committed, or stored by a Domain transaction
+    entity    path of the created or changed entity, for `$1` in later parts of a batch
+    """
+
+    respond: Callable[[], ODataResponse]
+    entity: str | None = None
+
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+def no_content() -> ODataResponse:
+    """204 with Cache-Control: no-store."""
+    return ODataResponse(204, b"", dict(NO_STORE))
+
+
 JSON = "application/json"
 XML = "application/xml"
 TEXT = "text/plain"
 
 
-def odata_version(headers: Mapping[str, str]) -> str:
-    """The version to answer in: 4.0 where the caller allows no more (OData Protocol 4.01, 8.2.7), else 4.01.
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+#: Format parameters without the prefix `odata.`, which 4.0 demands and 4.01 makes optional (OData JSON 4.01, 3).
+_FORMAT_OF_401 = re.compile(r";\s*(metadata|streaming)\s*=", re.IGNORECASE)
 
-    Raises BadRequest where the caller allows less than 4.0, or sends a body of a version that is neither.
+
+def odata_version(
+    headers: Mapping[str, str], format_option: str | None = None, *, of_batch: Version | None = None
+) -> Version:
+    """The OData version of the response: 4.0, or 4.01 for a caller who allows it (spec 14, 14.2).
+
+    OData-MaxVersion decides, which a part of a batch inherits. Without it the version is that of the batch, or 4.01 if
+    $format or Accept has the syntax of 4.01. OData-Version says in which version the body of the request is.
+    Raises BadRequest if the caller allows less than 4.0, or sends a body of another version.
     """
     body_version = headers.get("odata-version", "").strip()
     if body_version and body_version not in ("4.0", "4.01"):
         raise errors.BadRequest(errors.INVALID_HEADER, "OData-Version", body_version)
-    accepted = headers.get("odata-maxversion", "").strip() or body_version or "4.01"
+    allowed = headers.get("odata-maxversion", "").strip()
+    if allowed:
+        if not _VERSION.fullmatch(allowed) or float(allowed) < 4:
+            raise errors.BadRequest(errors.INVALID_HEADER, "OData-MaxVersion", allowed)
+        return "4.01" if float(allowed) >= 4.01 else "4.0"
+    if of_batch is not None:
+        return of_batch
+    return "4.01" if _FORMAT_OF_401.search(format_option or headers.get("accept", "")) else "4.0"
+
+
+def version_of_refusal(headers: Mapping[str, str], *, of_batch: Version | None = None) -> Version:
+    """The OData version of the response to a request that could not be parsed; 4.0 if its headers are invalid, too."""
     try:
-        highest = float(accepted)
-    except ValueError as exc:
-        raise errors.BadRequest(errors.INVALID_HEADER, "OData-MaxVersion", accepted) from exc
-    if not highest >= 4:
-        raise errors.BadRequest(errors.INVALID_HEADER, "OData-MaxVersion", accepted)
-    return "4.01" if highest >= 4.01 else "4.0"
+        return odata_version(headers, of_batch=of_batch)
+    except errors.BadRequest:
+        return "4.0"
+
+
+def reads_standard_base64(headers: Mapping[str, str]) -> bool:
+    """Whether the client names 4.0 as its highest version: clients of 4.0 read Edm.Binary in base64 (spec 14.1).
+
+    Clients that name no version get base64url, which is what OData JSON says in both versions.
+    """
+    allowed = headers.get("odata-maxversion", "").strip()
+    return bool(_VERSION.fullmatch(allowed)) and float(allowed) < 4.01
+
+
+def asks_for(options: QueryOptions, word: str) -> bool:
+    """Whether the custom query option `options` has the word, in any case."""
+    return any(name.lower() == "options" and word in value.lower() for name, value in options.custom)
 
 
 @dataclass(frozen=True, slots=True)
 class Negotiated:
-    """What the caller accepts: media type and OData's parameters of it."""
+    """The negotiated media type and its OData parameters."""
 
     media_type: str
     metadata: MetadataLevel = "minimal"
@@ -100,9 +167,9 @@ _FORMATS = {"json": JSON, "xml": XML, JSON: JSON, XML: XML}
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, format_option: str | None, served: tuple[str, ...]) -> Negotiated:
-    """What to answer in; $format wins over Accept (OData URL Conventions, 5.1.2).
+    """The media type of the response; $format takes precedence over Accept (OData URL Conventions, 5.1.2).
 
-    The quality of each served type is that of the most specific range that names it (RFC 9110, 12.5.1). The highest
+    The quality of each served type is that of the most specific range that matches it (RFC 9110, 12.5.1). The highest
     quality wins, then the more specific range, then the first of `served`. Raises NotAcceptable.
     """
     if format_option:
@@ -110,9 +177,9 @@ def negotiate(accept: str, format_option: str | None, served: tuple[str, ...]) -
     elif not accept or accept == "*/*":
         return Negotiated(served[0])
     ranges = [_media_range(part) for part in accept.split(",")]
-    found: list[tuple[float, int, Negotiated]] = []
+    result: list[tuple[float, int, Negotiated]] = []
     for offer in served:
-        # From the least specific to the most specific: "*/*", "text/*", "text/plain".
+        # From the least to the most specific: "*/*", "text/*", "text/plain".
         names = ("*/*", f"{offer.partition('/')[0]}/*", offer)
         matching = [
             (names.index(name), quality, form)
@@ -124,14 +191,14 @@ def negotiate(accept: str, format_option: str | None, served: tuple[str, ...]) -
             candidates = [(quality, form) for rank, quality, form in matching if rank == specificity]
             quality, form = max(candidates, key=lambda candidate: candidate[0])
             if quality > 0:
-                found.append((quality, specificity, form))
-    if not found:
+                result.append((quality, specificity, form))
+    if not result:
         raise errors.NotAcceptable(errors.NOT_ACCEPTABLE, format_option or accept)
-    return max(found, key=lambda each: each[:2])[2]
+    return max(result, key=lambda each: each[:2])[2]
 
 
 def _media_range(part: str) -> tuple[str, float, dict[str, str]]:
-    """Name, quality and parameters of one element of Accept; a quality that is no number is 0."""
+    """Name, quality and parameters of one element of Accept; an invalid quality is 0."""
     name, _, raw_parameters = part.partition(";")
     parameters = _parameters(raw_parameters)
     try:
@@ -142,7 +209,7 @@ def _media_range(part: str) -> tuple[str, float, dict[str, str]]:
 
 
 def _form(offer: str, parameters: Mapping[str, str]) -> Negotiated | None:
-    """The served type with OData's parameters of a media range; None for a metadata level that does not exist."""
+    """The offered type with the OData parameters of a media range; None for an unknown metadata level."""
     level = _LEVELS.get(parameters.get("odata.metadata", parameters.get("metadata", "minimal")))
     if level is None:
         return None
@@ -150,24 +217,29 @@ def _form(offer: str, parameters: Mapping[str, str]) -> Negotiated | None:
 
 
 def _parameters(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for part in text.split(";"):
         name, _, value = part.partition("=")
         if name.strip():
-            found[name.strip().lower()] = value.strip().strip('"').lower()
-    return found
+            result[name.strip().lower()] = value.strip().strip('"').lower()
+    return result
 
 
-def representation_of(
-    request: ODataRequest, negotiated: Negotiated, *, version: str, skip_nulls: bool = False
-) -> Representation:
-    """How entities are written for this caller."""
-    return _representation(negotiated, skip_nulls, request.context.language, request.service_root, version)
+def representation_of(request: ODataRequest, negotiated: Negotiated, *, skip_nulls: bool = False) -> Representation:
+    """The JSON format of entities for this caller."""
+    return _representation(
+        negotiated,
+        skip_nulls,
+        request.context.language,
+        request.service_root,
+        request.version,
+        reads_standard_base64(request.headers),
+    )
 
 
 @lru_cache(maxsize=256)
 def _representation(
-    negotiated: Negotiated, skip_nulls: bool, language: str, service_root: str, version: str
+    negotiated: Negotiated, skip_nulls: bool, language: str, service_root: str, version: Version, standard_base64: bool
 ) -> Representation:
     return Representation(
         metadata=negotiated.metadata,
@@ -175,10 +247,11 @@ def _representation(
         skip_nulls=skip_nulls,
         language=language,
         service_root=service_root,
-        version="4.0" if version == "4.0" else "4.01",
+        version=version,
+        standard_base64=standard_base64,
     )
 
 
 def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> ODataResponse:
-    """An answer with a JSON body."""
+    """A response with a JSON body."""
     return ODataResponse(status, orjson.dumps(value), {"Content-Type": JSON, **(headers or {})})

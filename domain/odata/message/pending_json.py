@@ -1,20 +1,23 @@
-"""JSON of pending entities that queries do not show, because of row policies on values that come later."""
+"""Renders pending entities as JSON if row policies, on values that are not set yet, hide them from queries."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
 import orjson
 
-from domain.dataset.checks.measures import effective_measure
+from domain.dataset.checks.currencies_and_units import effective_measure
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
-from domain.odata.message.message import JSON, ODataRequest, ODataResponse
+from domain.odata.message.message import JSON, NO_STORE, ODataRequest, ODataResponse, reads_standard_base64
 from domain.odata.message.references import reference_path
 from foundation.kinds import Kind
+
+EncodeBinary = Callable[[bytes], bytes]
 
 
 def pending_response(record: Record, request: ODataRequest, status: int) -> ODataResponse:
@@ -24,17 +27,22 @@ def pending_response(record: Record, request: ODataRequest, status: int) -> ODat
         "@odata.id": reference_path(record.repository, record.id),
     }
     for attribute in record.repository.default_members:
-        body[attribute.name] = json_value(record, attribute)
+        body[attribute.name] = json_value(record, attribute, encode=binary_encoder(request.headers))
     return ODataResponse(
         status,
         orjson.dumps(body, default=_default),
-        {"Content-Type": f"{JSON};odata.metadata=minimal;charset=utf-8", "Cache-Control": "no-store"},
+        {"Content-Type": f"{JSON};odata.metadata=minimal;charset=utf-8", **NO_STORE},
     )
 
 
-def shown_value(record: Record, attribute: Attribute) -> Any:
-    """As `json_value`, for any JSON that orjson writes: decimals keep their digits."""
-    value = json_value(record, attribute)
+def binary_encoder(headers: Mapping[str, str]) -> EncodeBinary:
+    """How Edm.Binary is written for the caller."""
+    return base64.b64encode if reads_standard_base64(headers) else base64.urlsafe_b64encode
+
+
+def shown_value(record: Record, attribute: Attribute, *, encode: EncodeBinary = base64.urlsafe_b64encode) -> Any:
+    """As `json_value`, for JSON that orjson writes: decimals keep their digits."""
+    value = json_value(record, attribute, encode=encode)
     if isinstance(value, dict):
         return {name: _exact(inner) for name, inner in value.items()}
     return _exact(value)
@@ -44,8 +52,8 @@ def _exact(value: Any) -> Any:
     return _default(value) if isinstance(value, Decimal) else value
 
 
-def json_value(record: Record, attribute: Attribute) -> Any:
-    """An attribute's value as the API shows it."""
+def json_value(record: Record, attribute: Attribute, *, encode: EncodeBinary = base64.urlsafe_b64encode) -> Any:
+    """The value of an attribute in API form; decimals stay Decimal."""
     value = record.values.get(attribute.name)
     if value is None:
         return None
@@ -59,7 +67,7 @@ def json_value(record: Record, attribute: Attribute) -> Any:
         case Kind.DATETIME:
             return value.isoformat().replace("+00:00", "Z")
         case Kind.BINARY:
-            return base64.urlsafe_b64encode(value).decode()
+            return encode(value).decode()
         case _:
             return value
 

@@ -1,1 +1,1 @@
-"""Documents made from the model: $metadata, OpenAPI, plain JSON."""
+"""Documents of the model: $metadata, OpenAPI, plain JSON."""

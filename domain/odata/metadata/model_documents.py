@@ -1,7 +1,7 @@
-"""Documents made from the whole model ($metadata, OpenAPI, the plain JSON model): written once, kept until it changes.
+"""Caches documents of the whole model ($metadata, OpenAPI, the plain JSON model) until the model changes.
 
-The version of the model is the registry's generation and the stamp of the custom properties; whoever bumps the stamp
-(a commit of definitions, `/api/domain/reset`) has every node write them anew.
+The version of the model is the registry's generation and the stamp of the custom properties. A commit of definitions
+and `/api/domain/reset` bump the stamp, so that every process renders the documents again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from domain.model.registry import repositories
 from domain.odata.message.message import ODataResponse
 from foundation import stamps
 
-#: Compressed once, read often: the best level is worth its time here.
+#: The best level: documents are compressed once and read often.
 _LEVEL = 9
 
 
 @dataclass(slots=True)
 class Document:
-    """A written document. The ETag is weak: the compressed form has it too (RFC 9110, 8.8.3.3)."""
+    """A rendered document. The ETag is weak: the compressed form has it too (RFC 9110, 8.8.3.3)."""
 
     body: bytes
     etag: str = field(init=False)
@@ -38,12 +38,12 @@ class Document:
         return self._gzipped
 
 
-#: What it is → (version of the model, document).
+#: key → (version of the model, document).
 _kept: dict[str, tuple[tuple[int, int], Document]] = {}
 
 
 def model_document(key: str, write: Callable[[], bytes]) -> Document:
-    """The kept document, or a new one where the model has changed since."""
+    """The cached document, or a new one if the model has changed."""
     version = (repositories.generation, stamps.current(custom_properties.STAMP))
     known = _kept.get(key)
     if known is not None and known[0] == version:
@@ -54,7 +54,7 @@ def model_document(key: str, write: Callable[[], bytes]) -> Document:
 
 
 def document_response(document: Document, media_type: str, headers: Mapping[str, str]) -> ODataResponse:
-    """The document for a request's headers (lower-case names): 304 where the caller has it, compressed where wanted."""
+    """The document for a request's headers (lower-case names): 304 for a matching ETag, gzip where accepted."""
     answered = {"ETag": document.etag, "Cache-Control": "no-cache"}
     if etag_matches(headers.get("if-none-match", ""), document.etag):
         return ODataResponse(304, b"", answered)
@@ -72,7 +72,7 @@ def etag_matches(header: str, etag: str) -> bool:
 
 
 def accepts_gzip(header: str) -> bool:
-    """Whether Accept-Encoding (RFC 9110, 12.5.3) allows gzip: named, or meant by `*`, and not with q=0."""
+    """Whether Accept-Encoding (RFC 9110, 12.5.3) allows gzip, by name or by `*`, and not with q=0."""
     if "gzip" not in header and "*" not in header:
         return False
     qualities: dict[str, bool] = {}

@@ -1,7 +1,7 @@
-"""The model as plain JSON, for tools that look for what there is (spec 02, 2.1).
+"""The model as plain JSON, for tools (spec 02, 2.1).
 
-`standardmodel` is what is shipped: the same on every instance of a version, shown to anybody. `currentmodel` is what
-this caller finds here: the sets that they may read, with the instance's custom properties.
+`standardmodel` is the built-in model: the same on every instance of a version, and public. `currentmodel` is the model
+of this instance for one caller: the readable sets, with the instance's custom properties.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def model(context: CallContext | None, *, details: bool) -> Node:
 
 
 def model_of_set(name: str, context: CallContext | None) -> Node:
-    """One set by its name, a former name, or its dotted one, with all members. Raises BadRequest."""
-    found = repositories.for_set(name.replace(".", "_"))
-    if found is None or not _shown(context, found[0]):
+    """One set by its name, former name or dotted name, with all members. Raises BadRequest."""
+    result = repositories.for_set(name.replace(".", "_"))
+    if result is None or not _shown(context, result[0]):
         raise errors.BadRequest(errors.UNKNOWN_SET, name, near(name, repositories.set_names()), target=name)
-    return _set(found[0], custom=context is not None, details=True)
+    return _set(result[0], custom=context is not None, details=True)
 
 
 def _shown(context: CallContext | None, repository: Repository[Any]) -> bool:

@@ -1,7 +1,7 @@
 """/api/openapi.json: the model as an OpenAPI 3.0 document (OASIS odata-openapi mapping 1.0; spec 02, 2.1).
 
-Described are sets, entities, owned collections and operations. Paths over references are not: they would multiply the
-document, and a client that follows references reads $metadata anyway.
+It describes sets, entities, owned collections and operations. It leaves out paths over references, which would multiply
+its size; clients that follow references read $metadata anyway.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SHARED_PARAMETERS: Node = {
 
 
 def openapi_document(*, custom: bool) -> Document:
-    """The kept document; `custom`: with the instance's custom properties."""
+    """The cached document; `custom`: with the instance's custom properties."""
     return model_document(f"openapi {custom}", lambda: orjson.dumps(openapi_tree(custom=custom)))
 
 
@@ -79,7 +79,7 @@ def _paths(*, custom: bool) -> Iterator[tuple[str, Node]]:
 
 
 def repository_paths(repository: Repository[Any], *, custom: bool) -> Iterator[tuple[str, Node]]:
-    """(path, path item) of everything that begins with the set's name."""
+    """(path, path item) of all paths of the set."""
     writable = repository.access == "ReadWrite"
     root = f"/{repository.set_name}"
     item: Node = {"get": _get_collection(repository, repository, "", custom=custom)}
@@ -116,8 +116,8 @@ def _names(option: str, description: str, names: list[str]) -> Node:
 def _selection(repository: Repository[Any], *, custom: bool) -> list[Node]:
     members = [*repository.attributes, *(definitions(repository.name) if custom else ())]
     expandable = [*repository.references, *repository.collections]
-    found = [_names("$select", "Properties to show", members)]
-    return found + ([_names("$expand", "Entities to show in place", expandable)] if expandable else [])
+    result = [_names("$select", "Properties to show", members)]
+    return result + ([_names("$expand", "Entities to show in place", expandable)] if expandable else [])
 
 
 def _get_collection(tag: Repository[Any], shown: Repository[Any], collection: str, *, custom: bool) -> Node:
@@ -228,7 +228,7 @@ def operation_item(operation: Operation, bound: Repository[Any] | None) -> Node:
 
 
 def _parameter_schema(type_name: str) -> Node:
-    """An entity-typed parameter takes a reference."""
+    """A parameter of an entity type takes a reference."""
     is_entity = type_name.startswith(f"{SCHEMA}.") and repositories.for_type(type_name) is not None
     return ref(REFERENCE) if is_entity else type_schema(type_node(type_name))
 
@@ -242,7 +242,7 @@ def _results(operation: Operation) -> Node:
         return {"204": {"description": "Success"}, "200": {"description": "Success"}, **_ERROR}
     returned = operation.returns
     if operation.is_function and repositories.for_type(returned) is None:
-        # A value is wrapped, an entity is not; what is untyped may be either.
+        # A value is wrapped, an entity is not; an untyped result may be either.
         is_open = returned in ("Edm.Untyped", f"{SCHEMA}.{OPEN_OBJECT}")
         schema = {} if is_open else {"properties": {"value": type_schema(type_node(returned))}}
         return {"200": _json("Success", {"type": "object", **schema}), **_ERROR}

@@ -1,7 +1,7 @@
 """Types of the model as OpenAPI schemas (OASIS odata-openapi mapping 1.0, 4.6 "Components").
 
-Read from the CSDL tree, so the two documents say the same. Every entity type has three schemas: as answered (all
-members optional, since $select decides), `-create` and `-update` for bodies.
+Generated from the CSDL tree, so that the two documents agree. Every entity type has three schemas: for responses (all
+members optional, because of $select), `-create` and `-update` for bodies.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _PRIMITIVES: dict[str, Node] = {
 
 def schemas(tree: Node) -> Node:
     """components/schemas, by name, in the order of the CSDL tree."""
-    found: Node = {}
+    result: Node = {}
     for name, node in tree[SCHEMA].items():
         kind = node.get("$Kind") if isinstance(node, dict) else None
         if kind == "EnumType":
-            found[f"{SCHEMA}.{name}"] = {"type": "string", "title": name, "enum": _own(node)}
+            result[f"{SCHEMA}.{name}"] = {"type": "string", "title": name, "enum": _own(node)}
         elif kind == "ComplexType":
-            found[f"{SCHEMA}.{name}"] = _complex(name, node)
+            result[f"{SCHEMA}.{name}"] = _complex(name, node)
         elif kind == "EntityType" and name != CONTAINER:
-            found.update(_entity(name, node))
-    found[REFERENCE] = {
+            result.update(_entity(name, node))
+    result[REFERENCE] = {
         "type": "object",
         "description": "An entity by its address.",
         "properties": {"@odata.id": {"type": "string", "example": "Set(00000000-0000-0000-0000-000000000000)"}},
     }
-    found[ERROR] = _error()
-    return found
+    result[ERROR] = _error()
+    return result
 
 
 def ref(name: str) -> Node:
@@ -103,7 +103,7 @@ def _entity(name: str, node: Node) -> Node:
 
 
 def _navigation(node: Node) -> tuple[Node, Node]:
-    """(as answered, as written)."""
+    """(schema in responses, schema in bodies)."""
     if node.get("$Collection"):
         return (
             {"type": "array", "items": ref(node["$Type"])},

@@ -1,1 +1,1 @@
-"""The catalogue of functions and actions, and the operations of the domain itself."""
+"""The catalogue of functions and actions, and the operations of the domain."""

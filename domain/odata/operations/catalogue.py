@@ -15,7 +15,7 @@ One operation is one class with typed parameters; $metadata, OpenAPI, routing an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
@@ -26,6 +26,8 @@ from domain.model.repository import Repository
 from domain.model.values import check_characters
 from domain.odata.message.message import JSON, TEXT
 from foundation import errors
+from foundation.catalogue import Catalogue
+from foundation.enums import EnumType
 from foundation.long_polls import LongPoll
 from identity.context import CallContext
 
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
     from domain.dataset.records.record import Record
 
 Scope = Literal["read", "update", "exec"]
-#: `bound_to` of operations that every entity has.
+#: `bound_to` of operations of every entity.
 EVERY_ENTITY = "*"
-#: `bound_to` of operations that documents have.
+#: `bound_to` of operations of documents.
 DOCUMENTS = "documents"
 
 
@@ -45,7 +47,7 @@ class Parameter:
     """One parameter.
 
     type       an Edm or Erp type name; "Erp.<entity type>" takes a reference and gives the guid; "json" any JSON value
-    optional   may be left out, then `default` applies
+    optional   may be omitted, then `default` applies
     """
 
     name: str
@@ -58,14 +60,14 @@ class Parameter:
 class OperationCall:
     """One call.
 
-    context     who calls
-    dataset     the Domain transaction's dataset, or one of its own for this request
-    arguments   parameter name → JSON value as it came (references: guid), optional ones filled in
-    record      the entity it is bound to; None for unbound ones
-    transaction_id   of the Domain transaction it runs in, or None
+    context     the caller
+    dataset     the Domain transaction's dataset, or a new one for this request
+    arguments   parameter name → JSON value (references: guid), with defaults of optional ones
+    record      the bound entity; None for unbound operations
+    transaction_id   of the Domain transaction, or None
     body        raw bytes for operations that take no JSON (`raw_body`)
     headers     request headers, lower-case names
-    body_file   the body, where it was too large for memory; then `body` is empty
+    body_file   a body that may be too large for memory; then `body` is empty
     """
 
     context: CallContext
@@ -77,18 +79,25 @@ class OperationCall:
     headers: Mapping[str, str] = field(default_factory=dict)
     body_file: BinaryIO | None = None
 
+    @property
+    def bound(self) -> Record:
+        """The bound entity, of a bound operation."""
+        assert self.record is not None
+        return self.record
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an operation answers.
+    """The result of an operation.
 
     value      JSON value: wrapped as {"@odata.context", "value"}; a dict with `is_object` is merged beside the context
-    bare       the value is the whole answer, without a context
-    failure    the answer is this error, yet what was written before stays (a script that commits, then throws)
-    record     an entity, shaped by the read engine
-    no_content answer 204
-    text       answer text/plain instead (BeginTransaction) unless the caller accepts JSON only
-    poll       the answer comes later, with what this waits for; in a batch, which has one answer for all, `value` is it
+    bare       the value is the whole response, without a context
+    failure    the response is this error, but earlier commits stay (a script that commits, then throws)
+    record     an entity, rendered by the read engine
+    records    entities in this order, as `returns` says, rendered by the read engine with the caller's query options
+    no_content respond with 204
+    text       respond with text/plain (BeginTransaction) unless the caller accepts only JSON
+    poll       a long poll that responds later; in a batch, which has one response for all, `value` is the response
     """
 
     value: Any = None
@@ -96,6 +105,7 @@ class Result:
     bare: bool = False
     failure: errors.PlatformError | None = None
     record: Record | None = None
+    records: Sequence[Record] | None = None
     no_content: bool = False
     text: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -107,13 +117,12 @@ class Operation:
 
     bound_to        "" unbound; a repository's dotted name; EVERY_ENTITY; DOCUMENTS
     is_function     GET without side effects; else POST
-    members         the properties of a complex result type that only this operation has; `returns` names the type
-    scope           what the token must hold
-    commits         the request commits the dataset when the operation succeeds outside a Domain transaction
-    needs_dataset   False where no entity is read or written (no transaction is opened for it)
+    members         the properties of the operation's own complex result type; `returns` names the type
+    scope           required scope of the token
+    commits         the request commits the dataset if the operation succeeds outside a Domain transaction
     raw_body        the body is not JSON
-    takes_text      clients call its JSON text/plain, as the answer is
-    needs           what the caller must be allowed to do with the entity that an action is bound to
+    takes_text      the response is text/plain, and clients send its JSON arguments with that type, too
+    needs           required permission on the entity that an action is bound to
     """
 
     name: ClassVar[str] = ""
@@ -130,13 +139,13 @@ class Operation:
     description: ClassVar[str] = ""
 
     def run(self, call: OperationCall) -> Result:
-        """Do it. Raises PlatformError."""
+        """Run the operation. Raises PlatformError."""
         raise NotImplementedError
 
     def perform(self, call: OperationCall) -> Result:
-        """`run` for a caller: what an action changes, its caller has caused (spec 05, 5.1). Raises PlatformError.
+        """`run`, with an action's changes caused by the caller (spec 05, 5.1). Raises PlatformError.
 
-        Actions that leave the commit to others (transactions, scripts) change nothing by themselves.
+        Actions that do not commit (transactions, scripts) change nothing by themselves.
         """
         if self.is_function or not self.commits:
             return self.run(call)
@@ -145,12 +154,29 @@ class Operation:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the service document names it: a function that can be called as its address stands there."""
+        """Whether the service document lists it: a function without parameters, callable by its URL alone."""
         return self.is_function and not self.bound_to and not self.parameters
 
     @property
+    def entities(self) -> Repository[Any] | None:
+        """The repository of the entities in a result that is a collection of entities; None for other results."""
+        element = (self.returns or "").removeprefix("Collection(")
+        return repositories.for_type(element[:-1]) if element != self.returns else None
+
+    @property
+    def entity(self) -> Repository[Any] | None:
+        """The repository of a result that is one entity; None for other results."""
+        returns = self.returns or ""
+        return repositories.for_type(returns) if returns.startswith("Erp.") else None
+
+    @property
+    def writes(self) -> bool:
+        """Whether a call changes data: an action that commits, or a function that creates what it returns."""
+        return self.commits and (not self.is_function or self.scope == "update")
+
+    @property
     def served(self) -> tuple[str, ...]:
-        """The media types that the answer can have, the usual one first; none where there is no content."""
+        """The media types of the response, the default first; none without content."""
         if self.returns is None:
             return ()
         return (TEXT, JSON) if self.takes_text else (JSON,)
@@ -164,33 +190,23 @@ class Operation:
         return bool(self.bound_to) and issubclass(repository.model, repositories[self.bound_to].model)
 
 
-class Operations:
-    """Operations by name, bound and unbound apart."""
+class Operations(Catalogue[Operation]):
+    """The catalogue of operations. Several may share a name, in any case, if they are bound to different entities."""
 
     def __init__(self) -> None:
-        self._unbound: dict[str, Operation] = {}
+        super().__init__("operation", pattern=r"[a-z]\w*( on [\w.*]+)?")
         self._bound: dict[str, list[Operation]] = {}
 
-    def register(self, declaration: type[Operation]) -> type[Operation]:
-        """Class decorator. A name taken for the same binding fails at start-up."""
-        if not declaration.name:
-            raise ValueError(f"operation {declaration.__name__} has no name")
-        operation = declaration()
-        key = operation.name.lower()
-        if not operation.bound_to:
-            if key in self._unbound:
-                raise ValueError(f"operation {operation.name} is registered twice")
-            self._unbound[key] = operation
-        else:
-            overloads = self._bound.setdefault(key, [])
-            if any(other.bound_to == operation.bound_to for other in overloads):
-                raise ValueError(f"operation {operation.name} on {operation.bound_to} is registered twice")
-            overloads.append(operation)
-        return declaration
+    def add(self, name: str, item: Operation) -> None:
+        """Add an operation. Raises ValueError for a name that is missing, malformed or taken for the same binding."""
+        key = name.lower()
+        super().add(f"{key} on {item.bound_to}" if name and item.bound_to else key, item)
+        if item.bound_to:
+            self._bound.setdefault(key, []).append(item)
 
     def unbound(self, name: str) -> Operation | None:
         """The unbound operation of this name, in any case, with or without a namespace."""
-        return self._unbound.get(name.rpartition(".")[2].lower())
+        return self.get(name.rpartition(".")[2].lower())
 
     def bound(self, repository: Repository[Any], name: str) -> Operation | None:
         """The operation of this name bound to the repository's entities."""
@@ -199,11 +215,7 @@ class Operations:
 
     def all(self) -> list[Operation]:
         """Every operation: unbound ones first, then by name."""
-        bound = [operation for overloads in self._bound.values() for operation in overloads]
-        return [
-            *sorted(self._unbound.values(), key=lambda o: o.name),
-            *sorted(bound, key=lambda o: (o.name, o.bound_to)),
-        ]
+        return sorted(self, key=lambda operation: (bool(operation.bound_to), operation.name, operation.bound_to))
 
     def of(self, repository: Repository[Any]) -> list[Operation]:
         """The operations bound to the repository's entities, by name."""
@@ -214,29 +226,29 @@ operations = Operations()
 
 
 def _typed(operation: Operation, parameter: Parameter, value: Any) -> Any:
-    """The value as its declared type has it; references and JSON are read by who knows what they should be.
+    """The value converted to its declared type; references and JSON are left to the operation.
 
-    Functions are called in addresses, in which anything may be written as a text, or a text without quotes.
+    Arguments of functions are in URLs, where any value may be written as text, and text without quotes.
     """
-    written = str(value) if operation.is_function and not isinstance(value, bool | list | dict) else None
+    in_url = str(value) if operation.is_function and not isinstance(value, bool | list | dict) else None
     match parameter.type, value:
         case _, None:
             return None
         case "Edm.String", str():
             check_characters(value, parameter.name)
             return value
-        case "Edm.String", _ if written is not None:
-            return written
+        case "Edm.String", _ if in_url is not None:
+            return in_url
         case "Edm.Boolean", bool():
             return value
-        case "Edm.Boolean", _ if written is not None and written.lower() in ("true", "false"):
-            return written.lower() == "true"
+        case "Edm.Boolean", _ if in_url is not None and in_url.lower() in ("true", "false"):
+            return in_url.lower() == "true"
         case "Edm.Int32", Decimal() if value == value.to_integral_value() and abs(value) < 2**32:
             return _typed(operation, parameter, int(value))
         case "Edm.Int32", int() if not isinstance(value, bool) and -(2**31) <= value < 2**31:
             return value
-        case "Edm.Int32", str() if written is not None and re.fullmatch(r"-?[0-9]{1,10}", written):
-            return _typed(operation, parameter, int(written))
+        case "Edm.Int32", str() if in_url is not None and re.fullmatch(r"-?[0-9]{1,10}", in_url):
+            return _typed(operation, parameter, int(in_url))
         case (("Edm.String" | "Edm.Boolean" | "Edm.Int32"), _):
             raise errors.BadRequest(
                 errors.INVALID_LITERAL, value, parameter.type, parameter.name, target=parameter.name
@@ -245,9 +257,9 @@ def _typed(operation: Operation, parameter: Parameter, value: Any) -> Any:
 
 
 def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by declared name, in declared order, defaults filled in.
+    """Arguments by declared name, in declared order, with defaults.
 
-    Raises BadRequest for an unknown name, a required one that is missing or null, and a value of another type.
+    Raises BadRequest for an unknown name, a missing or null required one, and a value of another type.
     """
     declared = {parameter.name.lower(): parameter for parameter in operation.parameters}
     named: dict[str, Any] = {}
@@ -266,3 +278,12 @@ def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str,
         else:
             raise errors.BadRequest(errors.MISSING_PARAMETER, operation.name, parameter.name, target=parameter.name)
     return arguments
+
+
+def enum_argument(call: OperationCall, name: str, enum: EnumType) -> str:
+    """The member's exact name. Raises BadRequest(INVALID_LITERAL), which names the members."""
+    given = call.arguments[name]
+    try:
+        return enum.member(str(given))
+    except ValueError as exc:
+        raise errors.BadRequest(errors.INVALID_LITERAL, given, " | ".join(enum.members), name, target=name) from exc

@@ -1,4 +1,4 @@
-"""The operations that the domain itself offers (spec 02, 2.4): transactions, documents, and those of every entity."""
+"""Built-in operations (spec 02, 2.4): transactions, documents, and operations of every entity."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from functools import partial
 from typing import Any, cast
 
 from domain.dataset.checks import access
-from domain.dataset.lookups.allowed_values import allowed_entities
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.transactions import domain_transactions
 from domain.dataset.transactions.change_waits import ChangeWait
+from domain.entities.copies import values_of_copy
 from domain.entities.document_states import document_change_state, document_make_void, document_recalculate
-from domain.model import custom_properties
 from domain.model.registry import repositories
 from domain.model.values import parse_input
-from domain.odata.message.pending_json import shown_value
+from domain.odata.message.pending_json import binary_encoder, shown_value
 from domain.odata.operations.catalogue import (
     DOCUMENTS,
     EVERY_ENTITY,
@@ -22,14 +21,13 @@ from domain.odata.operations.catalogue import (
     OperationCall,
     Parameter,
     Result,
+    enum_argument,
     operations,
 )
-from foundation import errors, like_patterns
+from foundation import errors
 from foundation.enums import DOCUMENT_STATE
 
 VERSION = "1.0"
-#: Attributes that a copy does not take over.
-_NOT_COPIED = frozenset({"Id", "ObjectVersion", "ExternalId", "ExternalSystem", "AggregateLastUpdateTimeUtc"})
 
 
 @operations.register
@@ -41,7 +39,7 @@ class GetVersion(Operation):
     returns = "Erp.OpenObject"
 
     def run(self, call: OperationCall) -> Result:
-        """{version}, which is `value` as well, for who takes it for a plain text."""
+        """{version, value}: `value` holds the version, too, for clients that expect a plain text."""
         return Result({"version": VERSION, "value": VERSION}, is_object=True)
 
 
@@ -54,7 +52,7 @@ class GetRenamedEntityTypes(Operation):
     returns = "Collection(Erp.OpenObject)"
 
     def run(self, call: OperationCall) -> Result:
-        """[{OldName, NewName, Version}] of entity sets, by old name; since its first version the new names hold."""
+        """[{OldName, NewName, Version}] of entity sets, by old name; Version is the first with the new name."""
         pairs = [
             {"OldName": old.replace(".", "_"), "NewName": repository.set_name, "Version": VERSION}
             for repository in repositories
@@ -80,18 +78,17 @@ class BeginTransaction(Operation):
     commits = False
 
     def run(self, call: OperationCall) -> Result:
-        """The TransactionId as plain text, or as JSON for who accepts nothing else."""
+        """The TransactionId as plain text, or as JSON for clients that accept nothing else."""
         given = call.arguments["model"]
         model = "common" if given is None else str(given).lower()
         if model not in ("common", "frontend"):
             raise errors.BadRequest(errors.INVALID_LITERAL, given, "common | frontend", "model", target="model")
-        track = call.arguments["trackChanges"]
-        if not isinstance(track, bool | None):
-            raise errors.BadRequest(errors.INVALID_LITERAL, track, "Edm.Boolean", "trackChanges", target="trackChanges")
-        id = domain_transactions.transaction_begin(
-            call.context, model=cast(ModelName, model), track_changes=bool(track)
+        track_changes = bool(call.arguments["trackChanges"])
+        return Result(
+            text=domain_transactions.transaction_begin(
+                call.context, model=cast(ModelName, model), track_changes=track_changes
+            )
         )
-        return Result(text=id)
 
 
 @operations.register
@@ -104,18 +101,15 @@ class EndTransaction(Operation):
     commits = False
 
     def run(self, call: OperationCall) -> Result:
-        """204; after it the id is not valid any more."""
+        """204; the id is invalid afterwards."""
         dataset = _transaction_of(call, self.name)
-        commit = call.arguments["commit"]
-        if not isinstance(commit, bool | None):
-            raise errors.BadRequest(errors.INVALID_LITERAL, commit, "Edm.Boolean", "commit", target="commit")
-        dataset.end(commit=commit is not False)
+        dataset.end(commit=call.arguments["commit"] is not False)
         return Result(no_content=True)
 
 
 @operations.register
 class GetChanges(Operation):
-    """What changed in the transaction since the last call."""
+    """The changes of the transaction since the last call."""
 
     name = "GetChanges"
     is_function = True
@@ -123,14 +117,14 @@ class GetChanges(Operation):
     commits = False
 
     def run(self, call: OperationCall) -> Result:
-        """{"insert"|"update"|"delete": {set: {id: {attribute: value}}}}; {} where nothing has changed."""
-        found = domain_transactions.changes_take(_transaction_of(call, self.name), self.name, shown_value)
-        return Result(found, bare=True)
+        """{"insert", "update", "delete": {set: {id: {attribute: value}}}}, all three; {} without changes."""
+        result = domain_transactions.changes_take(_transaction_of(call, self.name), self.name, _show(call))
+        return Result(result, bare=True)
 
 
 @operations.register
 class WaitForChanges(Operation):
-    """What changed in the transaction since the last call; waits up to two minutes for a change."""
+    """The changes of the transaction since the last call; waits up to two minutes for one."""
 
     name = "WaitForChanges"
     is_function = True
@@ -138,13 +132,18 @@ class WaitForChanges(Operation):
     commits = False
 
     def run(self, call: OperationCall) -> Result:
-        """As GetChanges; what there is already is answered at once."""
+        """As GetChanges; existing changes are returned at once."""
         dataset = _transaction_of(call, self.name)
-        found = domain_transactions.changes_take(dataset, self.name, shown_value)
-        if found:
-            return Result(found, bare=True)
-        take = partial(domain_transactions.changes_take_later, call.context, dataset.row.id, shown_value)
-        return Result({}, bare=True, poll=ChangeWait(dataset.row.id, dataset.row.sequence, take))
+        result = domain_transactions.changes_take(dataset, self.name, _show(call))
+        if result:
+            return Result(result, bare=True)
+        take = partial(domain_transactions.changes_take_later, call.context, dataset.row.id, _show(call))
+        caller = call.context.user.id if call.context.user is not None else ""
+        return Result({}, bare=True, poll=ChangeWait(dataset.row.id, dataset.row.sequence, take, caller))
+
+
+def _show(call: OperationCall) -> domain_transactions.Show:
+    return partial(shown_value, encode=binary_encoder(call.headers))
 
 
 def _transaction_of(call: OperationCall, operation: str) -> domain_transactions.TransactionDataset:
@@ -171,13 +170,7 @@ class ChangeState(Operation):
     def run(self, call: OperationCall) -> Result:
         """204."""
         document = _bound(call)
-        try:
-            state = DOCUMENT_STATE.member(str(call.arguments["newState"]))
-        except ValueError as exc:
-            raise errors.BadRequest(
-                errors.INVALID_LITERAL, call.arguments["newState"], " | ".join(DOCUMENT_STATE.members), "newState",
-                target="newState",
-            ) from exc  # fmt: skip
+        state = enum_argument(call, "newState", DOCUMENT_STATE)
         status_id = call.arguments["userStatus"]
         status = None
         if status_id is not None:
@@ -237,27 +230,14 @@ class CreateCopy(Operation):
     returns = "Edm.EntityType"
 
     def run(self, call: OperationCall) -> Result:
-        """The new entity. Codes and numbers are left to late defaults."""
+        """The new entity. Late defaults set codes and numbers."""
         return Result(record=_copy(_bound(call), None))
 
 
 def _copy(source: Record, parent: Record | None) -> Record:
     dataset = source.dataset
     repository = source.repository
-    values: dict[str, Any] = {}
-    for attribute in repository.attributes.values():
-        if attribute.read_only or attribute.name in _NOT_COPIED or attribute.field is None:
-            continue
-        # A part that needs a code has one among its owner's parts; what refers to itself does so in the copy, too.
-        value = source.values.get(attribute.name)
-        if attribute is repository.code and (parent is None or not attribute.required):
-            continue
-        if attribute.owner and parent is not None:
-            continue
-        if attribute.is_reference and value == source.id:
-            continue
-        is_hidden = attribute.is_reference and access.leads_to_hidden(source, attribute.name)
-        values[attribute.name] = None if is_hidden else value
+    values = values_of_copy(source, parent)
     if parent is None and repository.owner is not None:
         parent = source.parent
     copy = dataset.create(repository, values, parent=parent, by_client=True)
@@ -267,7 +247,7 @@ def _copy(source: Record, parent: Record | None) -> Record:
         if part.access == "ReadOnly" or not is_owned or not part.copied_with_owner:
             continue
         for owned in source.children(collection):
-            # What the caller does not see is not copied, and nothing tells that it was left out.
+            # Hidden parts are omitted without an error.
             if access.record_visible(owned):
                 _copy(owned, copy)
     return copy
@@ -291,7 +271,7 @@ class CreateNotification(Operation):
         """204."""
         record = _bound(call)
         members = repositories["Systems.Core.Notifications"].attributes
-        said = {
+        texts = {
             name: parse_input(members[name], call.arguments[parameter], language=call.context.language)
             for name, parameter in (
                 ("NotificationClass", "notificationClass"),
@@ -299,69 +279,16 @@ class CreateNotification(Operation):
                 ("Priority", "priority"),
             )
         }
-        values = {"User": call.arguments["user"], **said, **_about(record)}
+        values = {"User": call.arguments["user"], **texts, **_about(record)}
         call.dataset.create("Systems.Core.Notifications", values)
         return Result(no_content=True)
 
 
 def _about(record: Record) -> dict[str, Any]:
-    """What a notification says of its entity, as far as its repository has the members for it."""
+    """The notification's link to its entity, as far as its repository has members for it."""
     members = repositories["Systems.Core.Notifications"].attributes
-    said = {"EntityName": record.repository.name, "EntityItemId": record.id, "EntityId": record.id}
-    return {name: value for name, value in said.items() if name in members}
-
-
-@operations.register
-class GetAllowedCustomPropertyValues(Operation):
-    """The values that a custom property may take."""
-
-    name = "GetAllowedCustomPropertyValues"
-    bound_to = EVERY_ENTITY
-    is_function = True
-    returns = "Collection(Erp.CustomPropertyValue)"
-    parameters = (
-        Parameter("customPropertyCode"),
-        Parameter("search", optional=True),
-        Parameter("exactMatch", "Edm.Boolean", optional=True, default=False),
-        Parameter("orderByDescription", "Edm.Boolean", optional=True, default=False),
-        Parameter("top", "Edm.Int32", optional=True, default=10),
-        Parameter("skip", "Edm.Int32", optional=True, default=0),
-    )
-
-    def run(self, call: OperationCall) -> Result:
-        """[{Value, Description, ValueId}]."""
-        record = _bound(call)
-        code = str(call.arguments["customPropertyCode"])
-        known = custom_properties.definition(
-            record.repository.name, custom_properties.PREFIX + custom_properties.escape_code(code)
-        )
-        search = str(call.arguments["search"] or "").lower()
-        values = allowed_entities(call.dataset, known, search) if known.allowed_from else known.allowed.values()
-        found = [value for value in values if _matches(value, search, exact=bool(call.arguments["exactMatch"]))]
-        by_description = bool(call.arguments["orderByDescription"])
-        found.sort(
-            key=lambda value: (next(iter(value.description.values()), "") if by_description else "", value.value)
-        )
-        skip, top = (_number_of_rows(call, name, default) for name, default in (("skip", 0), ("top", 10)))
-        page = found[skip : skip + top]
-        return Result([{"Value": v.value, "Description": dict(v.description), "ValueId": v.id} for v in page])
-
-
-def _number_of_rows(call: OperationCall, name: str, default: int) -> int:
-    given = call.arguments[name]
-    number = default if given is None else int(given)
-    if number < 0:
-        raise errors.BadRequest(errors.INVALID_LITERAL, number, "Edm.Int32 >= 0", name, target=name)
-    return number
-
-
-def _matches(value: custom_properties.AllowedValue, search: str, *, exact: bool) -> bool:
-    """`%` in the search stands for any text; unless exact, any text may also stand before and behind the search."""
-    parts = search.split("%")
-    if not exact:
-        parts = ["", *parts, ""]
-    texts = [value.value.lower(), *(text.lower() for text in value.description.values())]
-    return not search or any(like_patterns.are_in_order(parts, text) for text in texts)
+    link = {"EntityName": record.repository.entity_name, "EntityItemId": record.id, "EntityId": record.id}
+    return {name: value for name, value in link.items() if name in members}
 
 
 def _bound(call: OperationCall) -> Record:

@@ -1,18 +1,17 @@
 """Change tracking (spec 02, 2.2; OData Protocol 4.01, 11.3; OData JSON 4.01, 15).
 
-`Prefer: odata.track-changes` on a set gives `@odata.deltaLink` on the last page. Its $deltatoken says up to where the
-change feed had been read when the first page was; a delta answers what was committed behind that: entities that match
-the defining query as they are now, `@removed` for what was deleted, and for what no longer matches $filter or is no
-longer visible to the caller. An entity is reported once more rather than once too few: clients apply a change twice
-without harm.
+`Prefer: odata.track-changes` on a set gives `@odata.deltaLink` on the last page. Its $deltatoken holds the position in
+the change feed when the first page was read. A delta returns the changes committed after that position: entities that
+match the defining query now, and `@removed` for those that were deleted, no longer match $filter, or are no longer
+visible to the caller. An entity may be reported twice, but never too rarely: applying a change twice does no harm.
 
-Who may see only a part of a set must learn nothing of the rest, not even that it changes: their tokens also carry marks
-of the entities that they could see, and `@removed` is told of these alone. Such a token grows with the set, so beyond
-SEEN_MAX entities a restricted caller's set is not tracked.
+A caller with row policies must learn nothing of hidden entities, not even that they change. So the token of such a
+caller also contains marks of the visible entities, and `@removed` names only these. The token grows with the set:
+beyond SEEN_MAX entities the set of a restricted caller is not tracked.
 
-An entity is looked at again when it was itself written. So a set whose members depend on other entities' changes
-($expand, $apply, an owned collection), or on how many there are ($top, $skip), is not tracked: the preference is not
-applied then, which the answer shows (8.2.8.6), and a $deltatoken beside such an option is answered with 501.
+An entity is reported only if it was itself written. So a set that depends on changes of other entities (a view,
+$expand, $apply, an owned collection), or on their number ($top, $skip), is not tracked: the preference is not applied
+then, as the response shows (8.2.8.6), and a $deltatoken beside such an option is answered with 501.
 """
 
 from __future__ import annotations
@@ -42,31 +41,31 @@ from domain.query.base.representation import Representation
 from domain.syntax import parse_boolean_expression, parse_select
 from domain.syntax.ast import Logical, QueryOptions
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
 _SIGNATURE_BYTES = 16
 _DAY_SECONDS = 86_400
-#: On PostgreSQL a commit that was under way when the token was made may hold a lower id than the feed's last. It is
-#: looked for among this many entries before it, by the snapshot in the token.
+#: On PostgreSQL a transaction that was open when the token was made may have a lower id than the feed's last. This many
+#: earlier entries are compared with the snapshot in the token.
 _IN_FLIGHT_ENTRIES = 20_000
 _ENTRIES_FOR_EACH = 4
 _SPLIT = b'"value":['
-#: Entities whose marks a token carries at most: a link must stay below 8 KB (spec 02, 2.6).
+#: Maximum of marks in a token: a link must stay below 8 KB (spec 02, 2.6).
 SEEN_MAX = 1000
-#: Of a mark. By mistake a hidden entity is told of as removed once in 2^24 / SEEN_MAX changes.
+#: Length of a mark. A hidden entity is falsely reported as removed once in 2^24 / SEEN_MAX changes.
 _MARK_BYTES = 3
 _UNTRACKED = ("expand", "apply", "top", "skip")
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """How far the feed has been read.
+    """A position in the change feed.
 
-    last       id of the newest entry that was visible
-    snapshot   PostgreSQL's text of what was committed then; "" elsewhere: SQLite's writers wait for one another
+    last       id of the newest visible entry
+    snapshot   PostgreSQL's snapshot at that time as text; "" on SQLite, whose writers wait for one another
     issued     seconds since the epoch
-    seen       marks of the entities that the caller could see, in base64; None for one who sees all
+    seen       marks of the entities that the caller could see, in base64; None for a caller without row policies
     """
 
     last: int
@@ -74,8 +73,8 @@ class Watermark:
     issued: int
     seen: str | None = None
 
-    def told(self, id: str) -> bool:
-        """Whether the caller may know that there was such an entity."""
+    def may_report(self, id: str) -> bool:
+        """Whether the caller may learn that this entity existed."""
         return self.seen is None or _mark(id) in self._marks()
 
     def _marks(self) -> frozenset[bytes]:
@@ -98,14 +97,17 @@ def tracks_changes(context: CallContext) -> bool:
 
 
 def untrackable(target: targets.Collection, options: QueryOptions) -> str | None:
-    """What of a query makes its changes something that the feed does not tell; None for one that can be tracked."""
+    """The part of a query whose changes the feed does not show; None if the query can be tracked."""
     if target.parent is not None:
-        return Phrase("an owned collection")
-    return next((f"${name}" for name in _UNTRACKED if getattr(options, name) not in (None, ())), None)
+        return Message("an owned collection")
+    if target.repository.view_of:
+        return Message("a view")
+    name = options.first_given(_UNTRACKED)
+    return None if name is None else f"${name}"
 
 
 def watermark_for(repository: Repository[Any], context: CallContext) -> Watermark | None:
-    """Where the feed stands, for the caller; None for one who sees too many entities, and not all, to be told."""
+    """The current position for the caller; None for a restricted caller who sees more than SEEN_MAX entities."""
     now = watermark_now()
     if not Access(context.permissions).restricts(repository):
         return now
@@ -119,7 +121,7 @@ def watermark_for(repository: Repository[Any], context: CallContext) -> Watermar
 
 
 def watermark_now() -> Watermark:
-    """Where the feed stands. Taken before the rows are read: what is committed meanwhile is reported again."""
+    """The current position. Taken before the rows are read: changes committed meanwhile are reported again."""
     snapshot = ""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -130,13 +132,13 @@ def watermark_now() -> Watermark:
 
 
 def make_token(watermark: Watermark, target: targets.Collection, options: QueryOptions) -> str:
-    """The opaque $deltatoken; it belongs to the set and the defining query."""
+    """The opaque $deltatoken, bound to the set and the defining query."""
     payload = orjson.dumps([watermark.last, watermark.snapshot, watermark.issued, watermark.seen])
     return base64.urlsafe_b64encode(_signature(payload, target, options) + payload).decode().rstrip("=")
 
 
 def read_token(token: str, target: targets.Collection, options: QueryOptions) -> Watermark:
-    """Raises BadRequest(INVALID_DELTATOKEN) for one that is not ours or not this query's, Gone for one too old."""
+    """The position in a token. Raises BadRequest(INVALID_DELTATOKEN), and Gone for one that is too old."""
     try:
         signed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error) as exc:
@@ -151,7 +153,7 @@ def read_token(token: str, target: targets.Collection, options: QueryOptions) ->
 
 
 def _signature(payload: bytes, target: targets.Collection, options: QueryOptions) -> bytes:
-    # Positions take no part in a node's equality, but in its repr; the defining query is written anew in each link.
+    # repr includes positions, which equality ignores; the defining query is rendered again in each link.
     query_key = repr((target.repository.name, _definition(target, options))).encode()
     key = hashlib.sha256(b"deltatoken:" + settings.SECRET_KEY.encode()).digest()
     return hmac.new(key, query_key + b"\0" + payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
@@ -166,7 +168,7 @@ def _definition(target: targets.Collection, options: QueryOptions) -> tuple[Any,
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """deleted and written are ids of one page of the feed, in order; `rest`: there are more behind `upto`."""
+    """deleted and written are ids of one page of the feed, in order; `rest`: more follow after `upto`."""
 
     written: list[str]
     deleted: list[str]
@@ -184,32 +186,34 @@ def read_delta(
     link_base: str,
     max_page_size: int | None,
 ) -> bytes:
-    """The JSON body of a delta. link_base is the request's URL without tokens, ending behind "?" or "&"."""
+    """The JSON body of a delta. link_base is the request's URL without tokens, ending with "?" or "&"."""
     repository = target.repository
     since = read_token(token, target, options)
     if since.seen is None and Access(context.permissions).restricts(repository):
-        # Made for somebody with more rights, or before the caller's were narrowed.
+        # The token belongs to a caller with more rights, or was made before this caller's rights were reduced.
         raise errors.Gone(errors.DELTA_EXPIRED)
     page = min(max_page_size or settings.PAGE_SIZE_MAX, settings.PAGE_SIZE_MAX)
     changes = _changes(repository, since, page)
     shown, matching = _rows(repository, changes.written, options, context, representation)
-    gone = [(id, "deleted") for id in changes.deleted if since.told(id)]
-    gone += [(id, "changed") for id in changes.written if id not in matching and since.told(id)]
+    gone = [(id, "deleted") for id in changes.deleted if since.may_report(id)]
+    gone += [(id, "changed") for id in changes.written if id not in matching and since.may_report(id)]
     removed = b",".join(orjson.dumps(_removed(repository, id, reason, representation)) for id, reason in gone)
     value = b",".join(part for part in (shown, removed) if part)
     head = {}
     if representation.metadata != "none":
         head["@odata.context"] = f"{_context(repository, options, representation)}/$delta"
-    link = f"{link_base}$deltatoken={make_token(_onwards(since, changes, repository, context), target, options)}"
+    link = f"{link_base}$deltatoken={make_token(_next_watermark(since, changes, repository, context), target, options)}"
     tail = {"@odata.nextLink" if changes.rest else "@odata.deltaLink": link}
     start = orjson.dumps(head)[:-1] + (b"," if head else b"")
     return start + _SPLIT + value + b"]," + orjson.dumps(tail)[1:]
 
 
-def _onwards(since: Watermark, changes: _Changes, repository: Repository[Any], context: CallContext) -> Watermark:
-    """Where the next reading goes on. Raises Gone for a caller whose part of the set has become too large."""
+def _next_watermark(
+    since: Watermark, changes: _Changes, repository: Repository[Any], context: CallContext
+) -> Watermark:
+    """The position of the next link. Raises Gone if the caller's part of the set has become too large."""
     if changes.rest:
-        # What the next pages say is gone was there when this delta began.
+        # Entities that later pages report as removed were visible when this delta began.
         return replace(changes.upto, seen=since.seen)
     fresh = watermark_for(repository, context)
     if fresh is None:
@@ -221,19 +225,19 @@ def _changes(repository: Repository[Any], since: Watermark, page: int) -> _Chang
     names = [repository.name, *(subtype.name for subtype in repository.subtypes)]
     now = watermark_now()
     if since.last > now.last:
-        # Another history of this database: it was restored from a copy.
+        # The database was restored from a backup.
         raise errors.Gone(errors.DELTA_EXPIRED)
     entries = ChangeFeedEntry.objects.filter(repository__in=names, id__gt=since.last, id__lte=now.last).order_by("id")
     late = _committed_late(names, since)
     latest = {id: operation for _, id, operation in late}
     last, rest = now.last, False
-    # Entities that were written often must not make a page read the whole feed.
+    # Bounded, because frequently written entities would make a page read the whole feed.
     read = list(entries.values_list("id", "entity_id", "operation")[: _ENTRIES_FOR_EACH * page])
     for entry_id, id, operation in read:
         if id not in latest and len(latest) >= max(page, len(late) + 1):
             rest = True
             break
-        # The last operation decides; an entity moves to where it was written last.
+        # The last operation decides; an entity is positioned at its last write.
         latest.pop(id, None)
         latest[id] = operation
         last = entry_id
@@ -244,12 +248,12 @@ def _changes(repository: Repository[Any], since: Watermark, page: int) -> _Chang
 
 
 def _committed_late(names: Sequence[str], since: Watermark) -> list[tuple[int, str, str]]:
-    """Entries at or below the watermark that its snapshot did not show: their transactions were under way."""
+    """Entries at or below the watermark that its snapshot did not show: their transactions were open."""
     if not since.snapshot or connection.vendor != "postgresql":
         return []
     with connection.cursor() as cursor:
-        # xmin is the low half of the transaction's number; those of the feed's newest entries are of the present epoch
-        # or, just behind a wrap, of the one before.
+        # xmin is the low half of the transaction's number; those of the feed's newest entries are of the current epoch
+        # or, just after a wrap, of the previous one.
         cursor.execute(
             """
             WITH near AS (
@@ -293,7 +297,7 @@ def _rows(
 
 
 def _removed(repository: Repository[Any], id: str, reason: str, representation: Representation) -> dict[str, Any]:
-    """A deleted entity in the shape of the version (OData JSON 4.01, 15.3, and 4.0, 15.2)."""
+    """A deleted entity in the format of the version (OData JSON 4.01, 15.3, and 4.0, 15.2)."""
     path = reference_path(repository, id)
     if representation.version == "4.0":
         context = f"{representation.service_root}$metadata#{repository.set_name}/$deletedEntity"

@@ -1,7 +1,8 @@
-"""GET: from a resolved target and its query options to an answer (spec 02, 2.2)."""
+"""Handles GET on data: resolved target and query options → response (spec 02, 2.2)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -13,14 +14,18 @@ from django.conf import settings
 from domain import query
 from domain.dataset.checks import access
 from domain.model.registry import repositories
+from domain.model.repository import Repository
 from domain.odata.message.message import (
     JSON,
+    NO_STORE,
     TEXT,
     Negotiated,
     ODataRequest,
     ODataResponse,
+    asks_for,
     json_response,
     negotiate,
+    no_content,
     representation_of,
 )
 from domain.odata.message.references import reference_path
@@ -28,75 +33,92 @@ from domain.odata.metadata.model_documents import etag_matches
 from domain.odata.read import deltas
 from domain.odata.resources import targets
 from domain.query.base.representation import CollectionResult, Representation, ValueResult
+from domain.syntax import parse_boolean_expression, parse_orderby
 from domain.syntax.ast import Logical, QueryOptions
 from foundation import errors
 from foundation.kinds import Kind
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-_NO_STORE = {"Cache-Control": "no-store"}
-#: Of a preferred page size; what has more is cut to the largest page anyway.
+#: Maximum digits of a preferred page size; a larger number gives the largest page.
 _PAGE_DIGITS = 9
 #: Options that links to other pages and to changes replace.
 _PAGING = frozenset({"skip", "skiptoken", "deltatoken"})
 _OF_COLLECTIONS = ("filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index")
 
 
-def read(request: ODataRequest, target: targets.Target, options: QueryOptions, version: str) -> ODataResponse:
-    """Answer a GET on data. Raises NotFound, NotAcceptable, BadRequest."""
+def read(request: ODataRequest, target: targets.Target) -> ODataResponse:
+    """Handle a GET on data. Raises NotFound, NotAcceptable, BadRequest."""
     if isinstance(target, targets.Entity | targets.Property | targets.ReferenceLink):
-        _check_single(target, options)
+        _check_single(target, request.options)
     match target:
         case targets.Count():
-            return _count(request, target, options)
+            return _count(request, target)
         case targets.Property(raw=True):
             return _raw_value(request, target)
-    negotiated = negotiate(request.headers.get("accept", ""), options.format, (JSON,))
-    representation = representation_of(request, negotiated, version=version, skip_nulls=_skip_nulls(request, options))
+    representation = _representation(request)
     match target:
         case targets.Collection():
-            return _collection(request, target, options, representation, negotiated)
+            return _collection(request, target, representation)
         case targets.Entity():
-            return _entity(request, target, options, representation, negotiated)
+            return _entity(request, target, representation)
         case targets.Property():
-            return _property(request, target, representation, negotiated)
+            return _property(request, target, representation)
         case targets.ReferenceLink():
-            return _reference_link(request, target, negotiated)
+            return _reference_link(request, target, representation)
         case targets.CollectionLinks():
-            return _collection_links(request, target, options, negotiated)
+            return _collection_links(request, target, representation)
     raise errors.NotSupported(type(target).__name__)
 
 
 def _check_single(target: targets.Target, options: QueryOptions) -> None:
-    """Options that choose among many have nothing to choose from here; what is not said would be a silent surprise."""
-    given = next((name for name in _OF_COLLECTIONS if getattr(options, name) not in (None, ())), None)
+    """Refuse options that select among many entities, which would otherwise be ignored silently."""
+    given = options.first_given(_OF_COLLECTIONS)
     if given is not None:
         raise errors.BadRequest(
             errors.BAD_QUERY_OPTION,
             f"${given}",
-            Phrase("the address is of one thing, not of a collection"),
+            Message("the address is of one thing, not of a collection"),
             target=f"${given}",
         )
     if not isinstance(target, targets.Entity):
-        shaping = next((name for name in ("select", "expand", "compute") if getattr(options, name)), None)
+        shaping = options.first_given(("select", "expand", "compute"))
         if shaping is not None:
-            raise errors.NotSupported(Phrase("${0} of a property or reference", shaping), target=f"${shaping}")
+            raise errors.NotSupported(Message("${0} of a property or reference", shaping), target=f"${shaping}")
 
 
-def entity_response(
-    request: ODataRequest, target: targets.Entity, options: QueryOptions, version: str, *, status: int = 200
-) -> ODataResponse:
-    """The entity as an answer to a write that asked for it."""
-    negotiated = negotiate(request.headers.get("accept", ""), options.format, (JSON,))
-    representation = representation_of(request, negotiated, version=version, skip_nulls=_skip_nulls(request, options))
-    response = _entity(request, target, options, representation, negotiated)
+def entity_response(request: ODataRequest, target: targets.Entity, *, status: int = 200) -> ODataResponse:
+    """The entity as the response to a write or an operation."""
+    response = _entity(request, target, _representation(request))
     response.status = status
     return response
 
 
-def content_type(negotiated: Negotiated) -> str:
-    """The media type with the parameters that are in force (OData JSON 4.01, 3)."""
-    suffix = ";IEEE754Compatible=true" if negotiated.ieee754 else ""
-    return f"{JSON};odata.metadata={negotiated.metadata}{suffix};charset=utf-8"
+def entities_response(request: ODataRequest, repository: Repository[Any], ids: Sequence[str]) -> ODataResponse:
+    """The entities as the response to an operation, in the order of `ids` unless the request has another.
+
+    Those that the caller may not see are left out. Query options apply as to a set.
+    """
+    is_one_of = parse_boolean_expression(f"Id in ({','.join(ids)})" if ids else "Id eq null")
+    target = targets.Collection(repository, predicates=(is_one_of,))
+    _check_readable(request, target)
+    options = request.options
+    if not options.orderby and ids:
+        places = ",".join(f"Id eq {id}:{place}" for place, id in enumerate(ids))
+        options = replace(options, orderby=parse_orderby(f"case({places})"))
+    representation = _representation(request)
+    page = _page(request, target, options, representation, _page_size(request), _next_base(request))
+    return ODataResponse(200, page.body, {"Content-Type": content_type(representation), **NO_STORE})
+
+
+def _representation(request: ODataRequest) -> Representation:
+    negotiated = negotiate(request.headers.get("accept", ""), request.options.format, (JSON,))
+    return representation_of(request, negotiated, skip_nulls=_skip_nulls(request))
+
+
+def content_type(form: Negotiated | Representation) -> str:
+    """The media type with the effective parameters (OData JSON 4.01, 3)."""
+    suffix = ";IEEE754Compatible=true" if form.ieee754 else ""
+    return f"{JSON};odata.metadata={form.metadata}{suffix};charset=utf-8"
 
 
 def _with_predicates(options: QueryOptions, collection: targets.Collection) -> QueryOptions:
@@ -106,39 +128,32 @@ def _with_predicates(options: QueryOptions, collection: targets.Collection) -> Q
     return replace(options, filter=parts[0] if len(parts) == 1 else Logical("and", parts))
 
 
-def _collection(
-    request: ODataRequest,
-    target: targets.Collection,
-    options: QueryOptions,
-    representation: Representation,
-    negotiated: Negotiated,
-) -> ODataResponse:
-    access.require(request.context, target.repository, "read")
-    if target.parent is not None:
-        _require_parent(request, target)
+def _collection(request: ODataRequest, target: targets.Collection, representation: Representation) -> ODataResponse:
+    _check_readable(request, target)
     preferred = _page_size(request)
     applied = [] if preferred is None else [f"odata.maxpagesize={preferred}"]
     body = None
-    if _is_tracked(request, target, options):
-        body = _tracked(request, target, options, representation, preferred)
+    if _is_tracked(request, target):
+        body = _tracked(request, target, representation, preferred)
     if body is None:
-        body = _page(request, target, options, representation, preferred, _next_base(request)).body
+        body = _page(request, target, request.options, representation, preferred, _next_base(request)).body
     else:
         applied.append("odata.track-changes")
     if _prefers_no_nulls(request):
         applied.append("omit-values=nulls")
-    headers = {"Content-Type": content_type(negotiated), **_NO_STORE}
+    headers = {"Content-Type": content_type(representation), **NO_STORE}
     if applied:
         headers["Preference-Applied"] = ", ".join(applied)
     return ODataResponse(200, body, headers)
 
 
-def _is_tracked(request: ODataRequest, target: targets.Collection, options: QueryOptions) -> bool:
-    """Whether the answer tells of changes: asked for by a link of ours, or as a preference that can be met."""
-    obstacle = deltas.untrackable(target, options)
-    if options.deltatoken is not None and obstacle is not None:
-        raise errors.NotSupported(Phrase("change tracking with {0}", obstacle), target="$deltatoken")
-    return options.deltatoken is not None or (obstacle is None and deltas.tracks_changes(request.context))
+def _is_tracked(request: ODataRequest, target: targets.Collection) -> bool:
+    """Whether the response has a delta link: the request follows one, or prefers one and the query can be tracked."""
+    obstacle = deltas.untrackable(target, request.options)
+    follows_link = request.options.deltatoken is not None
+    if follows_link and obstacle is not None:
+        raise errors.NotSupported(Message("change tracking with {0}", obstacle), target="$deltatoken")
+    return follows_link or (obstacle is None and deltas.tracks_changes(request.context))
 
 
 def _page(
@@ -157,23 +172,23 @@ def _page(
         parent=target.parent,
         base_path=base_path,
         max_page_size=page_size,
+        top_paging=request.context.top_paging,
     )
 
 
 def _tracked(
     request: ODataRequest,
     target: targets.Collection,
-    options: QueryOptions,
     representation: Representation,
     page_size: int | None,
 ) -> bytes | None:
-    """A page of a set whose changes the caller wants to follow, or the changes themselves; None where they cannot be.
+    """A page of a tracked set, or the changes since a $deltatoken; None for a set that is too large to track.
 
-    A next link of the first reading carries the $deltatoken of its first page beside the $skiptoken.
+    A next link of the first reading has the $deltatoken of its first page beside the $skiptoken.
     """
-    base = _next_base(request)
+    options, base = request.options, _next_base(request)
     base += "&" if "?" in base else "?"
-    # The engine knows no change tracking and refuses the option.
+    # The engine does not support change tracking and refuses the option.
     untracked = replace(options, deltatoken=None)
     defining = replace(target, predicates=()), _with_predicates(untracked, target)
     if options.deltatoken is not None and options.skiptoken is None:
@@ -193,59 +208,48 @@ def _tracked(
     return page.body[:-1] + b"," + orjson.dumps({"@odata.deltaLink": link})[1:]
 
 
-def _require_parent(request: ODataRequest, target: targets.Collection) -> None:
-    """A collection of an entity that is not there, or not visible, is not there either."""
-    assert target.parent is not None
-    parent = target.parent
-    if not query.select_rows(parent.repository, ["Id"], ctx=request.context, ids=[parent.key]):
+def _check_readable(request: ODataRequest, collection: targets.Collection) -> None:
+    """Raise Forbidden without permission to read the set, NotFound if the owner is missing or not visible."""
+    access.require(request.context, collection.repository, "read")
+    parent = collection.parent
+    if parent is not None and not query.select_rows(parent.repository, ["Id"], ctx=request.context, ids=[parent.key]):
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, parent.repository.entity_type, parent.key)
 
 
-def _entity(
-    request: ODataRequest,
-    target: targets.Entity,
-    options: QueryOptions,
-    representation: Representation,
-    negotiated: Negotiated,
-) -> ODataResponse:
+def _entity(request: ODataRequest, target: targets.Entity, representation: Representation) -> ODataResponse:
     if not target.key:
         return ODataResponse(204)
     access.require(request.context, target.repository, "read")
-    result = query.read_entity(target.repository, target.key, options, request.context, representation)
+    result = query.read_entity(target.repository, target.key, request.options, request.context, representation)
     if result is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, target.repository.entity_type, target.key)
-    headers = {"Content-Type": content_type(negotiated), **_NO_STORE}
+    headers = {"Content-Type": content_type(representation), **NO_STORE}
     if _prefers_no_nulls(request):
         headers["Preference-Applied"] = "omit-values=nulls"
     if result.etag is not None:
         headers["ETag"] = result.etag
         if request.method == "GET" and etag_matches(request.headers.get("if-none-match", ""), result.etag):
-            return ODataResponse(304, b"", {"ETag": result.etag, **_NO_STORE})
+            return ODataResponse(304, b"", {"ETag": result.etag, **NO_STORE})
     return ODataResponse(200, result.body, headers)
 
 
-def _count(request: ODataRequest, target: targets.Count, options: QueryOptions) -> ODataResponse:
+def _count(request: ODataRequest, target: targets.Count) -> ODataResponse:
     collection = target.collection
-    access.require(request.context, collection.repository, "read")
-    if collection.parent is not None:
-        _require_parent(request, collection)
-    number = query.count(
-        collection.repository, _with_predicates(options, collection), request.context, parent=collection.parent
-    )
-    return ODataResponse(200, str(number).encode(), {"Content-Type": f"{TEXT};charset=utf-8", **_NO_STORE})
+    _check_readable(request, collection)
+    options = _with_predicates(request.options, collection)
+    number = query.count(collection.repository, options, request.context, parent=collection.parent)
+    return ODataResponse(200, str(number).encode(), {"Content-Type": f"{TEXT};charset=utf-8", **NO_STORE})
 
 
-def _property(
-    request: ODataRequest, target: targets.Property, representation: Representation, negotiated: Negotiated
-) -> ODataResponse:
+def _property(request: ODataRequest, target: targets.Property, representation: Representation) -> ODataResponse:
     result = _value_of(request, target, representation)
     if result is None or result.is_null:
-        return ODataResponse(204, b"", dict(_NO_STORE))
-    return ODataResponse(200, result.body, {"Content-Type": content_type(negotiated), **_NO_STORE})
+        return no_content()
+    return ODataResponse(200, result.body, {"Content-Type": content_type(representation), **NO_STORE})
 
 
 def _value_of(request: ODataRequest, target: targets.Property, representation: Representation) -> ValueResult | None:
-    """The property; None where the path leads over a reference that is null, behind which everything is."""
+    """The property; None if the path contains a null reference."""
     entity = target.entity
     access.require(request.context, entity.repository, "read")
     if not entity.key:
@@ -259,44 +263,44 @@ def _value_of(request: ODataRequest, target: targets.Property, representation: R
 def _raw_value(request: ODataRequest, target: targets.Property) -> ODataResponse:
     result = _value_of(request, target, Representation(metadata="none", language=request.context.language))
     if result is None or result.raw is None:
-        return ODataResponse(204, b"", dict(_NO_STORE))
+        return no_content()
     attribute = target.entity.repository.attribute(target.path[0])
     media = (
         "application/octet-stream"
         if attribute is not None and attribute.kind is Kind.BINARY
         else f"{TEXT};charset=utf-8"
     )
-    return ODataResponse(200, result.raw, {"Content-Type": media, **_NO_STORE})
+    return ODataResponse(200, result.raw, {"Content-Type": media, **NO_STORE})
 
 
-def _reference_link(request: ODataRequest, target: targets.ReferenceLink, negotiated: Negotiated) -> ODataResponse:
+def _reference_link(
+    request: ODataRequest, target: targets.ReferenceLink, representation: Representation
+) -> ODataResponse:
     leads_to = query.follow(target.entity.repository, target.entity.key, (target.attribute.name,), request.context)
     if leads_to is None:
-        return ODataResponse(204, b"", dict(_NO_STORE))
+        return no_content()
     link = {"@odata.id": reference_path(repositories[leads_to[0]], leads_to[1])}
-    context = {} if negotiated.metadata == "none" else {"@odata.context": f"{request.service_root}$metadata#$ref"}
-    return json_response({**context, **link}, headers={"Content-Type": content_type(negotiated), **_NO_STORE})
+    context = {} if representation.metadata == "none" else {"@odata.context": f"{request.service_root}$metadata#$ref"}
+    return json_response({**context, **link}, headers={"Content-Type": content_type(representation), **NO_STORE})
 
 
 def _collection_links(
-    request: ODataRequest, target: targets.CollectionLinks, options: QueryOptions, negotiated: Negotiated
+    request: ODataRequest, target: targets.CollectionLinks, representation: Representation
 ) -> ODataResponse:
     collection = target.collection
-    access.require(request.context, collection.repository, "read")
-    if collection.parent is not None:
-        _require_parent(request, collection)
-    representation = Representation(language=request.context.language, service_root=request.service_root)
-    bare = replace(options, select=(), expand=())
-    page = _page(request, collection, bare, representation, _page_size(request), _next_base(request))
+    _check_readable(request, collection)
+    minimal = Representation(language=request.context.language, service_root=request.service_root)
+    bare = replace(request.options, select=(), expand=())
+    page = _page(request, collection, bare, minimal, _page_size(request), _next_base(request))
     body: dict[str, Any] = orjson.loads(page.body)
     links: dict[str, Any] = {}
-    if negotiated.metadata != "none":
+    if representation.metadata != "none":
         links["@odata.context"] = f"{request.service_root}$metadata#Collection($ref)"
     for name in ("@odata.count", "@odata.nextLink"):
         if name in body:
             links[name] = body[name]
     links["value"] = [{"@odata.id": row["@odata.id"]} for row in body["value"]]
-    return json_response(links, headers={"Content-Type": content_type(negotiated), **_NO_STORE})
+    return json_response(links, headers={"Content-Type": content_type(representation), **NO_STORE})
 
 
 def _prefers_no_nulls(request: ODataRequest) -> bool:
@@ -304,10 +308,8 @@ def _prefers_no_nulls(request: ODataRequest) -> bool:
     return request.context.prefer.get("omit-values", "").lower() == "nulls"
 
 
-def _skip_nulls(request: ODataRequest, options: QueryOptions) -> bool:
-    return _prefers_no_nulls(request) or any(
-        name.lower() == "options" and "skipnulls" in value.lower() for name, value in options.custom
-    )
+def _skip_nulls(request: ODataRequest) -> bool:
+    return _prefers_no_nulls(request) or asks_for(request.options, "skipnulls")
 
 
 def _page_size(request: ODataRequest) -> int | None:
@@ -319,16 +321,16 @@ def _page_size(request: ODataRequest) -> int | None:
 
 
 def _next_base(request: ODataRequest) -> str:
-    """The request's own URL without what pages replace."""
-    kept = _without_paging(request.query)
-    return f"{request.service_root}{request.path}?{kept}" if kept else f"{request.service_root}{request.path}"
+    """The request's URL without the options of paging."""
+    options = _without_paging(request.query)
+    return f"{request.service_root}{request.path}?{options}" if options else f"{request.service_root}{request.path}"
 
 
 @lru_cache(maxsize=512)
 def _without_paging(query_string: str) -> str:
-    kept = [
+    options = [
         (name, value)
         for name, value in parse_qsl(query_string, keep_blank_values=True)
         if name.lower().lstrip("$") not in _PAGING
     ]
-    return urlencode(kept, safe="$(),/:@", quote_via=quote)
+    return urlencode(options, safe="$(),/:@", quote_via=quote)

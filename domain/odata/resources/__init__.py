@@ -1,1 +1,1 @@
-"""Resource paths and what they address (OData URL Conventions 4.01, 4)."""
+"""Resource paths and their targets (OData URL Conventions 4.01, 4)."""

@@ -1,8 +1,8 @@
-"""Former names of sets and types (spec 02, 2.1): understood wherever a set is named, and answered with a warning.
+"""Warns of former names of sets and types (spec 02, 2.1), which are accepted wherever a set is named.
 
-What is understood is the registry's matter (`for_set`, `for_type`); here is only found out that it was used. Names in
-a path are seen when it is resolved. Those in reference texts and type names, in the query string or the body, are
-found in the text: plans of queries are kept, so their literals are not looked at one by one.
+The registry accepts them (`for_set`, `for_type`); this module detects their use. The resolver reports names in a path.
+Names in references and types, in the query string or the body, are searched in the text, because cached query plans do
+not resolve literals again.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from domain.model.registry import repositories
 from domain.odata.message.message import ODataRequest, ODataResponse
 from foundation import errors
 
-#: Only Import sends more in one request; looking through all of it would cost more than the warning is worth.
+#: Larger bodies, of imports, are not searched: that would cost more than the warning is worth.
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: A set in front of a key, a type behind its namespace. Whether the word is a former name is looked up: a pattern that
-#: holds all such names tries each of them at each place, half a millisecond for an order of ten lines.
+#: A set before a key, or a type after its namespace. The word is then looked up: a pattern with all former names would
+#: try each of them at each place, half a millisecond for an order of ten lines.
 _NAMES = re.compile(r"(?<![\w.])(?:(?P<set>\w++)(?=\((?:Id=)?'?[0-9a-f]{8}-)|Erp\.(?P<type>\w++))", re.IGNORECASE)
-#: Query strings up to this length are remembered with what they name.
+#: Names in query strings up to this length are cached.
 _REMEMBERED_CHARACTERS = 1024
 
 
 def names_used(request: ODataRequest, in_path: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """(former name, new name) of everything that the request names so, the path's first.
+    """(former name, new name) of each former name in the request, those of the path first.
 
-    Raises BadRequest(RENAMED_SET) where the instance accepts former names no longer (REFUSE_RENAMED_SETS).
+    Raises BadRequest(RENAMED_SET) if the instance refuses former names (REFUSE_RENAMED_SETS).
     """
-    found = dict(in_path)
+    result = dict(in_path)
     generation = repositories.generation
     if request.query:
         short = len(request.query) <= _REMEMBERED_CHARACTERS
         named = _named_in_query if short else _named_in_query.__wrapped__
-        found.update(named(request.query, generation))
+        result.update(named(request.query, generation))
     if request.body and len(request.body) <= MAX_BODY_BYTES and not request.path.startswith("$batch"):
-        found.update(_named_in(request.body.decode("utf-8", errors="replace"), generation))
-    if found and settings.REFUSE_RENAMED_SETS:
-        old, new = next(iter(found.items()))
+        result.update(_named_in(request.body.decode("utf-8", errors="replace"), generation))
+    if result and settings.REFUSE_RENAMED_SETS:
+        old, new = next(iter(result.items()))
         raise errors.BadRequest(errors.RENAMED_SET, old, new, target=old)
-    return list(found.items())
+    return list(result.items())
 
 
 def new_name(old: str) -> str:
-    """What a set or type is called now."""
+    """The current name of a set or type."""
     known = repositories.for_set(old)
     if known is not None:
         return known[0].set_name
@@ -55,7 +55,7 @@ def new_name(old: str) -> str:
 
 
 def warn(response: ODataResponse, renamed: list[tuple[str, str]]) -> ODataResponse:
-    """The answer with a warning (RFC 7234, 5.5.7) for each former name."""
+    """The response with a warning (RFC 7234, 5.5.7) for each former name."""
     if renamed:
         texts = (f'299 - "{old} is now called {new}."' for old, new in renamed)
         response.headers["Warning"] = ", ".join(texts)
@@ -68,7 +68,7 @@ def _named_in_query(query: str, generation: int) -> tuple[tuple[str, str], ...]:
 
 
 def _named_in(text: str, generation: int) -> tuple[tuple[str, str], ...]:
-    """(former name, new name) of what a text names so."""
+    """(former name, new name) of each former name in the text."""
     former = _former_names(generation)
     words = (match["set"] or match["type"] for match in _NAMES.finditer(text))
     return tuple((word, new_name(word)) for word in words if word.lower() in former)

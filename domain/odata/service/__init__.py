@@ -1,1 +1,1 @@
-"""The OData service: dispatch of one request, or of the requests of a $batch."""
+"""The OData service: the steps and flows of a request, and of the requests of a $batch."""

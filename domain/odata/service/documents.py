@@ -1,42 +1,45 @@
-"""The service document and $metadata as answers (OData JSON 4.01, 5; CSDL 4.01)."""
+"""Responds with the service document and $metadata (OData JSON 4.01, 5; CSDL 4.01)."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from domain.dataset.checks import access
 from domain.model.registry import repositories
 from domain.odata.message.message import (
     JSON,
+    NO_STORE,
     XML,
     ODataRequest,
     ODataResponse,
+    asks_for,
     json_response,
     negotiate,
-    odata_version,
 )
 from domain.odata.metadata.csdl import csdl_document
 from domain.odata.metadata.model_documents import document_response
 from domain.odata.operations.catalogue import operations
 from domain.odata.read.reader import content_type
-from domain.syntax.ast import NO_OPTIONS, QueryOptions
+from domain.syntax.ast import QueryOptions
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
+
+_OF_DOCUMENTS = frozenset({"format", "schemaversion", "custom", "aliases", "position"})
+_OF_DATA = [option.name for option in fields(QueryOptions) if option.name not in _OF_DOCUMENTS]
 
 
 def _check_options(options: QueryOptions) -> None:
-    """A document knows $format and $schemaversion; custom options mean nothing here, as everywhere."""
-    of_data = replace(options, format=None, schemaversion=None, custom=(), aliases=())
-    for option in fields(of_data):
-        if option.compare and getattr(of_data, option.name) != getattr(NO_OPTIONS, option.name):
-            name = f"${option.name}"
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, name, Phrase("the address is of a document"), target=name)
+    """Refuse all system options except $format and $schemaversion."""
+    name = options.first_given(_OF_DATA)
+    if name is not None:
+        message = Message("the address is of a document")
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, f"${name}", message, target=f"${name}")
 
 
-def service_document(request: ODataRequest, options: QueryOptions) -> ODataResponse:
-    """The entity sets that the caller may read, by name, and the function imports; this model has no singletons."""
-    _check_options(options)
-    negotiated = negotiate(request.headers.get("accept", ""), options.format, (JSON,))
+def service_document(request: ODataRequest) -> ODataResponse:
+    """The readable entity sets by name, and the function imports; this model has no singletons."""
+    _check_options(request.options)
+    negotiated = negotiate(request.headers.get("accept", ""), request.options.format, (JSON,))
     entries = [
         {"name": repository.set_name, "kind": "EntitySet", "url": repository.set_name}
         for repository in repositories
@@ -50,13 +53,22 @@ def service_document(request: ODataRequest, options: QueryOptions) -> ODataRespo
     context = {} if negotiated.metadata == "none" else {"@odata.context": f"{request.service_root}$metadata"}
     return json_response(
         {**context, "value": [*entries, *imports]},
-        headers={"Content-Type": content_type(negotiated), "Cache-Control": "no-store"},
+        headers={"Content-Type": content_type(negotiated), **NO_STORE},
     )
 
 
-def metadata(request: ODataRequest, options: QueryOptions) -> ODataResponse:
-    """$metadata as CSDL XML, or CSDL JSON where that is asked for; 304 where the caller has it already."""
-    _check_options(options)
-    negotiated = negotiate(request.headers.get("accept", ""), options.format, (XML, JSON))
-    document = csdl_document(negotiated.media_type, odata_version(request.headers))
-    return document_response(document, negotiated.media_type, request.headers)
+def metadata(request: ODataRequest) -> ODataResponse:
+    """$metadata as CSDL XML, or CSDL JSON by $format or Accept; 304 for a matching ETag.
+
+    CSDL JSON exists from 4.01 on: asking for it is asking for 4.01, unless OData-MaxVersion forbids that. With
+    `options=flat` no entity type has a base type.
+    """
+    _check_options(request.options)
+    only_xml = request.version == "4.0" and "odata-maxversion" in request.headers
+    served = (XML,) if only_xml else (XML, JSON)
+    media_type = negotiate(request.headers.get("accept", ""), request.options.format, served).media_type
+    version = "4.01" if media_type == JSON else request.version
+    document = csdl_document(media_type, version, flat=asks_for(request.options, "flat"))
+    response = document_response(document, media_type, request.headers)
+    response.headers["OData-Version"] = version
+    return response

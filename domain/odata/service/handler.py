@@ -1,343 +1,171 @@
-"""The OData service: one request in, one answer out, whoever carries it (a view, or a part of a batch)."""
+"""The OData service: one request in, one response out. docs/flows.md describes the five flows.
+
+A received request is parsed once, then goes through STEPS; if it names a Domain transaction, inside of that. A step may
+end the request with a response. The last step runs the flow of the target: FLOWS, else a read or a write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
-from typing import Any
+from functools import partial
 
-from django.db import transaction
 from django.utils import translation
 
-from domain import query
-from domain.dataset.commit.retries import Attempt, repeated
+from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.dataset import Dataset
-from domain.dataset.records.record import Record
 from domain.dataset.transactions import domain_transactions
-from domain.model.repository import Repository
-from domain.odata.invoke import invocation
 from domain.odata.message.failures import failure
-from domain.odata.message.message import ODataRequest, ODataResponse, odata_version
-from domain.odata.message.pending_json import pending_response
-from domain.odata.message.response_annotations import tell
-from domain.odata.metadata.csdl import SCHEMA
-from domain.odata.operations.catalogue import operations
-from domain.odata.read import reader
+from domain.odata.message.message import (
+    NO_STORE,
+    ODataRequest,
+    ODataResponse,
+    ReceivedRequest,
+    version_of_refusal,
+)
+from domain.odata.message.response_annotations import annotate
 from domain.odata.resources import former_names, targets
 from domain.odata.service import batch, documents
-from domain.odata.write import writer
-from domain.syntax import parse_query_options, parse_resource_path
-from domain.syntax.ast import KeywordSegment, NameSegment, QueryOptions, ResourcePath
-from foundation import errors
-from foundation.phrases import Phrase
+from domain.odata.service.parsing import parse, parse_query
+from domain.odata.service.steps import Exchange, apply, authorize, read, resolve
+from domain.query.base.representation import Version
 from identity.languages import message_language
 
-_SCOPES = {
-    "GET": "read",
-    "HEAD": "read",
-    "POST": "update",
-    "PATCH": "update",
-    "PUT": "update",
-    "DELETE": "update",
-    "MERGE": "update",
-}
+
+def handle(received: ReceivedRequest) -> ODataResponse:
+    """Handle a request. Every failure becomes the JSON error of spec 07."""
+    return serve(Exchange(received))
 
 
-def handle(request: ODataRequest) -> ODataResponse:
-    """Answer a request; whatever fails becomes the JSON error of spec 07."""
-    with _speaking(request.context.language):
+def serve(exchange: Exchange) -> ODataResponse:
+    """Run the steps of a request; the exchange keeps their results."""
+    received = exchange.received
+    language = received.context.language
+    with _messages_in(language):
         try:
-            version = odata_version(request.headers)
-            response = _respond(request, version)
+            exchange.request = parse(received)
+            response = former_names.warn(_respond(exchange), exchange.renamed)
         except Exception as error:
-            response = failure(request, error)
-            version = "4.01"
-        tell(response, request.dataset)
-        response.headers.setdefault("OData-Version", version)
-        response.headers.setdefault("Content-Language", message_language(request.context.language))
-    if request.method == "HEAD":
+            response = failure(error, received.context, f"{received.method} {received.path}")
+        annotate(response, exchange.dataset)
+        response.headers.setdefault("OData-Version", _version(exchange))
+        response.headers.setdefault("Content-Language", message_language(language))
+    if received.method == "HEAD":
         if response.body:
-            # RFC 9110, 8.6: the length that the same GET has; an empty body would be told as its length otherwise.
+            # RFC 9110, 8.6: the length of the same GET; the web server would set that of the empty body.
             response.headers["Content-Length"] = str(len(response.body))
         response.body, response.poll = b"", None
     return response
 
 
-def _speaking(language: str) -> AbstractContextManager[None]:
-    """Messages come out in the language. Changing it and back takes some time, and mostly it is that one already."""
+def _version(exchange: Exchange) -> Version:
+    """The OData version of the response, also of one to a request that could not be parsed."""
+    request: ODataRequest | None = getattr(exchange, "request", None)
+    if request is not None:
+        return request.version
+    return version_of_refusal(exchange.received.headers, of_batch=exchange.received.batch_version)
+
+
+def _messages_in(language: str) -> AbstractContextManager[None]:
+    """Activate the language of messages. Activation costs time, and most requests have the active language."""
     return nullcontext() if translation.get_language() == language else translation.override(language)
 
 
-@lru_cache(maxsize=2048)
-def _parsed_path(path: str) -> ResourcePath:
-    """The path; an unbound operation may have its namespace before it, which the grammar knows of bound ones only."""
-    first, slash, rest = path.partition("/")
-    namespace, dot, name = first.partition(".")
-    if dot and namespace.lower() == SCHEMA.lower() and operations.unbound(name.partition("(")[0]) is not None:
-        path = f"{name}{slash}{rest}"
-    return parse_resource_path(path)
+def _respond(exchange: Exchange) -> ODataResponse:
+    if exchange.request.transaction_id is None:
+        return _run_steps(exchange)
+    return run_with_retries(partial(_in_domain_transaction, exchange, exchange.request.transaction_id))
 
 
-@lru_cache(maxsize=2048)
-def _parsed_options(raw: str) -> QueryOptions:
-    return parse_query_options(raw, plus_is_space=True)
+def _in_domain_transaction(exchange: Exchange, id: str, retry: RetryState) -> ODataResponse:
+    with domain_transactions.opened(exchange.received.context, id) as exchange.dataset:
+        retry.begin()
+        return _run_steps(exchange)
 
 
-def _respond(request: ODataRequest, version: str) -> ODataResponse:
-    method = request.method
-    if method not in _SCOPES and method != "OPTIONS":
-        raise errors.MethodNotAllowed(method, sorted(_SCOPES))
-    options = _parsed_options(request.query) if request.query else QueryOptions()
-    path = _named_by_id(request, _parsed_path(_with_content_ids(request)), options)
-    transaction_id = _transaction_id(request, options) if method != "OPTIONS" else None
-    if transaction_id is not None:
-        return repeated(lambda attempt: _in_transaction(request, path, options, version, transaction_id, attempt))
-    target, renamed = _resolve(request, path, options)
-    if method == "OPTIONS":
-        allowed = [*writer.allowed_methods(target), "OPTIONS"]
-        return ODataResponse(204, b"", {"Allow": ", ".join(allowed), "Cache-Control": "no-store"})
-    response = _dispatch(request, target, options, version)
-    return former_names.warn(response, renamed)
+def _run_steps(exchange: Exchange) -> ODataResponse:
+    for step in STEPS:
+        if (response := step(exchange)) is not None:
+            return response
+    raise AssertionError("the last step answers")
 
 
-def _named_by_id(request: ODataRequest, path: ResourcePath, options: QueryOptions) -> ResourcePath:
-    """`$entity?$id=Set(key)` is the path that the id gives (OData URL Conventions 4.01, 4.10); a type may follow."""
-    first = path.segments[0] if path.segments else None
-    if not isinstance(first, KeywordSegment) or first.name != "$entity":
-        return path
-    if not options.id:
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", Phrase("$entity needs it"), target="$id")
-    named = _parsed_path(options.id.removeprefix(request.service_root).strip("/"))
-    last = named.segments[-1] if named.segments else None
-    if not isinstance(last, NameSegment) or not last.suffixes:
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", Phrase("it names no entity by its key"), target="$id")
-    return ResourcePath((*named.segments, *path.segments[1:]))
-
-
-def _in_transaction(
-    request: ODataRequest,
-    path: ResourcePath,
-    options: QueryOptions,
-    version: str,
-    transaction_id: str,
-    attempt: Attempt,
-) -> ODataResponse:
-    with domain_transactions.opened(request.context, transaction_id) as dataset:
-        attempt.begin()
-        request.dataset = dataset
-        return _within(request, path, options, dataset, version, transaction_id)
-
-
-def _within(
-    request: ODataRequest,
-    path: ResourcePath,
-    options: QueryOptions,
-    dataset: domain_transactions.TransactionDataset,
-    version: str,
-    transaction_id: str,
-) -> ODataResponse:
-    target, renamed = _resolve(request, path, options, dataset)
-    if request.method in ("GET", "HEAD") and not isinstance(target, targets.Call):
-        try:
-            with dataset.flushed(around=_starting_key(target)):
-                return former_names.warn(_dispatch(request, target, options, version), renamed)
-        except errors.NotFound:
-            made = _pending_new(target, dataset)
-            if made is None:
-                raise
-            return pending_response(made, request, 200)
-    if isinstance(target, targets.Batch | targets.Metadata | targets.ServiceDocument):
-        return _dispatch(request, target, options, version)
-    if isinstance(target, targets.Query):
-        with dataset.flushed(around=_starting_key(target.target)):
-            return _query(request, target, version)
-    if isinstance(target, targets.Call):
-        _check_call(request, target)
-        # A failed commit must leave the transaction as it was: its own savepoint is rolled back, the pending rows stay.
-        with transaction.atomic():
-            respond = invocation.invoke(request, target, options, dataset, version, transaction_id=transaction_id)
-    else:
-        _check_scope(request, "update")
-        respond = writer.apply(request, target, options, dataset, version)
-    return former_names.warn(respond(), renamed)
-
-
-def _starting_key(target: targets.Target) -> str | None:
-    """Key of the entity that the path names, or whose parts it names; None for set queries (spec 03, 3.2)."""
-    match target:
-        case targets.Count() | targets.CollectionLinks():
-            return _starting_key(target.collection)
-        case targets.Collection():
-            return None if target.parent is None else target.parent.key
-        case targets.Property() | targets.ReferenceLink():
-            return target.entity.key
-        case targets.Entity():
-            return target.key
-    return None
-
-
-def _pending_new(target: targets.Target, dataset: Dataset) -> Record | None:
-    """A new entity that row policies do not show, or not yet: its key finds it all the same (spec 03, 3.2)."""
-    if not isinstance(target, targets.Entity) or not target.key:
+def answer_options(exchange: Exchange) -> ODataResponse | None:
+    """Handle OPTIONS with the methods of the target."""
+    if exchange.request.method != "OPTIONS":
         return None
-    record = dataset.load(target.repository, target.key)
-    return record if record is not None and record.state == "Added" else None
+    return ODataResponse(204, b"", {"Allow": ", ".join(targets.allowed_methods(exchange.target)), **NO_STORE})
 
 
-def _dispatch(request: ODataRequest, target: targets.Target, options: QueryOptions, version: str) -> ODataResponse:
-    match target:
-        case targets.ServiceDocument():
-            _require_method(request, target, ("GET", "HEAD"))
-            return documents.service_document(request, options)
-        case targets.Metadata():
-            _require_method(request, target, ("GET", "HEAD"))
-            return documents.metadata(request, options)
-        case targets.Batch():
-            _require_method(request, target, ("POST",))
-            return batch.run(request, batch.Service(handle, apply_in, transaction_id_of))
-        case targets.Query():
-            _require_method(request, target, ("POST",))
-            return _query(request, target, version)
-        case targets.Call():
-            return _call(request, target, options, version)
-    if request.method in ("GET", "HEAD"):
-        _check_scope(request, "read")
-        return reader.read(request, target, options, version)
-    _check_scope(request, "update")
-    return _write(request, target, options, version)
+def execute(exchange: Exchange) -> ODataResponse:
+    """Run the flow of the request's target."""
+    flow = FLOWS.get(type(exchange.target)) or (run_read if exchange.request.is_read else run_write)
+    return flow(exchange)
 
 
-def _write(request: ODataRequest, target: targets.Target, options: QueryOptions, version: str) -> ODataResponse:
-    def attempted(attempt: Attempt) -> ODataResponse:
-        with attempt.transaction():
-            dataset = request.dataset = Dataset(request.context, locks=attempt.locks)
-            respond = writer.apply(request, target, options, dataset, version)
-            dataset.commit(savepoint=False)
-            # Inside: an answer that cannot be made must not tell the caller that a committed write has failed.
-            return respond()
-
-    return repeated(attempted)
+STEPS: tuple[Callable[[Exchange], ODataResponse | None], ...] = (resolve, answer_options, authorize, execute)
 
 
-def apply_in(request: ODataRequest, dataset: Dataset, transaction_id: str | None) -> Callable[[], ODataResponse]:
-    """Apply a writing request to a dataset that somebody else commits; the answer is made after that (changesets).
-
-    `transaction_id` says which Domain transaction the dataset belongs to.
-    """
-    version = odata_version(request.headers)
-    options = _parsed_options(request.query) if request.query else QueryOptions()
-    target, renamed = _resolve(request, _parsed_path(_with_content_ids(request)), options, dataset)
-    if isinstance(target, targets.Call):
-        _check_call(request, target)
-        respond = invocation.invoke(request, target, options, dataset, version, transaction_id=transaction_id)
-    else:
-        _check_scope(request, "update")
-        respond = writer.apply(request, target, options, dataset, version)
-    return lambda: tell(former_names.warn(respond(), renamed), dataset)
+# --- flows --------------------------------------------------------------------------------------------------------
 
 
-def _call(request: ODataRequest, target: targets.Call, options: QueryOptions, version: str) -> ODataResponse:
-    _check_call(request, target)
-    if not target.operation.commits or target.operation.is_function:
-        dataset = request.dataset = Dataset(request.context)
-        respond = invocation.invoke(request, target, options, dataset, version, transaction_id=None)
-        if target.operation.commits:
-            dataset.commit()
+def run_read(exchange: Exchange) -> ODataResponse:
+    """Plan and run a query."""
+    return read(exchange.request, exchange.target, exchange.dataset)
+
+
+def run_query(exchange: Exchange) -> ODataResponse:
+    """Read with the query string in the body."""
+    assert isinstance(exchange.target, targets.Query)
+    return read(parse_query(exchange.request), exchange.target.target, exchange.dataset)
+
+
+def run_write(exchange: Exchange) -> ODataResponse:
+    """Apply the request to the open dataset, or to a new dataset, which is committed."""
+    if exchange.dataset is not None:
+        return apply(exchange, exchange.dataset)()
+    return run_with_retries(partial(_commit, exchange))
+
+
+def run_operation(exchange: Exchange) -> ODataResponse:
+    """Run an operation as a write; functions, and actions that commit by themselves, without a transaction."""
+    assert isinstance(exchange.target, targets.Call)
+    operation = exchange.target.operation
+    if exchange.dataset is not None or operation.writes:
+        return run_write(exchange)
+    dataset = Dataset(exchange.request.context)
+    respond = apply(exchange, dataset)
+    if operation.commits:
+        dataset.commit()
+    return respond()
+
+
+def run_batch(exchange: Exchange) -> ODataResponse:
+    """Run the parts one by one, and groups of them with one dataset."""
+    return batch.run(exchange.request, serve)
+
+
+def run_document(exchange: Exchange) -> ODataResponse:
+    """Respond with the service document or $metadata."""
+    is_metadata = isinstance(exchange.target, targets.Metadata)
+    return (documents.metadata if is_metadata else documents.service_document)(exchange.request)
+
+
+def _commit(exchange: Exchange, retry: RetryState) -> ODataResponse:
+    with retry.transaction():
+        dataset = Dataset(exchange.request.context, locks=retry.locks)
+        respond = apply(exchange, dataset)
+        dataset.commit(savepoint=False)
+        # Inside: a failure to render the response must not report a committed write as failed.
         return respond()
 
-    def attempted(attempt: Attempt) -> ODataResponse:
-        with attempt.transaction():
-            dataset = request.dataset = Dataset(request.context, locks=attempt.locks)
-            respond = invocation.invoke(request, target, options, dataset, version, transaction_id=None)
-            dataset.commit(savepoint=False)
-            return respond()
 
-    return repeated(attempted)
+FLOWS: Mapping[type[targets.Target], Callable[[Exchange], ODataResponse]] = {
+    targets.ServiceDocument: run_document,
+    targets.Metadata: run_document,
+    targets.Batch: run_batch,
+    targets.Query: run_query,
+    targets.Call: run_operation,
+}
 
-
-def _check_call(request: ODataRequest, target: targets.Call) -> None:
-    allowed = writer.allowed_methods(target)
-    if request.method not in allowed:
-        raise errors.MethodNotAllowed(request.method, allowed)
-    _check_scope(request, target.operation.scope)
-
-
-def _query(request: ODataRequest, target: targets.Query, version: str) -> ODataResponse:
-    """`POST Set/$query`: the query string is the body (OData Protocol 4.01, 11.2.5)."""
-    if request.content_type not in ("text/plain", ""):
-        raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, "text/plain", request.content_type)
-    _check_scope(request, "read")
-    raw = request.body.decode("utf-8", errors="replace").strip()
-    joined = "&".join(part for part in (request.query, raw) if part)
-    asked = ODataRequest(
-        "GET",
-        request.path.removesuffix("/$query"),
-        joined,
-        request.headers,
-        b"",
-        request.context,
-        request.service_root,
-        request.references,
-        request.depth,
-    )
-    return reader.read(asked, target.target, _parsed_options(joined), version)
-
-
-def _resolve(
-    request: ODataRequest, path: ResourcePath, options: QueryOptions, dataset: Dataset | None = None
-) -> tuple[targets.Target, list[tuple[str, str]]]:
-    def follow(repository: Repository[Any], key: str, names: tuple[str, ...]) -> tuple[str, str] | None:
-        # Only a path over a reference asks the data, so only then are pending changes shown to it; and nothing is asked
-        # for a token that may not do what follows.
-        if request.method in ("GET", "HEAD", "OPTIONS") or not request.context.scopes & {"update", "exec"}:
-            _check_scope(request, "read")
-        with dataset.flushed(around=key) if dataset is not None else nullcontext():
-            return follow_stored(repository, key, names)
-
-    def follow_stored(repository: Repository[Any], key: str, names: tuple[str, ...]) -> tuple[str, str] | None:
-        if not query.select_rows(repository, ["Id"], ctx=request.context, ids=[key]):
-            raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, key)
-        return query.follow(repository, key, names, request.context)
-
-    resolver = targets.Resolver(follow, {alias.name: alias.value for alias in options.aliases})
-    target = resolver.resolve(path)
-    return target, former_names.names_used(request, resolver.renamed)
-
-
-def _with_content_ids(request: ODataRequest) -> str:
-    """`$1/Lines` in a batch: the path of what part 1 made (OData Protocol 4.01, 11.7.3.1)."""
-    if not request.references or not request.path.startswith("$"):
-        return request.path
-    first, slash, rest = request.path.partition("/")
-    known = request.references.get(first[1:])
-    return request.path if known is None else f"{known}{slash}{rest}"
-
-
-def transaction_id_of(request: ODataRequest) -> str | None:
-    """The Domain transaction that the request asks to be carried out in. Raises BadRequest where it names two."""
-    return _transaction_id(request, _parsed_options(request.query) if request.query else QueryOptions())
-
-
-def _transaction_id(request: ODataRequest, options: QueryOptions) -> str | None:
-    """The TransactionId header or `tr=` (spec 03, 3.2). Raises BadRequest when they differ."""
-    header = request.headers.get("transactionid", "").strip()
-    queried = next((value for name, value in options.custom if name.lower() == "tr"), "")
-    if header and queried and header != queried:
-        raise errors.BadRequest(
-            errors.INVALID_HEADER, "TransactionId", Phrase("the query option tr names another transaction")
-        )
-    return header or queried or None
-
-
-def _check_scope(request: ODataRequest, scope: str) -> None:
-    if scope not in request.context.scopes:
-        raise errors.Forbidden(errors.SCOPE_MISSING, scope)
-
-
-def _require_method(request: ODataRequest, target: targets.Target, allowed: tuple[str, ...]) -> None:
-    if request.method not in allowed:
-        raise errors.MethodNotAllowed(request.method, allowed)
-
-
-__all__ = ["apply_in", "handle", "transaction_id_of"]
+__all__ = ["FLOWS", "STEPS", "handle"]

@@ -1,1 +1,1 @@
-"""The functions of the read engine that other packages call."""
+"""Public functions of the read engine."""

@@ -1,13 +1,13 @@
-"""What is kept between requests: lifted trees and plans.
+"""Caches of the read engine: query options without their literals, and plans.
 
-A request's options are split into their shape (the tree without literal values) and the values; plans are kept by
+A request's options are split into their shape (the tree without literals) and the literals; plans are cached by
 
     verb, repository, shape, rights (permissions.key), representation (shape_key), database vendor,
     registry.generation, the stamp of the custom properties
 
-so a warm read parses, binds and plans nothing. Nothing is ever invalidated in place: a change of the model, of custom
-properties or of rights changes the key, and what is no longer asked for is dropped as the oldest. Options objects that
-come again as the same object (the caller keeps parsed URLs by text) skip the lifting, too.
+so a read with a cached plan parses, binds and plans nothing. No entry is invalidated: a change of the model, of custom
+properties or of rights changes the key, and the oldest entries are dropped. For a repeated options object (callers
+cache parsed URLs) the split is cached as well.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from typing import Any, Generic, TypeVar
 
 from prometheus_client import Counter
 
+from domain.model.custom_properties import STAMP
 from domain.model.registry import repositories
-from domain.query.base.custom_properties import STAMP
 from domain.query.base.representation import ShapeKey
-from domain.query.bind.binder import SLOT_SCALE
+from domain.query.bind.type_rules import SLOT_SCALE
 from domain.query.sql.dialects import current
 from domain.syntax import lift_literals
 from domain.syntax.ast import NO_OPTIONS, Literal, QueryOptions, Slot
 from foundation import errors, stamps
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
-_asked = Counter("platform_query_plans", "Plans of reads that were asked for.", ("outcome",))
-_found, _made = _asked.labels("found"), _asked.labels("made")
+_requested = Counter("platform_query_plans", "Plans of reads that were asked for.", ("outcome",))
+_from_cache, _planned = _requested.labels("found"), _requested.labels("made")
 
 V = TypeVar("V")
 T = TypeVar("T")
 PLANS_KEPT = 2000
 OPTIONS_KEPT = 1000
-#: Literals of a request whose shape is kept; a list of a thousand keys comes once.
+#: Maximum literals of a cached shape; a list of a thousand keys rarely repeats.
 VALUES_KEPT = 200
 
 
 class Bounded(Generic[V]):
-    """A dict that forgets its oldest entries. Reading takes no lock: single dict operations are atomic."""
+    """A dict of limited size that drops its oldest entries. Reads take no lock: dict operations are atomic."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -53,29 +53,26 @@ class Bounded(Generic[V]):
         self.misses = 0
 
     def get(self, key: Hashable) -> V | None:
-        """The entry, or None."""
-        found = self._entries.get(key)
-        if found is None:
+        result = self._entries.get(key)
+        if result is None:
             self.misses += 1
         else:
             self.hits += 1
-        return found
+        return result
 
     def put(self, key: Hashable, value: V) -> None:
-        """Keep an entry."""
         with self._lock:
             while len(self._entries) >= self._size:
                 self._entries.pop(next(iter(self._entries)), None)
             self._entries[key] = value
 
     def clear(self) -> None:
-        """Forget everything."""
         with self._lock:
             self._entries.clear()
 
 
 class Shape:
-    """A lifted tree that hashes by identity: equal trees share one Shape, so that plan keys hash fast."""
+    """Options without literals. Equal trees share one Shape, whose hash is by identity and so fast."""
 
     __slots__ = ("is_kept", "options")
 
@@ -86,7 +83,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Options in their two halves. top and skip are the values of $top and $skip."""
+    """Options split into shape and values. top and skip are the values of $top and $skip."""
 
     shape: Shape
     values: tuple[Any, ...]
@@ -103,20 +100,20 @@ plans: Bounded[Any] = Bounded(PLANS_KEPT)
 
 def prepare(options: QueryOptions) -> Prepared:
     """The options split into shape and values."""
-    # The entry keeps the options alive, so its id cannot come again for something else.
+    # The entry keeps a reference to the options, so their id is not reused.
     known = _prepared.get(id(options))
     if known is not None and known[0] is options:
         return known[1]
-    made = _split(options)
-    if made.shape.is_kept:
-        _prepared.put(id(options), (options, made))
-    return made
+    result = _split(options)
+    if result.shape.is_kept:
+        _prepared.put(id(options), (options, result))
+    return result
 
 
 def _split(options: QueryOptions) -> Prepared:
     for name in ("deltatoken", "index"):
         if getattr(options, name) is not None:
-            raise errors.NotSupported(Phrase("${0} in this place", name))
+            raise errors.NotSupported(Message("${0} in this place", name))
     bare = replace(
         options, format=None, skiptoken=None, deltatoken=None, schemaversion=None, custom=(), count=None, id=None
     )
@@ -128,9 +125,9 @@ def _split(options: QueryOptions) -> Prepared:
 
 
 def lift(tree: T) -> tuple[T, tuple[Any, ...]]:
-    """The tree without its literals, and these; a tree with a decimal too fine for a plan to be shared stays whole.
+    """Split a tree into one without literals, and the literals; not if a decimal has too many places.
 
-    A plan counts on the decimals of SLOT_SCALE places that attributes have; only the literal itself tells of more.
+    A plan assumes decimals of SLOT_SCALE places, as attributes have; only the literal itself shows more.
     """
     lifted, values = lift_literals(tree)
     for value in values:
@@ -142,7 +139,7 @@ def lift(tree: T) -> tuple[T, tuple[Any, ...]]:
 
 
 def shape_of(lifted: Any, values: int) -> Shape:
-    """The one Shape of all equal trees; one with very many values is its own, and neither it nor its plans are kept."""
+    """The Shape of all equal trees; with more than VALUES_KEPT literals a new one, which is not cached."""
     if values > VALUES_KEPT:
         return Shape(lifted, is_kept=False)
     shape = _shapes.get(lifted)
@@ -156,7 +153,7 @@ def _number(node: Literal | Slot | None, values: tuple[Any, ...]) -> int | None:
     if node is None:
         return None
     value: Any = values[node.index] if isinstance(node, Slot) else node.value
-    # No database counts further, and no caller means more.
+    # No database counts further.
     return min(int(value), 2**62)
 
 
@@ -164,7 +161,7 @@ NOTHING = prepare(NO_OPTIONS)
 
 
 def plan_for(key: tuple[Hashable, ...], ctx: CallContext | None, shape: ShapeKey | None, make: Callable[[], V]) -> V:
-    """The kept plan for a verb's key, or a new one."""
+    """The cached plan for a key, or a new one."""
     full = (
         key,
         ctx.permissions.key if ctx is not None else None,
@@ -175,16 +172,16 @@ def plan_for(key: tuple[Hashable, ...], ctx: CallContext | None, shape: ShapeKey
     )
     known: V | None = plans.get(full)
     if known is None:
-        _made.inc()
+        _planned.inc()
         known = make()
         if all(part.is_kept for part in key if isinstance(part, Shape)):
             plans.put(full, known)
     else:
-        _found.inc()
+        _from_cache.inc()
     return known
 
 
 def clear() -> None:
-    """Forget all plans (`/api/domain/reset`, tests)."""
+    """Clear all caches of the read engine (`/api/domain/reset`, tests)."""
     for each in (_prepared, _shapes, plans):
         each.clear()

@@ -1,4 +1,4 @@
-"""The verbs of the read engine. See domain.query for the contract."""
+"""Reads sets, collections and entities as JSON, and counts them. See domain.query."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from domain.query.base.context_url import context_suffix
 from domain.query.base.representation import CollectionResult, EntityResult, ParentScope, Representation, ShapeKey
 from domain.query.plan.apply_plan import plan_apply
 from domain.query.plan.concat import ConcatPlan
-from domain.query.plan.planner import Planner, RowsPlan
+from domain.query.plan.planner import Planner
+from domain.query.plan.rows_plan import RowsPlan
 from domain.query.run.paging import make_token, read_token
-from domain.query.run.shape import DUMP_OPTIONS
+from domain.query.run.row_json import DUMP_OPTIONS
 from domain.query.sql.fragments import Run
 from domain.syntax.ast import NO_OPTIONS, QueryOptions
 from foundation import errors
 from identity.context import CallContext
 
 Counting = Callable[[Run], int]
-_COUNT_SHAPE: ShapeKey = ("none", False, False, "4.01")
+_COUNT_SHAPE = ShapeKey()
 
 
 def read_collection(
@@ -38,22 +39,24 @@ def read_collection(
     parent: ParentScope | None = None,
     base_path: str = "",
     max_page_size: int | None = None,
+    top_paging: bool = False,
     may_end_early: bool = True,
 ) -> CollectionResult:
     """One page of a set, or of an owned collection of `parent`, as a JSON body.
 
     base_path is the URL of the request for next links: relative or absolute, with its query options except $skip and
-    $skiptoken, which the engine appends. max_page_size is the caller's odata.maxpagesize. Whether the parent exists
-    is the caller's question (`follow`); of one that is hidden from the caller, no row is shown.
+    $skiptoken, which the engine appends. max_page_size is the caller's odata.maxpagesize. With top_paging $top is the
+    size of a page, too, instead of the number of rows on all pages. The caller checks whether the parent exists
+    (`follow`); the collection of a parent that is hidden from the caller is empty.
 
-    A page whose rows would be more than MAX_ANSWER_BYTES has fewer rows where it may end early. Raises PayloadTooLarge
-    where it may not, or has one row.
+    A page that would exceed MAX_ANSWER_BYTES has fewer rows if it may end early. Raises PayloadTooLarge if it may not,
+    or for a single row.
     """
     ctx = _in_language(ctx, representation)
     prepared = prepare(options)
     plan = _rows_plan(repository, prepared, ctx, representation, parent)
     run = Run(prepared.values, ctx, key=parent.key if parent is not None else "")
-    page = _page(plan, prepared, run, max_page_size)
+    page = _page(plan, prepared, run, max_page_size, top_paging=top_paging)
     number = _count_of(plan, run) if prepared.count else None
     body: dict[str, Any] = {}
     if representation.metadata != "none":
@@ -69,14 +72,14 @@ def read_collection(
                 raise
             page = page.shortened()
     link = None
-    if page.goes_on:
+    if page.has_more:
         link = f"{base_path}{'&' if '?' in base_path else '?'}$skiptoken={quote(page.token(plan))}"
         body["@odata.nextLink"] = link
     return CollectionResult(orjson.dumps(body, option=DUMP_OPTIONS), len(page.rows), number, link)
 
 
 def _in_language(ctx: CallContext, representation: Representation) -> CallContext:
-    """The call in the representation's language, which is nearly always its own."""
+    """The call context with the language of the representation."""
     return ctx if ctx.language == representation.language else ctx.with_(language=representation.language)
 
 
@@ -120,19 +123,19 @@ def _back(repository: Repository[Any], parent: ParentScope | None) -> tuple[str,
 class _Page:
     """Rows of a page.
 
-    goes_on     more rows follow
+    has_more    more rows follow
     remaining   rows that $top allows, these included; None without $top
     skipped     rows before these
     """
 
     rows: Sequence[Any]
-    goes_on: bool
+    has_more: bool
     remaining: int | None
     skipped: int
 
     def shortened(self) -> _Page:
-        """The first of its rows."""
-        return replace(self, rows=self.rows[: max(1, len(self.rows) // 4)], goes_on=True)
+        """The first of the page's rows."""
+        return replace(self, rows=self.rows[: max(1, len(self.rows) // 4)], has_more=True)
 
     def token(self, plan: RowsPlan | ConcatPlan) -> str:
         """The $skiptoken of the next page."""
@@ -142,9 +145,14 @@ class _Page:
         return make_token(plan.fingerprint, self.rows[-1][plan.width :], left)
 
 
-def _page(plan: RowsPlan | ConcatPlan, prepared: Prepared, run: Run, max_page_size: int | None) -> _Page:
+def _page(
+    plan: RowsPlan | ConcatPlan, prepared: Prepared, run: Run, max_page_size: int | None, *, top_paging: bool
+) -> _Page:
     page = settings.PAGE_SIZE_MAX if max_page_size is None else min(max(1, max_page_size), settings.PAGE_SIZE_MAX)
     remaining, nulls, skip = prepared.top, None, prepared.skip or 0
+    if top_paging and remaining:
+        # $top=0 asks for no rows; as the size of a page it would never come to an end.
+        page, remaining = min(page, remaining), None
     if prepared.skiptoken is not None:
         remaining, seek = read_token(plan.fingerprint, prepared.skiptoken, len(plan.keys) or 1)
         if plan.aggregated:
@@ -173,17 +181,17 @@ def read_entity(
     ctx: CallContext,
     representation: Representation,
 ) -> EntityResult | None:
-    """One entity as a JSON body; None when there is none, or none for this caller."""
+    """One entity as a JSON body; None if it does not exist or is hidden from the caller."""
     ctx = _in_language(ctx, representation)
     prepared = NOTHING if options is NO_OPTIONS else prepare(options)
     shape_key = representation.shape_key
 
     def make() -> RowsPlan:
-        made = prepared.shape.options
-        planner = _planner(ctx, shape_key, made)
+        result = prepared.shape.options
+        planner = _planner(ctx, shape_key, result)
         planner.access.check_readable(repository)
-        context = f"{repository.set_name}{context_suffix(repository, made)}/$entity"
-        return planner.rows(repository, made, by=("Id",), context=context)
+        context = f"{repository.set_name}{context_suffix(repository, result)}/$entity"
+        return planner.rows(repository, result, by=("Id",), context=context)
 
     plan = plan_for(("entity", repository.name, prepared.shape), ctx, shape_key, make)
     run = Run(prepared.values, ctx, key=key)
@@ -204,18 +212,18 @@ def count(
     *,
     parent: ParentScope | None = None,
 ) -> int:
-    """How many rows match $filter and $search ($apply counts the resulting rows)."""
+    """Number of rows that match $filter and $search ($apply counts the resulting rows)."""
     prepared = prepare(options)
     collection = (parent.repository.name, parent.collection) if parent is not None else None
 
     def make() -> Counting:
-        made = prepared.shape.options
-        planner = _planner(ctx, _COUNT_SHAPE, made)
+        result = prepared.shape.options
+        planner = _planner(ctx, _COUNT_SHAPE, result)
         planner.access.check_readable(repository)
-        if made.apply:
-            plan = plan_apply(planner, repository, made, by=_back(repository, parent))
+        if result.apply:
+            plan = plan_apply(planner, repository, result, by=_back(repository, parent))
             return lambda run: _count_of(plan, run)
-        statement = planner.count(repository, made, by=_back(repository, parent), parent=parent)
+        statement = planner.count(repository, result, by=_back(repository, parent), parent=parent)
         return lambda run: int(statement.fetch(run)[0][0])
 
     counting = plan_for(("count", repository.name, prepared.shape, collection), ctx, None, make)
@@ -224,6 +232,3 @@ def count(
 
 def _count_of(plan: RowsPlan | ConcatPlan, run: Run) -> int:
     return plan.count(run) if isinstance(plan, ConcatPlan) else int(plan.count_statement.fetch(run)[0][0])
-
-
-__all__ = ["NO_OPTIONS", "count", "read_collection", "read_entity"]

@@ -1,4 +1,4 @@
-"""Reads for the platform itself: values in Python, single properties, checks. See domain.query for the contract."""
+"""Reads Python values and single properties, and checks rows against filters. See domain.query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.db import connections
 from domain.model.repository import Repository
 from domain.query.api.cache import VALUES_KEPT, Bounded, lift, plan_for, shape_of
 from domain.query.base.access import Access
-from domain.query.base.bound import BOOL, GUID, STRING, Bound, ConcreteType, CustomText, Source
+from domain.query.base.bound import BOOL, GUID, STRING, Bound, ConcreteType, CustomText, Source, new_root
 from domain.query.base.representation import Representation, ShapeKey, ValueResult
 from domain.query.base.scope import entity_scope
 from domain.query.bind.binder import Binder
@@ -22,13 +22,14 @@ from domain.query.bind.paths import bind_path
 from domain.query.bind.sources import column
 from domain.query.bind.sources import follow as follow_reference
 from domain.query.bind.texts import as_scalar
-from domain.query.plan.planner import KeyEquals, Planner, RowsPlan
+from domain.query.plan.planner import KeyEquals, Planner
+from domain.query.plan.rows_plan import RowsPlan
 from domain.query.rights.policies import bind_policy, restriction, visible
 from domain.query.run.execute import Statement
-from domain.query.run.shape import canonical_decoder, dump
+from domain.query.run.row_json import canonical_decoder, dump
 from domain.query.sql import dialects
-from domain.query.sql.compiler import Compiler, new_root, new_statement
-from domain.query.sql.fragments import Run, Sql, join, run_keys, run_limit
+from domain.query.sql.compiler import Compiler, new_statement
+from domain.query.sql.fragments import Run, Sql, run_keys, run_limit, select_from
 from domain.query.sql.joins import Block
 from domain.syntax import ast, parse_boolean_expression, parse_orderby
 from domain.syntax.ast import Expression, QueryOptions
@@ -38,8 +39,10 @@ from foundation.kinds import Kind
 from identity.context import CallContext, Operation
 
 Decoder = Callable[[Any], Any]
-_SHAPE: ShapeKey = ("none", False, False, "4.01")
+_SHAPE = ShapeKey()
 _filters: Bounded[tuple[Any, tuple[Any, ...]]] = Bounded(1000)
+#: base64url → base64; a text in base64 stays as it is.
+_TO_STANDARD = str.maketrans("-_", "+/")
 _STEP = re.compile(r"[./]")
 
 
@@ -61,14 +64,15 @@ def select_rows(
 ) -> list[tuple[Any, ...]]:
     """Values of attributes, with paths over references ("Customer.Party.PartyName" or with "/"), canonical in Python.
 
-    A reference gives its key, an amount or quantity its number (`Price/Currency` the code), a custom property its
-    object. filter is a $filter (text or tree); orderby the text of an $orderby; ids narrows to those keys.
+    The value of a reference is its key, of an amount or quantity its number (`Price/Currency` the code), of a custom
+    property its object. filter is a $filter (text or tree); orderby the text of an $orderby; ids restricts to those
+    keys.
     """
     tree, values = _lifted(filter)
     shape = shape_of(tree, len(values))
     by_ids = ids is not None
     if ids is not None:
-        # What lies behind a reference that is null has the empty key.
+        # The key behind a null reference is empty.
         ids = [id for id in ids if id]
         if not ids:
             return []
@@ -148,10 +152,7 @@ def _plan_values(
         where.append(planner.dialect.among_keys(block.key(source), run_keys))
     orders = [planner.order_text(planner.order_key(compiler, each)) for each in planner.orders(source, options, scope)]
     columns = [planner.dialect.output(compiler.value(bound), bound.type) for bound in bounds]
-    text = Sql("SELECT ") + join(", ", columns) + Sql(" FROM ") + block.from_sql()
-    if where:
-        text = text + Sql(" WHERE ") + join(" AND ", where)
-    text = text + Sql(" ORDER BY ") + join(", ", orders)
+    text = select_from(columns, block.from_sql(), where, orders)
     if limited:
         text = text + Sql(" LIMIT %s", (run_limit,))
     decoders = tuple(canonical_decoder(bound, planner.dialect) for bound in bounds)
@@ -170,14 +171,13 @@ def _bind_name(binder: Binder, source: Source, name: str) -> Bound:
     return bound
 
 
-# --- single questions ---------------------------------------------------------------------------------------------
+# --- single rows --------------------------------------------------------------------------------------------------
 
 
 def follow(repository: Repository[Any], key: str, path: Sequence[str], ctx: CallContext) -> tuple[str, str] | None:
-    """Where a path of single references leads from an entity: (dotted name of the row's own repository, key).
+    """The target of a path of single references from an entity: (dotted name of the row's own repository, key).
 
-    None when a reference on the way is null or leads to what the caller may not see. An empty path asks for the
-    entity itself.
+    None if a reference is null or hidden from the caller. The target of an empty path is the entity itself.
     """
     if not key:
         return None
@@ -199,8 +199,7 @@ def follow(repository: Repository[Any], key: str, path: Sequence[str], ctx: Call
         if source.repository.is_polymorphic:
             columns.append(compiler.value(ConcreteType(STRING, True, source)))
         where = [compiler.predicate(each) for each in planner.where(root, ast.NO_OPTIONS, entity_scope(root), ("Id",))]
-        text = Sql("SELECT ") + join(", ", columns) + Sql(" FROM ") + block.from_sql()
-        text = text + Sql(" WHERE ") + join(" AND ", where)
+        text = select_from(columns, block.from_sql(), where)
         return Statement.of(text, planner.dialect), None if len(columns) > 1 else fixed_name
 
     statement, name = plan_for(("follow", repository.name, tuple(path)), ctx, None, make)
@@ -217,11 +216,11 @@ def read_value(
     ctx: CallContext,
     representation: Representation,
 ) -> ValueResult | None:
-    """`Set(key)/Prop`: one property, also below a complex one (`Price/Value`); None when there is no such entity."""
+    """`Set(key)/Prop`: one property, also of a complex one (`Price/Value`); None if the entity does not exist."""
     if not key:
         return None
     select = (ast.SelectItem(tuple(ast.NameStep(name) for name in path)),)
-    shape: ShapeKey = ("none", representation.ieee754, False, representation.version)
+    shape = representation.shape_key._replace(metadata="none", skip_nulls=False)
 
     def make() -> RowsPlan:
         planner = Planner(Access(ctx.permissions), shape, {})
@@ -251,8 +250,12 @@ def read_value(
     if encoded[:1] == b'"':
         text = orjson.loads(encoded)
         is_binary = attribute is not None and attribute.kind is Kind.BINARY
-        raw = base64.urlsafe_b64decode(text) if is_binary else text.encode()
+        raw = _bytes_of(text) if is_binary else text.encode()
     return ValueResult(dump({**annotations, "value": value}), raw, False)
+
+
+def _bytes_of(text: str) -> bytes:
+    return base64.b64decode(text.translate(_TO_STANDARD))
 
 
 def predicate_holds(repository: Repository[Any], filter_text: str, key: str, ctx: CallContext) -> bool:
@@ -269,21 +272,22 @@ def predicate_holds(repository: Repository[Any], filter_text: str, key: str, ctx
 
 
 def within_policies(repository: Repository[Any], operation: Operation, key: str, ctx: CallContext) -> bool:
-    """Whether the stored row is one that the caller's row policies for the operation cover."""
+    """Whether the caller's row policies for the operation allow the stored row."""
 
     def make() -> Statement | None:
         source = new_root(repository)
         condition = restriction(Access(ctx.permissions), source, operation)
         return None if condition is None else _exists(repository, source, condition)
 
-    # In a tuple: a plan that is None counts as none.
+    # In a tuple, because the cache takes None for missing.
     (statement,) = plan_for(("within", repository.name, operation), ctx, None, lambda: (make(),))
     return statement is None or bool(statement.fetch(Run((), ctx, key=key)))
 
 
 def permitted_keys(repository: Repository[Any], operation: Operation, ctx: CallContext) -> tuple[str, list[Any]] | None:
-    """SQL (with %s) and parameters that select the keys of the rows which the caller may read, or which the row
-    policies for a write cover; None: all rows. It stands in statements of the admin, which Django makes.
+    """SQL (with %s) and parameters that select the keys of rows that the caller may read, or that the row policies for
+    a
+    write allow; None: all rows. For statements of the admin, which Django builds.
     """
     access = Access(ctx.permissions)
     if operation == "read" and not access.restricts(repository):
@@ -296,10 +300,9 @@ def permitted_keys(repository: Repository[Any], operation: Operation, ctx: CallC
             return (None,)
         block = Block(new_statement(dialects.current(), Access(None)), source)
         predicate = Compiler(block).predicate(condition)
-        select = Sql("SELECT ") + block.key(source)
-        return (select + Sql(" FROM ") + block.from_sql() + Sql(" WHERE ") + predicate,)
+        return (select_from([block.key(source)], block.from_sql(), [predicate]),)
 
-    # In a tuple: a plan that is None counts as none.
+    # In a tuple, because the cache takes None for missing.
     (text,) = plan_for(("permitted", repository.name, operation), ctx, None, make)
     if text is None:
         return None
@@ -309,7 +312,7 @@ def permitted_keys(repository: Repository[Any], operation: Operation, ctx: CallC
 
 
 def compile_filter(repository: Repository[Any], text: str) -> None:
-    """Check a $filter or row policy against the model; raises BadRequest with the position when it cannot be used."""
+    """Check a $filter or row policy against the model; raises BadRequest with the position."""
     _check_statement(repository, text)
 
 
@@ -319,11 +322,10 @@ def _check_statement(repository: Repository[Any], text: str) -> Statement:
 
 
 def _exists(repository: Repository[Any], source: Source, condition: Bound) -> Statement:
-    """SELECT 1 of the row with the run's key, if the condition holds for it."""
+    """SELECT 1 for the row with the run's key, if it satisfies the condition."""
     dialect = dialects.current()
     block = Block(new_statement(dialect, Access(None)), source)
     compiler = Compiler(block)
     key = KeyEquals(BOOL, False, column(source, repository.id))
     conditions = [compiler.predicate(key), compiler.predicate(condition)]
-    body = block.from_sql()
-    return Statement.of(Sql("SELECT 1 FROM ") + body + Sql(" WHERE ") + join(" AND ", conditions), dialect)
+    return Statement.of(select_from([Sql("1")], block.from_sql(), conditions), dialect)

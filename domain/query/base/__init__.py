@@ -1,1 +1,1 @@
-"""Values shared by all steps of the read engine."""
+"""Values shared by all stages of the read engine."""

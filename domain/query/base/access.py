@@ -1,4 +1,4 @@
-"""What the caller's rights mean for a query, and what a query may know of the call (spec 01, 1.7).
+"""The caller's rights in a query, and the variables that row policies may use (spec 01, 1.7).
 
 Row policies are OData filters with variables of the call, written like parameters:
 
@@ -9,11 +9,13 @@ Row policies are OData filters with variables of the call, written like paramete
 
 The current company, location and role are those that the request names, if they are assigned to the user, else null.
 
-A row is visible when one of the caller's policies holds. A policy itself reads with full rights: it belongs to the
-administrator who wrote it, and policies may refer to each other's repositories.
+A row is visible if one of the caller's policies holds. A policy itself reads with full rights: its author is an
+administrator, and policies may refer to each other's repositories.
 
-A policy on a repository narrows those derived from it, too, and what its entities own: who may not see an order sees
-none of its lines, and who may not change it changes none of them (`PolicyScope`).
+A policy on a repository also restricts derived repositories and the entities that its entities own: a caller who may
+not see an order sees none of its lines, and one who may not change it changes none of them (`PolicyScope`).
+
+A view (`Declaration.view_of`) shows a row only if the caller may see the viewed row and its owners in their own sets.
 """
 
 from __future__ import annotations
@@ -25,20 +27,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from domain.model.interpolation import culture_date_pattern
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.model.template_syntax import culture_date_pattern
 from domain.syntax import parse_boolean_expression
 from domain.syntax.ast import Expression
 from domain.syntax.errors import ODataUrlError
 from foundation import errors
 from identity.context import AllPermissions, CallContext, Operation, Permissions
 
-#: How `$user.Id` is spelled where the grammar has only parameter aliases.
+#: The spelling of `$user.Id` for the grammar, which has only parameter aliases.
 VARIABLE_PREFIX = "call__"
-#: A literal, to pass over, or a variable of the call.
+#: A literal, which is skipped, or a variable of the call.
 CALL_VARIABLE = re.compile(r"'(?:[^']|'')*'|\$(user|company|location|role)\.([A-Za-z]+)|\$(application)\b")
-#: What administrators may write, by its lower-case form.
+#: Variables by their lower-case form.
 KNOWN_VARIABLES: Mapping[str, str] = {
     name.lower(): name
     for name in (
@@ -86,11 +88,11 @@ def _as_alias(found: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PolicyScope:
-    """A repository whose policies also concern a row of another: its own, a base, or of what it is a part.
+    """A repository whose policies apply to a row: the row's own, a base of it, or that of an owner.
 
-    path       owner references that lead from the row to the one of this repository; () for the row itself
-    is_subtype    it concerns only owners that are of this type
-    operation  what the caller must be allowed there: changing a part is changing what it is a part of
+    path       owner references from the row to this repository; () for the row itself
+    is_subtype it applies only to owners of this type
+    operation  required on that repository: changing an owned entity is changing its owner
     """
 
     repository: Repository[Any]
@@ -100,16 +102,16 @@ class PolicyScope:
 
 
 def policy_scopes(repository: Repository[Any], operation: Operation) -> tuple[PolicyScope, ...]:
-    """Whose policies concern a row of the repository, its own first."""
-    return _kin(repositories.generation, repository.name, operation)
+    """The repositories whose policies apply to a row of the repository, its own first."""
+    return _policy_scopes(repositories.generation, repository.name, operation)
 
 
 @lru_cache(maxsize=4096)
-def _kin(generation: int, name: str, operation: Operation) -> tuple[PolicyScope, ...]:
-    found: dict[tuple[str, tuple[str, ...]], PolicyScope] = {}
-    for kin in _walk(repositories[name], (), operation, ()):
-        found.setdefault((kin.repository.name, kin.path), kin)
-    return tuple(found.values())
+def _policy_scopes(generation: int, name: str, operation: Operation) -> tuple[PolicyScope, ...]:
+    result: dict[tuple[str, tuple[str, ...]], PolicyScope] = {}
+    for scope in _walk(repositories[name], (), operation, ()):
+        result.setdefault((scope.repository.name, scope.path), scope)
+    return tuple(result.values())
 
 
 def _walk(
@@ -130,10 +132,10 @@ def _walk(
 
 
 class Access:
-    """The rights under which one plan is made. Plans of equal `permissions.key` are shared."""
+    """The rights of one plan. Plans with equal `permissions.key` are shared."""
 
     def __init__(self, permissions: Permissions | None) -> None:
-        """None: everything is visible (policies themselves, rules of the platform)."""
+        """None: everything is visible (for policies themselves and rules of the platform)."""
         self._permissions = permissions
 
     def readable(self, repository: Repository[Any]) -> bool:
@@ -144,34 +146,30 @@ class Access:
             return False
         return self._permissions.allows(repository.name, "read")
 
-    def kin(self, repository: Repository[Any], operation: Operation = "read") -> tuple[PolicyScope, ...]:
-        """Whose policies concern a row of the repository, in the order of each of the `alternatives`."""
-        return policy_scopes(repository, operation)
-
     def alternatives(
         self, repository: Repository[Any], operation: Operation = "read"
     ) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """The filters by role and kin (Permissions.alternatives); empty: none needed."""
+        """The filters by role, for each of policy_scopes (Permissions.alternatives); empty: no restriction."""
         if self._permissions is None or isinstance(self._permissions, AllPermissions):
             return ()
-        lineage = tuple((kin.repository.name, kin.operation) for kin in self.kin(repository, operation))
+        lineage = tuple((scope.repository.name, scope.operation) for scope in policy_scopes(repository, operation))
         return self._permissions.alternatives(lineage)
 
     def restricts(self, repository: Repository[Any]) -> bool:
-        """Whether there may be rows of the repository that the caller does not see."""
+        """Whether some rows of the repository may be hidden from the caller."""
         if self._permissions is None:
             return False
         return any(
             not self.readable(other) or bool(self.alternatives(other))
-            for other in (repository, *self.subtypes(repository))
+            for other in (repository, *self.subtypes(repository), *repository.viewed)
         )
 
     @staticmethod
     def subtypes(repository: Repository[Any]) -> tuple[Repository[Any], ...]:
-        """The repositories whose rows show in this one and keep their own restrictions there."""
+        """The derived repositories of the set's rows, which have their own restrictions."""
         return repository.subtypes if repository.is_polymorphic else ()
 
     def check_readable(self, repository: Repository[Any]) -> None:
-        """Raise NotFound unless the caller may read: what one may not read answers as if it did not exist."""
+        """Raise NotFound unless the caller may read: an unreadable repository is reported as a missing one."""
         if not self.readable(repository):
             raise errors.NotFound(errors.RESOURCE_NOT_FOUND, repository.set_name)

@@ -1,7 +1,7 @@
-"""The bound tree: an expression whose names are attributes and whose every part has a type.
+"""The bound tree: an expression with names resolved to attributes and a type for each node.
 
-The binder (`bind`) makes it from the syntax tree; `sql` turns it into text. It knows no SQL and no HTTP. Nodes are
-frozen and compare by content, so that equal parts can be shared (joins by path, measures).
+The binder (`bind`) creates it from the syntax tree, `sql` compiles it to SQL. Nodes are frozen and compare by value, so
+that equal parts can be shared (joins by path, measures).
 
 ::
 
@@ -13,13 +13,14 @@ frozen and compare by content, so that equal parts can be shared (joins by path,
     ├── Compare Member     eq ne gt ge lt le · in
     ├── Logic Negation     and or · not
     ├── Choice             case
-    ├── AnyText TextItem   a predicate that one of a multilanguage value's texts must satisfy, and that text
+    ├── AnyText TextItem   a predicate over the texts of a multilanguage value, and the tested text
     ├── Quantified Counted any/all · $count of a collection
-    └── Elsewhere          a value of an entity that is named by its key, `$root/Set(key)/…`
+    └── RootValue          a value of an entity with a given key, `$root/Set(key)/…`
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -30,11 +31,11 @@ from domain.model.repository import Repository
 from domain.syntax.ast import LiteralKind
 from foundation.enums import DOCUMENT_STATE, EnumType
 from foundation.kinds import Kind
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 
 class Sort(Enum):
-    """What kind of value an expression has; the value is its name in messages."""
+    """Sort of an expression's values; the enum's value is its name in messages."""
 
     GUID = "Edm.Guid"
     STRING = "Edm.String"
@@ -76,7 +77,7 @@ class ValueType:
         if self.sort is Sort.ENUM and self.enum is not None:
             return f"Erp.{self.enum.edm_name}"
         if self.sort is Sort.REFERENCE:
-            return Phrase("reference to {0}", self.target)
+            return Message("reference to {0}", self.target)
         return str(self.sort.value)
 
 
@@ -110,7 +111,7 @@ _BY_KIND = {
 
 
 def decimal_type(scale: int | None) -> ValueType:
-    """A decimal with so many places."""
+    """The type of decimals with `scale` places."""
     return ValueType(Sort.NUMBER, scale=scale)
 
 
@@ -127,12 +128,12 @@ def type_of(attribute: Attribute) -> ValueType:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One row in scope: the row of a set, a lambda variable's, or what a path of references leads to.
+    """A row in scope: of a set, a lambda variable, or the target of a path of references.
 
-    number     tells the roots of one query apart
-    reference  how it is reached from `parent`; None with a parent: the same row seen as a derived type
-    nullable   there may be no such row
-    guarded    the caller's rights to the repository narrow it, so a stored reference may lead to nothing
+    number     identifies the root of the path (new_root)
+    reference  leads from `parent` to this row; None with a parent: the same row seen as a derived type
+    nullable   the row may not exist
+    guarded    the caller's rights restrict the repository, so a stored reference may have a hidden target
     """
 
     repository: Repository[Any]
@@ -141,6 +142,14 @@ class Source:
     reference: Attribute | None = None
     nullable: bool = False
     guarded: bool = False
+
+
+_root_numbers = itertools.count(1)
+
+
+def new_root(repository: Repository[Any], *, nullable: bool = False, guarded: bool = False) -> Source:
+    """A new row variable: of a set, a lambda or a subquery."""
+    return Source(repository, next(_root_numbers), nullable=nullable, guarded=guarded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +170,7 @@ class Column(Bound):
 
 @dataclass(frozen=True, slots=True)
 class ConcreteType(Bound):
-    """The dotted name of the repository that a polymorphic row itself is of."""
+    """The dotted name of a polymorphic row's own repository."""
 
     source: Source
 
@@ -191,7 +200,7 @@ class FromSlot:
 
 @dataclass(frozen=True, slots=True)
 class FromCall:
-    """A value of the call: `now`, `language`, `user.Id`, `user.Login`, …, `company.Id`; see access.call_value."""
+    """A value of the call: `now`, `language`, `user.Id`, `user.Login`, …, `company.Id`; see access.CALL_VALUES."""
 
     name: str
 
@@ -201,20 +210,15 @@ Origin = Fixed | FromSlot | FromCall
 
 @dataclass(frozen=True, slots=True)
 class Input(Bound):
-    """A value given from outside. `convert` makes it canonical for `type` and raises BadRequest where it does not fit.
+    """A literal or a value of the call. `convert` makes it canonical for `type` or raises BadRequest.
 
-    literal is how it was written, as long as the type that it meets may still decide what it means.
+    literal is its written form, as long as the type of the other operand may still decide its meaning.
     """
 
     origin: Origin
     convert: Callable[[Any], Any]
     literal: LiteralKind | None = None
     position: int = 0
-
-    @property
-    def is_null_literal(self) -> bool:
-        """Whether this is the literal null."""
-        return self.type.sort is Sort.NULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +231,7 @@ class Output(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Call(Bound):
-    """A function by the engine's own name (see dialects); its arguments already have the types that it wants."""
+    """A function by the engine's own name (see dialects); its arguments already have the required types."""
 
     name: str
     arguments: tuple[Bound, ...]
@@ -235,7 +239,7 @@ class Call(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Bound):
-    """Two values of one type. Never null itself: OData 4.01, 5.1.1.1 (eq and ne know null, the others give false)."""
+    """Two values of one type. Never null (OData 4.01, 5.1.1.1): eq and ne compare null, the others give false."""
 
     operator: Literal["eq", "ne", "gt", "ge", "lt", "le"]
     left: Bound
@@ -274,14 +278,14 @@ class Choice(Bound):
 
 @dataclass(frozen=True, slots=True)
 class TextItem(Bound):
-    """Inside AnyText: the text under test."""
+    """Inside AnyText: the tested text."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnyText(Bound):
-    """Some language's text of `texts` satisfies `predicate`; null texts have none.
+    """Whether the text of some language in `texts` satisfies `predicate`; null texts have none.
 
-    needle is a string that the text must contain for the predicate to hold, where there is one: a cheap first test.
+    needle is a string that the text must contain for the predicate to hold, if known: a cheap first test.
     """
 
     texts: Bound
@@ -302,7 +306,7 @@ class Quantified(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Counted(Bound):
-    """How many rows of the collection satisfy the predicate."""
+    """Number of rows of the collection that satisfy the predicate."""
 
     owner: Source
     back: Column
@@ -311,8 +315,8 @@ class Counted(Bound):
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere(Bound):
-    """`value` of the row `variable` with this key; null where there is none, or none for the caller."""
+class RootValue(Bound):
+    """`value` of the row `variable` with this key; null if it does not exist or is hidden from the caller."""
 
     variable: Source
     key: Bound
@@ -321,8 +325,6 @@ class Elsewhere(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One key of an order."""
-
     expression: Bound
     is_descending: bool = False
 
@@ -332,21 +334,22 @@ FALSE = Input(BOOL, False, Fixed(False), bool)
 
 
 def fixed(value: Any, value_type: ValueType) -> Input:
-    """A constant of the engine's own, already canonical."""
-    return Input(value_type, value is None, Fixed(value), _as_is)
+    """A canonical constant."""
+    return Input(value_type, value is None, Fixed(value), unchanged)
 
 
-def _as_is(value: Any) -> Any:
+def unchanged(value: Any) -> Any:
+    """The conversion of canonical values."""
     return value
 
 
 def call(name: str, value_type: ValueType, *arguments: Bound) -> Call:
-    """A function that is null exactly where an argument is."""
+    """A function that is null exactly if an argument is."""
     return Call(value_type, any(argument.nullable for argument in arguments), name, arguments)
 
 
 def all_of(*predicates: Bound | None) -> Bound | None:
-    """The conjunction of those that are there."""
+    """The conjunction of the predicates that are not None; None without any."""
     present = tuple(predicate for predicate in predicates if predicate is not None)
     if len(present) < 2:
         return present[0] if present else None
@@ -354,7 +357,7 @@ def all_of(*predicates: Bound | None) -> Bound | None:
 
 
 def any_of(*predicates: Bound) -> Bound:
-    """The disjunction; one is enough for itself."""
+    """The disjunction of one or more predicates."""
     if len(predicates) == 1:
         return predicates[0]
     return Logic(BOOL, any(part.nullable for part in predicates), "or", predicates)

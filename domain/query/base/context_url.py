@@ -1,4 +1,4 @@
-"""The part of @odata.context behind the set's name (OData 4.01 Part 1, 10): what was selected and expanded."""
+"""The select list of the context URL, after the name of the set (OData 4.01 Part 1, 10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from domain.syntax import ast
 
 
 def context_suffix(repository: Repository[Any], options: ast.QueryOptions) -> str:
-    """`(Name,Lines(Product()))`, or nothing where nothing was selected or expanded."""
+    """`(Name,Lines(Product()))`; "" without $select and $expand."""
     parts: list[str] = []
     for item in options.select:
         names = [_step_name(step) for step in item.path]

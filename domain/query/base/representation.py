@@ -1,26 +1,37 @@
-"""What the engine is asked for besides the query itself, and what it gives back."""
+"""Parameters of a read besides its query options, and the results."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from domain.model.repository import Repository
 
 MetadataLevel = Literal["none", "minimal", "full"]
-ShapeKey = tuple[MetadataLevel, bool, bool, str]
+Version = Literal["4.0", "4.01"]
+
+
+class ShapeKey(NamedTuple):
+    """The part of a Representation that is compiled into a plan."""
+
+    metadata: MetadataLevel = "none"
+    ieee754: bool = False
+    skip_nulls: bool = False
+    version: Version = "4.01"
+    standard_base64: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """How rows become JSON (OData JSON 4.01; spec 02, 2.2).
+    """JSON format of rows (OData JSON 4.01; spec 02, 2.2).
 
     metadata       odata.metadata of the media type
     ieee754        IEEE754Compatible: decimals as strings
     skip_nulls     `options=skipnulls`: properties that are null are left out
-    language       for display texts and for ordering and comparing multilanguage texts as one text
+    language       for display texts, and for ordering and comparing multilanguage texts
     service_root   absolute URL ending in "/", for @odata.context; with metadata=none unused
     version        OData version of the response
+    standard_base64   Edm.Binary in the base64 alphabet that clients of OData 4.0 read (RFC 4648, 4), not base64url
     """
 
     metadata: MetadataLevel = "minimal"
@@ -28,12 +39,13 @@ class Representation:
     skip_nulls: bool = False
     language: str = "en"
     service_root: str = ""
-    version: Literal["4.0", "4.01"] = "4.01"
+    version: Version = "4.01"
+    standard_base64: bool = False
 
     @property
     def shape_key(self) -> ShapeKey:
-        """What of this is compiled into a plan; the rest is filled in when it runs."""
-        return self.metadata, self.ieee754, self.skip_nulls, self.version
+        """The part that is compiled into a plan; the rest is filled in when it runs."""
+        return ShapeKey(self.metadata, self.ieee754, self.skip_nulls, self.version, self.standard_base64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +59,7 @@ class ParentScope:
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """One page. `count` is the number of all matching rows where $count=true asked for it, else None."""
+    """One page. `count` is the number of all matching rows for $count=true, else None."""
 
     body: bytes
     rows: int
@@ -68,8 +80,8 @@ class EntityResult:
 class ValueResult:
     """One property.
 
-    body      `{"@odata.context": …, "value": …}`; b"" where the value is null (204 No Content)
-    raw       what `/$value` answers, None for null
+    body      `{"@odata.context": …, "value": …}`; b"" if the value is null (204 No Content)
+    raw       the body of `/$value`, None for null
     is_null   the property exists and is null
     """
 

@@ -1,4 +1,4 @@
-"""What names mean at a place in a query."""
+"""Scopes: resolution of names at a place in a query."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from types import MappingProxyType
 from typing import Any
 
 from domain.query.base.bound import Bound, Output, Source
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One place: names are looked up among lambda variables, computed names, then the members of `this`.
+    """One place: names are resolved among lambda variables, computed names, then the members of `this`.
 
-    this        the row whose members need no prefix; None in a relation that is no longer a set of entities
-    it          the row that `$it` means: of the set that the request addresses
+    this        the row whose members need no prefix; None in a relation that is no set of entities
+    it          the row of `$it`: of the set that the request addresses
     variables   lambda variables by name
     computed    $compute names and aliases of $apply, by name
     outputs     columns of a derived relation by path ("Amount", "Customer/Number"); it replaces `this`
-    label       what to call the row's type in messages
+    label       name of the row's type in messages
     """
 
     this: Source | None
@@ -37,15 +37,14 @@ class Scope:
         return replace(self, variables={**self.variables, name: source})
 
     def with_computed(self, computed: Mapping[str, Bound]) -> Scope:
-        """The scope behind a $compute."""
+        """The scope after a $compute."""
         return replace(self, computed={**self.computed, **computed})
 
     @property
     def type_label(self) -> str:
-        """The row's type for messages."""
         if self.this is not None:
             return self.this.repository.set_name
-        return self.label or Phrase("the result of $apply")
+        return self.label or Message("the result of $apply")
 
 
 def entity_scope(source: Source) -> Scope:

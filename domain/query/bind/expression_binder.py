@@ -1,4 +1,4 @@
-"""What the modules of binding ask of the binder, and the errors and conversions that they share."""
+"""Interface of the binder for the modules of this package, with shared errors and conversions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.query.bind import literals
 from domain.syntax import ast
 from domain.syntax.ast import LiteralKind
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 
 class ExpressionBinder(Protocol):
@@ -21,32 +21,29 @@ class ExpressionBinder(Protocol):
 
     access: Access
 
-    def next_number(self) -> int: ...
     def value(self, expression: ast.Expression, scope: Scope) -> Bound: ...
     def scalar(self, expression: ast.Expression, scope: Scope) -> Bound: ...
     def predicate(self, expression: ast.Expression, scope: Scope) -> Bound: ...
     def use(self, computed: Bound) -> Bound: ...
     def compare(self, operator: Any, left: Bound, right: Bound, position: int) -> Bound: ...
-    def unify(self, left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]: ...
     def alias_expression(self, expression: ast.Expression) -> ast.Expression: ...
     def resolving(self, name: str, use: Callable[[ast.Expression], Any]) -> Any: ...
 
 
 def mismatch(position: int, reason: str) -> errors.BadRequest:
-    """The error TYPE_MISMATCH."""
     return errors.BadRequest(errors.TYPE_MISMATCH, position, reason)
 
 
 def retype(value: Input, target: ValueType, what: str, position: int | None = None) -> Input:
-    """The literal as a value of the type: refused now by its kind, or, where the value is known, by the value."""
+    """The literal as a value of the type: refused now by its kind or, if the value is known, by the value."""
     at = value.position if position is None else position
     if value.literal is None or value.literal is LiteralKind.NULL:
         return value
     if value.literal not in literals.ACCEPTED[target.sort]:
-        raise mismatch(at, Phrase("{0} cannot stand for {1}", value.type, target))
+        raise mismatch(at, Message("{0} cannot stand for {1}", value.type, target))
     convert = literals.checked(literals.converter(target), target, what)
     if isinstance(value.origin, Fixed):
         convert(value.origin.value)
     scale = value.type.scale if target.sort is Sort.NUMBER else None
-    made = replace(target, scale=scale, integer=value.type.integer) if target.sort is Sort.NUMBER else target
-    return replace(value, type=made, convert=convert)
+    result = replace(target, scale=scale, integer=value.type.integer) if target.sort is Sort.NUMBER else target
+    return replace(value, type=result, convert=convert)

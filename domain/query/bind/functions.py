@@ -1,8 +1,8 @@
-"""The functions of expressions: which arguments each takes and what it gives (Part 2, 5.1.1.5 to 5.1.1.10).
+"""Binds functions of expressions: their argument and result types (Part 2, 5.1.1.5 to 5.1.1.10).
 
-One table, `_FUNCTIONS`, name → binder. The engine's own names of what they become are those of `dialects`.
-Platform functions: `equalnull(a,b)`, `lessequalnull(a,b)`, `greaterequalnull(a,b)` hold when the comparison holds or
-`a` is null; `yearmonth(date)` is the month as text, `2024-05`.
+`_FUNCTIONS` maps names to binders. They become calls of engine functions, whose names are those of `dialect`. Platform
+functions: `equalnull(a,b)`, `lessequalnull(a,b)`, `greaterequalnull(a,b)` hold if the comparison holds or `a` is null;
+`yearmonth(date)` is the month as text, `2024-05`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from domain.query.base.bound import (
     ConcreteType,
     FromCall,
     Input,
-    Logic,
     Member,
     Sort,
     ValueType,
@@ -42,17 +41,21 @@ from domain.query.base.bound import (
     call,
     decimal_type,
     fixed,
+    unchanged,
 )
-from domain.query.base.patterns import check_pattern
+from domain.query.base.functions import query_functions
+from domain.query.base.regex import check_pattern
 from domain.query.base.scope import Scope
 from domain.query.bind.expression_binder import ExpressionBinder, mismatch, retype
 from domain.query.bind.sources import follow
 from domain.query.bind.texts import any_text, as_scalar, reference_text
+from domain.query.bind.type_rules import as_datetime
 from domain.syntax import ast
 from foundation import errors
-from foundation.phrases import Phrase, one_of
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import one_of
 
-_THIS_ARGUMENT = Phrase("this argument")
+_THIS_ARGUMENT = Message("this argument")
 _Binding = Callable[[ExpressionBinder, ast.FunctionCall, Scope], Bound]
 
 _MICROSECONDS = decimal_type(6)
@@ -61,18 +64,36 @@ _MAX = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=datetime.UTC)
 
 
 def bind_function(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    """A call with positional arguments; their number has been checked by the parser."""
+    """A call with positional arguments; the parser has checked their number."""
+    added = query_functions.get(node.name)
+    if added is not None:
+        pairs = zip(node.arguments, added.arguments, strict=True)
+        return call(added.name, added.result, *(_typed(binder, argument, scope, wanted) for argument, wanted in pairs))
     binding = _FUNCTIONS.get(node.name)
     if binding is None:
-        raise errors.NotSupported(Phrase("the function {0}", node.name))
+        raise errors.NotSupported(Message("the function {0}", node.name))
     return binding(binder, node, scope)
+
+
+def _typed(binder: ExpressionBinder, node: ast.Expression, scope: Scope, wanted: ValueType) -> Bound:
+    """An argument of an added function."""
+    if wanted is STRING:
+        return as_scalar(_text(binder, node, scope))
+    if wanted.integer:
+        return _integer(binder, node, scope)
+    if wanted.sort in (Sort.DATE, Sort.DATETIME, Sort.TIME):
+        return _moment(binder, node, scope, (wanted.sort,))
+    value = binder.scalar(node, scope)
+    if value.type.sort not in (wanted.sort, Sort.NULL):
+        raise mismatch(node.position, Message("{0} is needed here, not {1}", wanted, value.type))
+    return value
 
 
 # --- strings ------------------------------------------------------------------------------------------------------
 
 
 def _text(binder: ExpressionBinder, node: ast.Expression, scope: Scope) -> Bound:
-    """An argument as STRING or TEXTS; references stand for their display text."""
+    """An argument as STRING or TEXTS; a reference becomes the display text of its target."""
     value = reference_text(binder, binder.value(node, scope))
     sort = value.type.sort
     if sort in (Sort.STRING, Sort.TEXTS):
@@ -85,7 +106,7 @@ def _text(binder: ExpressionBinder, node: ast.Expression, scope: Scope) -> Bound
         if isinstance(value, Input):
             return retype(value, STRING, _THIS_ARGUMENT, node.position)
         return Call(STRING, value.nullable, "to_text", (value,))
-    raise mismatch(node.position, Phrase("a text is needed here, not {0}", value.type))
+    raise mismatch(node.position, Message("a text is needed here, not {0}", value.type))
 
 
 def _text_predicate(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
@@ -97,32 +118,23 @@ def _text_predicate(binder: ExpressionBinder, node: ast.FunctionCall, scope: Sco
     if subject.type.sort is not Sort.TEXTS:
         return call(node.name, BOOL, subject, wanted)
     needle = wanted if isinstance(wanted, Input) and node.name != "matchesPattern" else None
-    made = any_text(subject, lambda item: call(node.name, BOOL, item, wanted), needle)
-    assert isinstance(made, AnyText)
-    return replace(made, nullable=made.nullable or wanted.nullable)
+    result = any_text(subject, lambda item: call(node.name, BOOL, item, wanted), needle)
+    assert isinstance(result, AnyText)
+    return replace(result, nullable=result.nullable or wanted.nullable)
 
 
-def _text_function(name: str) -> _Binding:
-    """A function from text to text: over a multilanguage value it gives one, too."""
-
-    def bind(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-        subject = _text(binder, node.arguments[0], scope)
-        if name == "concat":
-            others: tuple[Bound, ...] = (_text(binder, node.arguments[1], scope),)
-        else:
-            others = tuple(_integer(binder, argument, scope) for argument in node.arguments[1:])
-        several = subject.type.sort is Sort.TEXTS or any(other.type.sort is Sort.TEXTS for other in others)
-        return call(name, TEXTS if several else STRING, subject, *others)
-
-    return bind
+def _text_function(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    """A function from text to text; of a multilanguage value the result is one, too."""
+    first, *rest = node.arguments
+    bind = _text if node.name == "concat" else _integer
+    arguments = [_text(binder, first, scope), *(bind(binder, each, scope) for each in rest)]
+    is_multilanguage = any(each.type.sort is Sort.TEXTS for each in arguments)
+    return call(node.name, TEXTS if is_multilanguage else STRING, *arguments)
 
 
-def _length(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    return call("length", INTEGER, as_scalar(_text(binder, node.arguments[0], scope)))
-
-
-def _indexof(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    return call("indexof", INTEGER, *(as_scalar(_text(binder, each, scope)) for each in node.arguments))
+def _text_number(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
+    """length, indexof."""
+    return call(node.name, INTEGER, *(as_scalar(_text(binder, each, scope)) for each in node.arguments))
 
 
 def _integer(binder: ExpressionBinder, node: ast.Expression, scope: Scope) -> Bound:
@@ -130,7 +142,7 @@ def _integer(binder: ExpressionBinder, node: ast.Expression, scope: Scope) -> Bo
     if value.type.sort is Sort.NULL:
         return replace(value, type=INTEGER)
     if not value.type.integer:
-        raise mismatch(node.position, Phrase("an integer is needed here, not {0}", value.type))
+        raise mismatch(node.position, Message("an integer is needed here, not {0}", value.type))
     return value
 
 
@@ -142,7 +154,7 @@ def _rounding(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) ->
     if value.type.sort is Sort.NULL:
         return replace(value, type=INTEGER)
     if value.type.sort is not Sort.NUMBER:
-        raise mismatch(node.position, Phrase("{0} needs a number, not {1}", node.name, value.type))
+        raise mismatch(node.position, Message("{0} needs a number, not {1}", node.name, value.type))
     return value if value.type.integer else call(node.name, decimal_type(0), value)
 
 
@@ -160,7 +172,7 @@ def _moment(binder: ExpressionBinder, node: ast.Expression, scope: Scope, sorts:
         return replace(value, type=ValueType(sorts[0]))
     if value.type.sort not in sorts:
         raise mismatch(
-            node.position, Phrase("{0} is needed here, not {1}", one_of([sort.value for sort in sorts]), value.type)
+            node.position, Message("{0} is needed here, not {1}", one_of([sort.value for sort in sorts]), value.type)
         )
     return value
 
@@ -183,7 +195,7 @@ def _time(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bou
 
 
 def _now(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    return Input(DATETIME, False, FromCall("now"), lambda value: value)
+    return Input(DATETIME, False, FromCall("now"), unchanged)
 
 
 def _constant(value: Any, value_type: ValueType) -> _Binding:
@@ -199,7 +211,7 @@ def _total_offset(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope
 def _total_seconds(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     value = binder.value(node.arguments[0], scope)
     if value.type.sort is not Sort.DURATION:
-        raise mismatch(node.position, Phrase("totalseconds needs a duration, not {0}", value.type))
+        raise mismatch(node.position, Message("totalseconds needs a duration, not {0}", value.type))
     return call("totalseconds", _MICROSECONDS, value)
 
 
@@ -207,22 +219,18 @@ def bind_temporal_arithmetic(operator: str, left: Bound, right: Bound, position:
     """date-time ± duration, date ± duration, date-time − date-time, duration ± duration (5.1.1.2)."""
     kinds = (left.type.sort, operator, right.type.sort)
     if kinds in ((Sort.DATETIME, "sub", Sort.DATETIME), (Sort.DATE, "sub", Sort.DATE)):
-        return call("datetime_difference", DURATION, *(_at_midnight(each) for each in (left, right)))
+        return call("datetime_difference", DURATION, *(as_datetime(each) for each in (left, right)))
     if kinds[0] in _WITH_DATE and operator in ("add", "sub") and kinds[2] is Sort.DURATION:
-        moved = call(f"datetime_{operator}", DATETIME, _at_midnight(left), right)
+        moved = call(f"datetime_{operator}", DATETIME, as_datetime(left), right)
         return call("date", DATE, moved) if kinds[0] is Sort.DATE else moved
     if kinds == (Sort.DURATION, "add", Sort.DATETIME):
         return call("datetime_add", DATETIME, right, left)
     if kinds in ((Sort.DURATION, "add", Sort.DURATION), (Sort.DURATION, "sub", Sort.DURATION)):
         return call(f"duration_{operator}", DURATION, left, right)
-    raise mismatch(position, Phrase("{0} {1} {2} has no meaning", left.type, operator, right.type))
+    raise mismatch(position, Message("{0} {1} {2} has no meaning", left.type, operator, right.type))
 
 
-def _at_midnight(value: Bound) -> Bound:
-    return call("date_to_datetime", DATETIME, value) if value.type.sort is Sort.DATE else value
-
-
-# --- the platform's own -------------------------------------------------------------------------------------------
+# --- platform functions -------------------------------------------------------------------------------------------
 
 
 def _or_null(operator: str) -> _Binding:
@@ -239,14 +247,14 @@ def _or_null(operator: str) -> _Binding:
 
 
 def bind_cast(binder: ExpressionBinder, node: ast.Cast, scope: Scope) -> Bound:
-    """cast to a primitive type, where values of the one can be written as the other (5.1.1.10.1)."""
+    """cast to a primitive type, if the values can be converted (5.1.1.10.1)."""
     if node.operand is None:
-        raise errors.NotSupported(Phrase("cast of the whole row; use a type segment in the path"))
+        raise errors.NotSupported(Message("cast of the whole row; use a type segment in the path"))
     value = binder.scalar(node.operand, scope)
     name = node.type.name.removeprefix("Edm.")
     target = _CAST_TARGETS.get(name)
     if target is None or node.type.is_collection:
-        raise errors.NotSupported(Phrase("cast to {0}", node.type.name))
+        raise errors.NotSupported(Message("cast to {0}", node.type.name))
     if value.type.sort is Sort.NULL:
         return replace(value, type=target)
     if value.type == target:
@@ -263,10 +271,10 @@ def bind_cast(binder: ExpressionBinder, node: ast.Cast, scope: Scope) -> Bound:
     if target is DATETIME and value.type.sort is Sort.DATE:
         return call("date_to_datetime", DATETIME, value)
     if isinstance(value, Input) and value.literal is not None:
-        return retype(value, target, Phrase("cast to {0}", node.type.name), node.position)
+        return retype(value, target, Message("cast to {0}", node.type.name), node.position)
     if value.type.sort is target.sort:
         return value
-    raise mismatch(node.position, Phrase("{0} cannot be cast to {1}", value.type, node.type.name))
+    raise mismatch(node.position, Message("{0} cannot be cast to {1}", value.type, node.type.name))
 
 
 _CAST_TARGETS: Mapping[str, ValueType] = {
@@ -287,28 +295,23 @@ _CAST_TARGETS: Mapping[str, ValueType] = {
 
 
 def bind_isof(binder: ExpressionBinder, node: ast.IsOf, scope: Scope) -> Bound:
-    """Whether the row, or what a reference leads to, is of an entity type or of one derived from it."""
+    """Whether the row, or the target of a reference, is of an entity type or of one derived from it."""
     repository = repositories.for_type(node.type.name)
     source = scope.this
     if node.operand is not None:
         value = binder.value(node.operand, scope)
         if not isinstance(value, Column) or not value.attribute.is_reference:
-            name = node.type.name.removeprefix("Edm.")
-            return (
-                Compare(BOOL, False, "ne", value, fixed(None, value.type))
-                if _CAST_TARGETS.get(name) == value.type
-                else FALSE
-            )
+            if _CAST_TARGETS.get(node.type.name.removeprefix("Edm.")) != value.type:
+                return FALSE
+            return Compare(BOOL, False, "ne", value, fixed(None, value.type))
         source = follow(binder, value.source, value.attribute)
     if repository is None or source is None:
-        raise errors.NotSupported(Phrase("isof with {0}", node.type.name))
+        raise errors.NotSupported(Message("isof with {0}", node.type.name))
     if issubclass(source.repository.model, repository.model):
         key = source.repository.id
-        return (
-            Compare(BOOL, False, "ne", Column(GUID, source.nullable, source, key), fixed(None, GUID))
-            if (source.nullable)
-            else TRUE
-        )
+        if not source.nullable:
+            return TRUE
+        return Compare(BOOL, False, "ne", Column(GUID, True, source, key), fixed(None, GUID))
     if not source.repository.is_polymorphic:
         return FALSE
     names = (repository.name, *(subtype.name for subtype in repository.subtypes))
@@ -317,22 +320,18 @@ def bind_isof(binder: ExpressionBinder, node: ast.IsOf, scope: Scope) -> Bound:
     )
 
 
-def _refused(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    raise errors.NotSupported(Phrase("the function {0}", node.name))
-
-
 _FUNCTIONS: Mapping[str, _Binding] = {
     "contains": _text_predicate,
     "startswith": _text_predicate,
     "endswith": _text_predicate,
     "matchesPattern": _text_predicate,
-    "length": _length,
-    "indexof": _indexof,
-    "substring": _text_function("substring"),
-    "tolower": _text_function("tolower"),
-    "toupper": _text_function("toupper"),
-    "trim": _text_function("trim"),
-    "concat": _text_function("concat"),
+    "length": _text_number,
+    "indexof": _text_number,
+    "substring": _text_function,
+    "tolower": _text_function,
+    "toupper": _text_function,
+    "trim": _text_function,
+    "concat": _text_function,
     "year": _part_of(_WITH_DATE, INTEGER),
     "month": _part_of(_WITH_DATE, INTEGER),
     "day": _part_of(_WITH_DATE, INTEGER),
@@ -354,9 +353,4 @@ _FUNCTIONS: Mapping[str, _Binding] = {
     "equalnull": _or_null("eq"),
     "lessequalnull": _or_null("le"),
     "greaterequalnull": _or_null("ge"),
-    "hassubset": _refused,
-    "hassubsequence": _refused,
-    "isdefined": _refused,
 }
-
-__all__ = ["Logic", "bind_cast", "bind_function", "bind_isof", "bind_temporal_arithmetic"]

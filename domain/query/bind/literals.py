@@ -1,8 +1,8 @@
-"""From literals as written to the canonical values of the types that they meet.
+"""Converts literals to canonical values of the other operand's type.
 
-Which literal kinds a type accepts is a table (`ACCEPTED`); it decides when an expression is bound, so that a wrong kind
-fails with its position. Whether the value fits (a member of the enum, a reference to the right set) may only be known
-when a lifted literal's value comes: the converters raise ValueError then, and `checked` makes BadRequest of it.
+`ACCEPTED` lists the literal kinds that a type accepts. It is checked when an expression is bound, so that the error has
+a position. The value itself (a member of the enum, a reference to the right set) is checked when the plan runs: the
+converters raise ValueError, which `checked` turns into BadRequest.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from decimal import Decimal
 from typing import Any
 
 from domain.model.registry import repositories
-from domain.query.base.bound import Sort, ValueType
+from domain.query.base.bound import Sort, ValueType, unchanged
 from domain.syntax.ast import LiteralKind
 from foundation import errors
 from foundation.enums import EnumType
 from foundation.guids import is_guid, parse_guid
-from foundation.phrases import written
+from foundation.messages import written
 
 K = LiteralKind
 _NUMBERS = frozenset({K.INTEGER, K.DECIMAL})
 
-#: sort → kinds of literals that may stand where it is wanted.
+#: sort of the target → accepted kinds of literals
 ACCEPTED: dict[Sort, frozenset[LiteralKind]] = {
     Sort.GUID: frozenset({K.GUID, K.STRING}),
     Sort.STRING: frozenset({K.STRING, K.GUID}),
@@ -43,7 +43,7 @@ ACCEPTED: dict[Sort, frozenset[LiteralKind]] = {
     Sort.SECRET: frozenset(),
 }
 
-#: The type of a literal that nothing else decides.
+#: The type of a literal without another operand.
 NATURAL: dict[LiteralKind, Sort] = {
     K.NULL: Sort.NULL,
     K.BOOLEAN: Sort.BOOL,
@@ -58,25 +58,25 @@ NATURAL: dict[LiteralKind, Sort] = {
     K.BINARY: Sort.BINARY,
 }
 
-#: Databases compare numbers of any size that fits this; beyond, some fail.
+#: The range that every database can compare.
 _NUMBER_LIMIT = Decimal(10) ** 100
 
 _REFERENCE = re.compile(r"(?:.*/)?([A-Za-z_][\w.]*)\((?:[Ii]d=)?'?([0-9a-fA-F-]{36})'?\)")
 
 
 def converter(target: ValueType) -> Callable[[Any], Any]:
-    """The function that makes a literal's value canonical for the type; it raises ValueError."""
+    """The function that converts a literal's value to the type; it raises ValueError."""
     sort = target.sort
     if sort in (Sort.ENUM, Sort.STATE):
         assert target.enum is not None
         return _enum_converter(target.enum, as_number=sort is Sort.STATE)
     if sort is Sort.REFERENCE:
         return _reference_converter(target.target)
-    return _CONVERTERS.get(sort, _same)
+    return _CONVERTERS.get(sort, unchanged)
 
 
 def checked(convert: Callable[[Any], Any], target: ValueType, what: str) -> Callable[[Any], Any]:
-    """The converter with ValueError made into BadRequest; null stays null. `what`: what the value is compared with."""
+    """The converter with ValueError as BadRequest; null stays null. `what`: the other operand, for the message."""
 
     def convert_checked(value: Any) -> Any:
         if value is None:
@@ -91,10 +91,6 @@ def checked(convert: Callable[[Any], Any], target: ValueType, what: str) -> Call
 
 def _text(value: Any) -> str:
     return ",".join(map(written, value)) if isinstance(value, tuple) else written(value)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _to_guid(value: Any) -> str:
@@ -126,7 +122,7 @@ def _to_datetime(value: Any) -> datetime.datetime:
     if isinstance(value, str):
         value = datetime.datetime.fromisoformat(value)
     if isinstance(value, datetime.datetime):
-        # A date-time without a zone is UTC, as every stored one.
+        # A date-time without a zone is UTC, as stored ones are.
         aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
         return aware.astimezone(datetime.UTC)
     return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
@@ -171,15 +167,15 @@ def _reference_converter(target: str) -> Callable[[Any], str]:
         text = str(value).strip()
         if is_guid(text):
             return parse_guid(text)
-        found = _REFERENCE.fullmatch(text)
-        named = repositories.for_set(found[1]) if found else None
-        if found is None or named is None:
+        match = _REFERENCE.fullmatch(text)
+        named = repositories.for_set(match[1]) if match else None
+        if match is None or named is None:
             raise ValueError("not a guid and not a reference such as Set(guid)")
         wanted = repositories[target]
         other = named[0]
-        # A base set's reference may name a row that is of the wanted, derived type.
+        # A reference by the base set may identify a row of the derived type.
         if not (issubclass(other.model, wanted.model) or issubclass(wanted.model, other.model)):
             raise ValueError(f"{other.set_name} is not {wanted.set_name} or derived from it")
-        return parse_guid(found[2])
+        return parse_guid(match[2])
 
     return convert

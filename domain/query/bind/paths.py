@@ -1,4 +1,4 @@
-"""Paths in expressions: properties, references, collections, casts, members of complex values (Part 2, 5.1.1.14)."""
+"""Binds paths: properties, references, collections, casts, members of complex values (Part 2, 5.1.1.14)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.model.attributes import Child
+from domain.model.custom_properties import definitions
+from domain.model.members import DISPLAY_TEXT
 from domain.model.naming import near
 from domain.model.registry import repositories
-from domain.model.repository import DISPLAY_TEXT, Repository
+from domain.model.repository import Repository
 from domain.query.base.bound import (
     BOOL,
     CUSTOM,
@@ -21,17 +23,17 @@ from domain.query.base.bound import (
     Column,
     Counted,
     CustomText,
-    Elsewhere,
     Input,
     Logic,
     Negation,
     Quantified,
+    RootValue,
     Sort,
     Source,
     all_of,
     fixed,
+    new_root,
 )
-from domain.query.base.custom_properties import definitions_of
 from domain.query.base.scope import Scope
 from domain.query.bind.expression_binder import ExpressionBinder, mismatch, retype
 from domain.query.bind.search import bind_search
@@ -39,16 +41,16 @@ from domain.query.bind.sources import cast_source, column, follow, measure_text,
 from domain.query.bind.texts import display_text
 from domain.syntax import ast
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-_THE_KEY = Phrase("the key")
+_THE_KEY = Message("the key")
 _MEASURE_MEMBERS = {"currency", "unit"}
 _CUSTOM_MEMBERS = {"value": "Value", "valueid": "ValueId"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """An owned collection on the way through a path, with what has narrowed it."""
+    """An owned collection within a path, with the conditions on its rows."""
 
     owner: Source
     back: Column
@@ -76,43 +78,43 @@ def bind_path(binder: ExpressionBinder, steps: Sequence[ast.Step], scope: Scope,
         return replace(key, type=replace(key.type, sort=Sort.REFERENCE, target=at.repository.name))
     if isinstance(at, _Rows):
         raise errors.BadRequest(
-            errors.TYPE_MISMATCH, position, Phrase("a collection cannot stand here; use any, all or $count")
+            errors.TYPE_MISMATCH, position, Message("a collection cannot stand here; use any, all or $count")
         )
     return at
 
 
 def _bind_root(binder: ExpressionBinder, steps: Sequence[ast.Step], position: int) -> Bound:
-    """`$root/Set(key)/Property` (5.1.1.14.2): a value of an entity that has nothing to do with the row."""
+    """`$root/Set(key)/Property` (5.1.1.14.2): a value of an unrelated entity."""
     first = steps[0] if steps else None
     key = first.suffixes[0] if isinstance(first, ast.NameStep) and len(first.suffixes) == 1 else None
     if isinstance(key, ast.Arguments):
         key = ast.Key(key.items[0].value) if len(key.items) == 1 and key.items[0].name.lower() == "id" else None
     if not isinstance(first, ast.NameStep) or key is None:
-        raise errors.NotSupported(Phrase("$root without the key of one entity behind it"))
-    found = repositories.for_set(first.name)
-    if found is None:
+        raise errors.NotSupported(Message("$root without the key of one entity behind it"))
+    result = repositories.for_set(first.name)
+    if result is None:
         raise errors.BadRequest(errors.UNKNOWN_SET, first.name, near(first.name, repositories.set_names()))
-    repository, _ = found
+    repository, _ = result
     binder.access.check_readable(repository)
     given = binder.value(key.value, Scope(None))
     if not isinstance(given, Input):
-        raise mismatch(position, Phrase("the key behind $root must be a literal"))
-    variable = Source(repository, binder.next_number(), nullable=True, guarded=binder.access.restricts(repository))
-    # Its own row, as it is seen from outside of the query: all that a name can mean there.
+        raise mismatch(position, Message("the key behind $root must be a literal"))
+    variable = new_root(repository, nullable=True, guarded=binder.access.restricts(repository))
+    # The entity's own row is the only scope of names there.
     value = bind_path(binder, steps[1:] or (ast.VariableStep("$this"),), Scope(variable, variable), position)
-    return Elsewhere(value.type, True, variable, retype(given, GUID, _THE_KEY), value)
+    return RootValue(value.type, True, variable, retype(given, GUID, _THE_KEY), value)
 
 
 def bind_in_collection(binder: ExpressionBinder, node: ast.Membership, path: ast.Path, scope: Scope) -> Bound:
     """`operand in Lines/Product/Code`: as `Lines/any(x:x/Product/Code eq operand)` (5.1.1.1.12)."""
-    found = _collection_at(path.steps, scope)
-    if found is None:
-        raise mismatch(node.position, Phrase("behind in stands a list or a path over a collection"))
-    position, element = found
+    result = _collection_at(path.steps, scope)
+    if result is None:
+        raise mismatch(node.position, Message("behind in stands a list or a path over a collection"))
+    position, element = result
     while position + 1 < len(path.steps) and isinstance(path.steps[position + 1], ast.FilterStep):
         position += 1
-    # No name of a caller's has a space.
-    variable = f"in {binder.next_number()}"
+    # Names of callers contain no space; the variables of nested scopes differ in number.
+    variable = f"in {len(scope.variables)}"
     rest = ast.Path((ast.NameStep(variable), *path.steps[position + 1 :]), position=node.position)
     inner: ast.Expression = ast.Comparison("eq", node.operand, rest, position=node.position)
     if _collection_at(rest.steps, Scope(None, variables={variable: element})) is not None:
@@ -122,7 +124,7 @@ def bind_in_collection(binder: ExpressionBinder, node: ast.Membership, path: ast
 
 
 def _collection_at(steps: Sequence[ast.Step], scope: Scope) -> tuple[int, Source] | None:
-    """Where in a path its first collection stands, and a row of it to look at its type; None where there is none."""
+    """The index of a path's first collection, and a row of its type; None without a collection."""
     at = scope.this
     for index, step in enumerate(steps):
         if index == 0 and isinstance(step, ast.VariableStep) and step.name.lower() in ("$it", "$this"):
@@ -152,7 +154,7 @@ def _first(
 ) -> tuple[Source | Bound | _Rows, Sequence[ast.Step]]:
     if not steps:
         raise errors.BadRequest(
-            errors.TYPE_MISMATCH, 0, Phrase("a collection has no value of its own; name a property of it")
+            errors.TYPE_MISMATCH, 0, Message("a collection has no value of its own; name a property of it")
         )
     first = steps[0]
     if isinstance(first, ast.VariableStep):
@@ -160,7 +162,7 @@ def _first(
             return scope.it, steps[1:]
         if first.name.lower() == "$this" and scope.this is not None:
             return scope.this, steps[1:]
-        raise errors.NotSupported(Phrase("{0} in this place", first.name))
+        raise errors.NotSupported(Message("{0} in this place", first.name))
     if isinstance(first, ast.NameStep) and not first.suffixes:
         if first.name in scope.variables:
             return scope.variables[first.name], steps[1:]
@@ -178,24 +180,24 @@ def _from_outputs(steps: Sequence[ast.Step], scope: Scope) -> tuple[Bound, Seque
     names = [step.name for step in steps if isinstance(step, ast.NameStep)]
     for length in range(len(names), 0, -1):
         path = "/".join(names[:length])
-        found = scope.outputs.get(path)
-        if found is None:
+        result = scope.outputs.get(path)
+        if result is None:
             lowered = path.lower()
-            found = next((value for key, value in scope.outputs.items() if key.lower() == lowered), None)
-        if found is not None:
-            return found, steps[length:]
+            result = next((value for key, value in scope.outputs.items() if key.lower() == lowered), None)
+        if result is not None:
+            return result, steps[length:]
     return unknown(names[0] if names else "$count", scope.outputs, scope.type_label)
 
 
 def rows_of(binder: ExpressionBinder, owner: Source, child: Child) -> _Rows:
-    """The rows of an owned collection, as the caller may see them."""
+    """The rows of an owned collection that the caller may see."""
     repository = repositories[child.repository]
-    variable = Source(repository, binder.next_number(), guarded=binder.access.restricts(repository))
+    variable = new_root(repository, guarded=binder.access.restricts(repository))
     return _Rows(owner, column(variable, repository.references[child.back_reference]), variable)
 
 
 def member_of(binder: ExpressionBinder, source: Source, name: str) -> Bound | _Rows | None:
-    """A property or collection of a row by its name in any case; None when there is none."""
+    """A property or collection of a row by its name in any case; None if unknown."""
     repository = source.repository
     attribute = repository.attribute(name)
     if attribute is not None:
@@ -205,7 +207,7 @@ def member_of(binder: ExpressionBinder, source: Source, name: str) -> Bound | _R
     child = repository.collection(name)
     if child is not None:
         return rows_of(binder, source, child)
-    definition = definitions_of(repository).get(name)
+    definition = definitions(repository.name).get(name)
     if definition is not None:
         return CustomText(CUSTOM, True, source, definition.code)
     if name.lower().endswith("value"):
@@ -219,21 +221,21 @@ def _from_source(
     binder: ExpressionBinder, source: Source, step: ast.Step, scope: Scope, *, is_last: bool
 ) -> Source | Bound | _Rows:
     if isinstance(step, ast.AnnotationStep):
-        raise errors.NotSupported(Phrase("the annotation @{0} in expressions", step.term))
+        raise errors.NotSupported(Message("the annotation @{0} in expressions", step.term))
     if not isinstance(step, ast.NameStep):
-        raise mismatch(step.position, Phrase("a property is needed here"))
+        raise mismatch(step.position, Message("a property is needed here"))
     if step.suffixes:
-        raise errors.NotSupported(Phrase("{0}(…) inside an expression", step.name))
+        raise errors.NotSupported(Message("{0}(…) inside an expression", step.name))
     if "." in step.name:
         return cast_source(source, _derived(source.repository, step.name, step.position))
     attribute = source.repository.attribute(step.name)
     if attribute is not None and attribute.is_reference and not is_last:
         return follow(binder, source, attribute)
-    found = member_of(binder, source, step.name)
-    if found is None:
+    result = member_of(binder, source, step.name)
+    if result is None:
         repository = source.repository
         return unknown(step.name, [*repository.attributes, *repository.collections], repository.set_name)
-    return found
+    return result
 
 
 def _derived(repository: Repository[Any], name: str, position: int) -> Repository[Any]:
@@ -241,7 +243,7 @@ def _derived(repository: Repository[Any], name: str, position: int) -> Repositor
     if derived is None:
         raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.set_name, target=name)
     if not (issubclass(derived.model, repository.model) or issubclass(repository.model, derived.model)):
-        raise mismatch(position, Phrase("{0} is not derived from Erp.{1}", name, repository.entity_type))
+        raise mismatch(position, Message("{0} is not derived from Erp.{1}", name, repository.entity_type))
     return derived
 
 
@@ -250,14 +252,14 @@ def _from_rows(binder: ExpressionBinder, rows: _Rows, step: ast.Step, scope: Sco
     if isinstance(step, ast.LambdaStep):
         predicate: Bound | None = None
         if step.predicate is not None:
-            # Names without the variable still mean the outer row (5.1.1.13).
+            # Names without the variable refer to the outer row (5.1.1.13).
             predicate = binder.predicate(step.predicate, scope.with_variable(step.variable, rows.variable))
         if step.operator == "any":
             return Quantified(
                 BOOL, False, True, rows.owner, rows.back, rows.variable, all_of(rows.predicate, predicate)
             )
         if rows.predicate is not None and predicate is not None:
-            # Outside the filter there is nothing to hold.
+            # A predicate is possible only inside a filter.
             outside = Negation(BOOL, False, Call(BOOL, False, "is_true", (rows.predicate,)))
             predicate = Logic(BOOL, predicate.nullable, "or", (outside, predicate))
         return Quantified(BOOL, False, False, rows.owner, rows.back, rows.variable, predicate)
@@ -271,23 +273,23 @@ def _from_rows(binder: ExpressionBinder, rows: _Rows, step: ast.Step, scope: Sco
     if isinstance(step, ast.FilterStep):
         return replace(rows, predicate=all_of(rows.predicate, binder.predicate(step.predicate, inner)))
     if isinstance(step, ast.NameStep) and not step.suffixes:
-        raise mismatch(step.position, Phrase("{0} stands behind a collection; use any, all or $count", step.name))
-    raise errors.NotSupported(Phrase("this step behind a collection"))
+        raise mismatch(step.position, Message("{0} stands behind a collection; use any, all or $count", step.name))
+    raise errors.NotSupported(Message("this step behind a collection"))
 
 
 def _from_value(binder: ExpressionBinder, value: Bound, step: ast.Step) -> Bound:
     if not isinstance(step, ast.NameStep) or step.suffixes:
-        raise mismatch(step.position, Phrase("nothing can be asked of a value of type {0}", value.type))
+        raise mismatch(step.position, Message("nothing can be asked of a value of type {0}", value.type))
     name = step.name
     if isinstance(value, Column) and value.attribute.is_measured:
         if name.lower() == "value":
             return value
         if name.lower() in _MEASURE_MEMBERS:
-            found = measure_text(binder, value.source, value.attribute)
-            return found if found is not None else fixed(None, STRING)
+            result = measure_text(binder, value.source, value.attribute)
+            return result if result is not None else fixed(None, STRING)
         return unknown(name, ("Value", "Currency", "Unit"), str(value.attribute.kind.value))
     if value.type.sort is Sort.TEXTS and isinstance(value, Column):
-        # One that is put together of several, such as a display text, is text and not JSON.
+        # A text composed of several, such as a display text, is text and not JSON.
         return Call(STRING, True, "text_in", (value, fixed(name.upper(), STRING)))
     if isinstance(value, CustomText):
         if name.lower() in _CUSTOM_MEMBERS:
@@ -300,7 +302,7 @@ def bind_object_comparison(binder: ExpressionBinder, node: ast.Comparison, scope
     """`Price eq {"Value":1,"Currency":"EUR"}`: every member of the object must be equal."""
     assert isinstance(node.right, ast.ObjectExpression)
     if node.operator not in ("eq", "ne") or not isinstance(node.left, ast.Path):
-        raise mismatch(node.position, Phrase("a complex value can be compared with eq and ne only"))
+        raise mismatch(node.position, Message("a complex value can be compared with eq and ne only"))
     parts: list[Bound] = []
     for member in node.right.members:
         name = member.name.partition("@")[0]
@@ -311,5 +313,5 @@ def bind_object_comparison(binder: ExpressionBinder, node: ast.Comparison, scope
         parts.append(binder.compare("eq", left, binder.value(member.value, scope), member.position))
     together = all_of(*parts)
     if together is None:
-        raise mismatch(node.right.position, Phrase("the object has no members to compare"))
+        raise mismatch(node.right.position, Message("the object has no members to compare"))
     return Negation(BOOL, False, together) if node.operator == "ne" else together

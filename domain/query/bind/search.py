@@ -16,9 +16,9 @@ from domain.query.bind.sources import column, follow
 from domain.query.bind.texts import any_text, display_text
 from domain.syntax import ast
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-#: Words and phrases: each is looked for in each member of each row, in every language.
+#: Maximum of words and phrases: each is searched in each member of each row, in every language.
 MAX_TERMS = 100
 
 
@@ -26,7 +26,7 @@ def bind_search(binder: ExpressionBinder, search: ast.SearchExpression, source: 
     """The condition that a row of `source` satisfies the search. Raises BadRequest for more than MAX_TERMS."""
     if _terms(search) > MAX_TERMS:
         raise errors.BadRequest(
-            errors.BAD_QUERY_OPTION, "$search", Phrase("it has more than {0} words", MAX_TERMS), target="$search"
+            errors.BAD_QUERY_OPTION, "$search", Message("it has more than {0} words", MAX_TERMS), target="$search"
         )
     members = _members(binder, source)
     return _bind(binder, search, members, source)
@@ -53,15 +53,15 @@ def _bind(binder: ExpressionBinder, node: ast.SearchExpression, members: tuple[B
 
 
 def _contains(member: Bound, term: Bound) -> Bound:
-    def found(text: Bound) -> Bound:
+    def contains(text: Bound) -> Bound:
         return call("contains", BOOL, call("tolower", STRING, text), term)
 
-    predicate = any_text(member, found) if member.type.sort is Sort.TEXTS else found(member)
+    predicate = any_text(member, contains) if member.type.sort is Sort.TEXTS else contains(member)
     return Call(BOOL, False, "is_true", (predicate,))
 
 
 def _members(binder: ExpressionBinder, source: Source) -> tuple[Bound, ...]:
-    found: list[Bound] = []
+    result: list[Bound] = []
     for path in source.repository.search_members:
         at: Any = source
         *references, last = path.split(".")
@@ -69,10 +69,10 @@ def _members(binder: ExpressionBinder, source: Source) -> tuple[Bound, ...]:
             at = follow(binder, at, at.repository.by_python_name[python_name])
         value = column(at, at.repository.by_python_name[last])
         if value.type.sort is Sort.REFERENCE:
-            found.append(display_text(binder, follow(binder, at, value.attribute)))
+            result.append(display_text(binder, follow(binder, at, value.attribute)))
         elif value.type.sort in (Sort.STRING, Sort.TEXTS):
-            found.append(value)
+            result.append(value)
         else:
-            found.append(Call(STRING, value.nullable, "to_text", (value,)))
+            result.append(Call(STRING, value.nullable, "to_text", (value,)))
     shown = display_text(binder, source)
-    return tuple(found) if shown in found else (*found, shown)
+    return tuple(result) if shown in result else (*result, shown)

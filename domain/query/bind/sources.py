@@ -1,7 +1,8 @@
-"""Rows in scope: their columns, and the rows that their references lead to."""
+"""Columns of rows in scope, and the targets of their references."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -15,7 +16,7 @@ from foundation import errors
 
 
 def unknown(name: str, known: Any, where: str) -> NoReturn:
-    """Fail with UNKNOWN_PROPERTY and near names."""
+    """Raise UNKNOWN_PROPERTY with similar names."""
     raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, where, target=name, info=near(name, known).strip() or None)
 
 
@@ -25,13 +26,13 @@ def column(source: Source, attribute: Attribute) -> Column:
         attribute = source.repository.id
     nullable = attribute.nullable or source.nullable
     if attribute.is_reference:
-        # Null also where the caller may not see what it leads to.
+        # Also null if the target is hidden from the caller.
         nullable = nullable or source.guarded
     return Column(type_of(attribute), nullable, source, attribute)
 
 
 def reference_column(binder: ExpressionBinder, source: Source, attribute: Attribute) -> Bound:
-    """A reference as a value: null where its target is hidden from the caller."""
+    """A reference as a value: null if its target is hidden from the caller."""
     target = repositories[attribute.target]
     if binder.access.restricts(target):
         key = column(follow(binder, source, attribute), target.id)
@@ -40,14 +41,14 @@ def reference_column(binder: ExpressionBinder, source: Source, attribute: Attrib
 
 
 def follow(binder: ExpressionBinder, source: Source, attribute: Attribute) -> Source:
-    """The row that a reference leads to."""
+    """The target row of a reference."""
     target = repositories[attribute.target]
     guarded = binder.access.restricts(target)
     return Source(target, source.number, source, attribute, source.nullable or attribute.nullable or guarded, guarded)
 
 
 def cast_source(source: Source, repository: Repository[Any]) -> Source:
-    """The same row seen as a derived type, or as a base; null where it is not of it."""
+    """The same row seen as a derived or base type; null if it is not of that type."""
     if source.repository is repository:
         return source
     if issubclass(source.repository.model, repository.model):
@@ -56,10 +57,13 @@ def cast_source(source: Source, repository: Repository[Any]) -> Source:
 
 
 def measure_text(binder: ExpressionBinder, source: Source, attribute: Attribute) -> Bound | None:
-    """The code of the currency or unit of a measured attribute; None where none is declared."""
-    if not attribute.measure:
-        return None
-    for name in attribute.measure:
+    """The code of the currency or unit of a measured attribute; None if none is declared."""
+    return code_behind(binder, source, attribute.measure) if attribute.measure else None
+
+
+def code_behind(binder: ExpressionBinder, source: Source, path: Sequence[str]) -> Bound | None:
+    """The code, or else the label, of the entity at the end of a reference path; None if it has neither."""
+    for name in path:
         source = follow(binder, source, source.repository.attributes[name])
     code = source.repository.code or source.repository.label
     return column(source, code) if code is not None else None

@@ -1,12 +1,11 @@
-"""Texts in several languages and display texts inside expressions.
+"""Multilanguage texts and display texts inside expressions.
 
-A multilanguage value has no single text, so a condition on it holds when **some** language's text satisfies it:
-`contains(Name,'x')`, `Name eq 'x'`, `startswith(tolower(Name),'x')`, `Name in ('x','y')`. `ne` is the opposite of `eq`:
-no language has that text. `eq null` asks for the absence of any text. Where one text is needed — order, length,
-concat with something compared by order, $compute — it is the one in the caller's language, else EN, else the first.
-`Name/BG` is the text of one language.
+A multilanguage value has no single text, so a condition on it holds if **some** language's text satisfies it:
+`contains(Name,'x')`, `Name eq 'x'`, `startswith(tolower(Name),'x')`, `Name in ('x','y')`. `ne` is the negation of `eq`:
+no language has that text. `eq null` holds without any text. Where one text is needed (order, length, concat compared by
+order, $compute) it is the one in the caller's language, else EN, else the first. `Name/BG` is the text of one language.
 
-A reference in a string function stands for the display text of what it leads to.
+In a string function, a reference stands for the display text of its target.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.model import interpolation
+from domain.model import template_syntax
 from domain.query.base.bound import (
     BOOL,
     STRING,
@@ -33,12 +32,14 @@ from domain.query.base.bound import (
     Source,
     TextItem,
     fixed,
+    unchanged,
 )
 from domain.query.bind.expression_binder import ExpressionBinder
 from domain.query.bind.sources import column, follow, measure_text
+from domain.query.bind.type_rules import unify
 
 _MAX_DISPLAY_DEPTH = 4
-LANGUAGE = Input(STRING, False, FromCall("language"), lambda value: value)
+LANGUAGE = Input(STRING, False, FromCall("language"), unchanged)
 _ITEM = TextItem(STRING, False)
 
 
@@ -48,7 +49,7 @@ def one_text(texts: Bound) -> Bound:
 
 
 def as_scalar(value: Bound) -> Bound:
-    """The value with every multilanguage part taken as one text, and a custom property by its Value."""
+    """The value with every multilanguage part as one text, and a custom property by its Value."""
     if isinstance(value, CustomText) and value.member:
         return replace(value, type=STRING)
     if value.type.sort is not Sort.TEXTS:
@@ -58,7 +59,7 @@ def as_scalar(value: Bound) -> Bound:
 
 
 def _leaf(value: Bound) -> Bound:
-    """The first multilanguage value that a function over texts was built on."""
+    """The first multilanguage value that a function over texts contains."""
     if isinstance(value, Call) and value.type.sort is Sort.TEXTS:
         return _leaf(next(argument for argument in value.arguments if argument.type.sort is Sort.TEXTS))
     return value
@@ -75,7 +76,7 @@ def _replace_leaf(value: Bound, leaf: Bound, by: Bound) -> Bound:
 
 
 def any_text(value: Bound, predicate: Any, needle: Bound | None = None) -> Bound:
-    """Some text satisfies `predicate(text)`; value is of type TEXTS, itself or under string functions."""
+    """Some text satisfies `predicate(text)`; value is of type TEXTS, with or without string functions."""
     leaf = _leaf(value)
     item = _replace_leaf(value, leaf, _ITEM)
     return AnyText(BOOL, leaf.nullable, leaf, predicate(item), needle if leaf is value else None)
@@ -93,29 +94,29 @@ def compare_texts(binder: ExpressionBinder, operator: str, left: Bound, right: B
         return binder.compare(operator, as_scalar(left), right, position)
 
     def equal(item: Bound) -> Bound:
-        return Compare(BOOL, False, "eq", *binder.unify(item, right, position))
+        return Compare(BOOL, False, "eq", *unify(item, right, position))
 
     needle = right if isinstance(right, Input) and right.type.sort is Sort.STRING else None
-    found = Call(BOOL, False, "is_true", (any_text(left, equal, needle),))
-    return Negation(BOOL, False, found) if operator == "ne" else found
+    result = Call(BOOL, False, "is_true", (any_text(left, equal, needle),))
+    return Negation(BOOL, False, result) if operator == "ne" else result
 
 
 def texts_membership(binder: ExpressionBinder, operand: Bound, items: list[Bound], position: int) -> Bound:
     """`Name in ('a','b')`: some language's text is one of them."""
 
     def among(item: Bound) -> Bound:
-        return Member(BOOL, False, item, tuple(binder.unify(item, each, position)[1] for each in items))
+        return Member(BOOL, False, item, tuple(unify(item, each, position)[1] for each in items))
 
     return Call(BOOL, False, "is_true", (any_text(operand, among),))
 
 
 def display_text(binder: ExpressionBinder, source: Source, depth: int = 0) -> Bound:
-    """DisplayText of a row, as an expression of type TEXTS where its format shows a multilanguage member."""
+    """DisplayText of a row; of type TEXTS if its format has a multilanguage member."""
     if depth > _MAX_DISPLAY_DEPTH:
-        # Formats that show each other's entities would never end.
+        # Formats that refer to each other would never end.
         return fixed("", STRING)
     parts: list[Bound] = []
-    for part in interpolation.parse(source.repository.display_format):
+    for part in template_syntax.parse(source.repository.display_format):
         if isinstance(part, str):
             parts.append(fixed(part, STRING))
             continue
@@ -155,9 +156,9 @@ def _part_text(value: Bound, format: str) -> Bound:
     if value.type.sort is Sort.STRING:
         return value
     if value.type.sort in (Sort.DATE, Sort.DATETIME):
-        # Without a format people read dates as their language writes them.
+        # Without a format dates have the local format of the language.
         name = "datepattern" if value.type.sort is Sort.DATE else "timepattern"
-        pattern = fixed(format, STRING) if format else Input(STRING, False, FromCall(name), lambda raw: raw)
+        pattern = fixed(format, STRING) if format else Input(STRING, False, FromCall(name), unchanged)
         return Call(STRING, value.nullable, "format_date", (value, pattern))
     if value.type.sort is Sort.NUMBER and format[:1] in ("N", "n") and format[1:].isdigit():
         return Call(STRING, value.nullable, "format_number", (value, fixed(int(format[1:]), value.type)))
@@ -165,7 +166,7 @@ def _part_text(value: Bound, format: str) -> Bound:
 
 
 def reference_text(binder: ExpressionBinder, value: Bound) -> Bound:
-    """The display text of what a reference leads to; other values are themselves."""
+    """The display text of a reference's target; any other value unchanged."""
     if isinstance(value, Column) and value.type.sort is Sort.REFERENCE:
         if value.attribute.is_reference:
             return display_text(binder, follow(binder, value.source, value.attribute))

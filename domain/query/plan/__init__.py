@@ -1,1 +1,1 @@
-"""Plans: everything about a read that does not depend on its values."""
+"""Plans: the part of a read that does not depend on its values."""

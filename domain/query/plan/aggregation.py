@@ -1,33 +1,28 @@
-"""Tables: what $apply makes of entities, and aggregate functions as SQL.
+"""Tables: non-entity results of $apply, and aggregate functions as SQL.
 
 A Table is a SELECT whose columns have OData paths ("Customer/Number", "Total"). Further transformations wrap it as a
-derived table. Amounts and quantities keep their currency or unit in a column beside them.
+derived table. Amounts and quantities have their currency or unit in a separate column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from domain.query.base.bound import (
     INTEGER,
     REAL,
     Bound,
-    Call,
     Column,
     Order,
     Output,
     Sort,
     Source,
     ValueType,
-    call,
-    decimal_type,
 )
 from domain.query.base.scope import Scope
-from domain.query.rights.policies import visible
 from domain.query.sql.compiler import Compiler
-from domain.query.sql.fragments import Sql, compose, join
+from domain.query.sql.fragments import Sql, compose, join, select_from
 from domain.query.sql.joins import Block, Statement
 
 METHODS = ("sum", "min", "max", "average", "countdistinct")
@@ -56,9 +51,10 @@ class ChildAggregate(Bound):
 class ResultColumn:
     """A column of a table.
 
-    path        as named in JSON, nested: ("SalesOrder", "Customer")
+    path        nested as in JSON: ("SalesOrder", "Customer")
     measure     the currency's or unit's column, with its name ("Currency", "Unit")
     target_set  of references
+    is_date_part   a group key such as year(…), a text in OData 4.0
     """
 
     path: tuple[str, ...]
@@ -67,10 +63,11 @@ class ResultColumn:
     measure_name: str = ""
     target_set: str = ""
     target: str = ""
+    is_date_part: bool = False
 
     @property
     def name(self) -> str:
-        """The path as expressions write it."""
+        """The path in expressions."""
         return "/".join(self.path)
 
 
@@ -101,7 +98,7 @@ class Table:
 
     @property
     def scope(self) -> Scope:
-        """What names mean behind the transformation."""
+        """The scope of names after the transformation."""
         outputs: dict[str, Output] = {}
         for each in self.columns:
             outputs[each.name] = each.output
@@ -111,7 +108,7 @@ class Table:
         return Scope(None, outputs=outputs)
 
     def compiler(self, statement: Statement) -> Compiler:
-        """Compiles expressions over the table's columns."""
+        """A compiler of expressions over the table's columns."""
         return Compiler(TableBlock(statement, self.sql, self.alias), {self.number: self.alias})
 
 
@@ -148,24 +145,16 @@ def _average(compiler: Compiler, operand: Bound, value: Sql) -> Sql:
     if not compiler.dialect.scaled_decimals:
         return compose("AVG({0})", value)
     scale = operand.type.scale
-    # The sum of scaled integers is exact, and there is but one division to round.
+    # The sum of scaled integers is exact, and only one division is rounded.
     return compose(f"(CAST(SUM({{0}}) AS REAL) / (COUNT({{1}}) * 1e{scale or 0}))", value, value)
 
 
 def _child_aggregate(compiler: Compiler, node: ChildAggregate) -> Sql:
-    inner = Block(compiler.block.statement, node.variable, compiler.block)
-    inside = Compiler(inner)
-    owner = inside.value(Column(node.back.type, False, node.owner, node.owner.repository.id))
-    conditions = [compose("{0} = {1}", inside.value(replace(node.back, nullable=True)), owner)]
-    seen = visible(inner.statement.access, node.variable) if node.variable.guarded else None
-    if seen is not None:
-        conditions.append(inside.predicate(seen))
-    selected = (
-        Sql("COUNT(*)")
-        if node.operand is None
-        else compose(f"{node.method.upper()}({{0}})", inside.value(node.operand))
-    )
-    return compose("(SELECT {0} FROM {1} WHERE {2})", selected, inner.from_sql(), join(" AND ", conditions))
+    inner, conditions = compiler.children(node.variable, node.owner, node.back)
+    selected = Sql("COUNT(*)")
+    if node.operand is not None:
+        selected = compose(f"{node.method.upper()}({{0}})", inner.value(node.operand))
+    return compose("({0})", select_from([selected], inner.block.from_sql(), conditions))
 
 
 Compiler.register_value(Aggregate, _aggregate)
@@ -178,22 +167,6 @@ def count_of_rows() -> Aggregate:
 
 
 def select_columns(compiler: Compiler, values: Sequence[tuple[str, Bound]], keys: Container[Bound]) -> Sql:
-    """`a AS c0, b AS c1`; keys are those that are grouped by."""
-    made = ((compiler.key(bound) if bound in keys else compiler.value(bound), name) for name, bound in values)
-    return join(", ", [value + Sql(f" AS {name}") for value, name in made])
-
-
-__all__ = [
-    "METHODS",
-    "Aggregate",
-    "Any",
-    "Call",
-    "ChildAggregate",
-    "ResultColumn",
-    "Table",
-    "aggregate_type",
-    "call",
-    "count_of_rows",
-    "decimal_type",
-    "select_columns",
-]
+    """`a AS c0, b AS c1`; keys are the grouped columns."""
+    result = ((compiler.key(bound) if bound in keys else compiler.value(bound), name) for name, bound in values)
+    return join(", ", [value + Sql(f" AS {name}") for value, name in result])

@@ -1,16 +1,16 @@
 """$apply (OData Extension for Data Aggregation 4.0; spec 02, 2.2): transformations as nested SELECTs.
 
-Done in the database: filter, search, compute, orderby, top, skip, identity, groupby, aggregate, concat,
+Executed in the database: filter, search, compute, orderby, top, skip, identity, groupby, aggregate, concat,
 topcount/bottomcount, topsum/bottomsum, toppercent/bottompercent, rollup, and the platform's expandgroup and yearmonth.
 The rest of the extension (hierarchies, joins, nesting, custom aggregates) is answered with 501.
 
-- `groupby((A,B),aggregate(...))`; nested groupby means grouping by all of them; `groupby((A))` gives distinct values.
+- `groupby((A,B),aggregate(...))`; nested groupby groups by all of them; `groupby((A))` gives distinct values.
 - `aggregate(Amount with sum as T)` of an amount or quantity groups by its currency or unit as well and gives
-  `{"Value", "Currency"}`; `AmountValue` or `Amount/Value` is the bare number, without regard to the currency.
+  `{"Value", "Currency"}`; `AmountValue` or `Amount/Value` is the number without regard to the currency.
 - A grouping by `yearmonth(Date)` is named `yearmonth`, unless `as` names it.
 - Rows without keys are paged by number, in an order made total by all their columns.
 
-As long as rows are still entities (filter, search, compute, top …), they are read as entities.
+While rows are still entities (after filter, search, compute, top …), they are read as entities.
 """
 
 from __future__ import annotations
@@ -18,41 +18,43 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-from domain.query.base.bound import BOOL, GUID, Bound, Column, Fixed, Input, Order, Output, Sort, Source
+from domain.query.base.bound import BOOL, Bound, Fixed, Input, Order, Output, Source
 from domain.query.base.scope import Scope
 from domain.query.bind.search import bind_search
-from domain.query.plan.aggregation import Aggregate, ResultColumn, Table, select_columns
-from domain.query.plan.grouping import Group, bind_aggregates, bind_elements
+from domain.query.plan.aggregation import ResultColumn, Table, select_columns
+from domain.query.plan.groupby import Group, bind_aggregates, bind_elements
+from domain.query.plan.key_conditions import LeadingKeys, LimitedKeys, Share
 from domain.query.plan.planner import Planner
 from domain.query.sql.compiler import Compiler, new_statement
-from domain.query.sql.fragments import Sql, compose, join
+from domain.query.sql.fragments import Sql, compose, join, select_from
 from domain.query.sql.joins import Block
 from domain.syntax import ast
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 _MOST_ROWS = 2**62
 
 
 @dataclass(slots=True)
 class Entities:
-    """Rows that are still entities. limit is (skip, top); a further filter then looks at those rows only."""
+    """Rows that are still entities. limit is (skip, top); a further filter then applies to those rows only."""
 
     source: Source
     scope: Scope
     where: list[Bound]
     orders: list[Order] = field(default_factory=list)
     limit: tuple[ast.Constant | None, ast.Constant | None] | None = None
-    planner: Any = None
+    applied: ApplyPlanner | None = None
 
     def unlimited(self) -> Entities:
         """The same rows, in the same order, by a condition on their keys instead of a limit."""
-        if self.limit is None:
+        if self.limit is None or self.applied is None:
             return self
-        condition = LimitedKeys(BOOL, False, self, self.planner)
-        return replace(self, where=[condition], limit=None)
+        limit = partial(self.applied.limit_text, *self.limit)
+        return replace(self, where=[LimitedKeys(BOOL, False, self, self.applied.planner, limit)], limit=None)
 
 
 Stage = Entities | Table
@@ -74,13 +76,13 @@ class ApplyPlanner:
         self._tables = 0
 
     def run(self, stage: Stage, transformations: Sequence[ast.Transformation]) -> Stage:
-        """The stage behind all transformations."""
+        """The stage after all transformations."""
         for each in transformations:
             stage = self.step(stage, each)
         return stage
 
     def step(self, stage: Stage, each: ast.Transformation) -> Stage:
-        """The stage behind one transformation."""
+        """The stage after one transformation."""
         match each:
             case ast.IdentityTransformation():
                 return stage
@@ -88,7 +90,7 @@ class ApplyPlanner:
                 return self.filtered(stage, each.predicate)
             case ast.SearchTransformation():
                 if not isinstance(stage, Entities):
-                    raise errors.NotSupported(Phrase("search behind groupby or aggregate"))
+                    raise errors.NotSupported(Message("search behind groupby or aggregate"))
                 stage = stage.unlimited()
                 return replace(stage, where=[*stage.where, bind_search(self.binder, each.search, stage.source)])
             case ast.ComputeTransformation():
@@ -109,11 +111,11 @@ class ApplyPlanner:
                 self.group_expansions.extend(each.items)
                 return stage
             case ast.JoinTransformation():
-                raise errors.NotSupported(Phrase("{0} in $apply", "outerjoin" if each.is_outer else "join"))
+                raise errors.NotSupported(Message("{0} in $apply", "outerjoin" if each.is_outer else "join"))
             case ast.NestTransformation():
-                raise errors.NotSupported(Phrase("{0} in $apply", "nest" if each.path is None else "addnested"))
+                raise errors.NotSupported(Message("{0} in $apply", "nest" if each.path is None else "addnested"))
         name = getattr(each, "name", "") or type(each).__name__.removesuffix("Transformation").lower()
-        raise errors.NotSupported(Phrase("{0} in $apply", name))
+        raise errors.NotSupported(Message("{0} in $apply", name))
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -146,10 +148,10 @@ class ApplyPlanner:
             if stage.limit is not None and not (stage.limit[1] is None and skip is None):
                 stage = stage.unlimited()
             earlier = stage.limit[0] if stage.limit is not None else None
-            return replace(stage, limit=(skip if skip is not None else earlier, top), planner=self)
+            return replace(stage, limit=(skip if skip is not None else earlier, top), applied=self)
         compiler = stage.compiler(self.statement)
         order = self.table_order(stage, compiler)
-        return self._wrapped(stage, compiler, order=order, limit=self._limit(compiler, skip, top))
+        return self._wrapped(stage, compiler, order=order, limit=self.limit_text(skip, top, compiler))
 
     def ranked(self, stage: Stage, each: ast.RankTransformation) -> Stage:
         """topcount … bottompercent: the rows with the greatest or least values."""
@@ -158,12 +160,12 @@ class ApplyPlanner:
         order = Order(value, each.name.startswith("top"))
         if each.name in ("topcount", "bottomcount"):
             if not isinstance(each.amount, ast.Literal | ast.Slot):
-                raise errors.NotSupported(Phrase("{0} with a number that is not a literal", each.name))
+                raise errors.NotSupported(Message("{0} with a number that is not a literal", each.name))
             return self.limited(replace(stage, orders=[order]), None, each.amount)
         share = Share(order, self.binder.scalar(each.amount, scope), is_percent=each.name.endswith("percent"))
         if isinstance(stage, Entities):
             stage = stage.unlimited()
-            return replace(stage, where=[LeadingKeys(BOOL, False, stage, share, self)], orders=[order])
+            return replace(stage, where=[LeadingKeys(BOOL, False, stage, share, self.planner)], orders=[order])
         compiler = stage.compiler(self.statement)
         ties = self.table_order(replace(stage, orders=[]), compiler)
         inner = self._wrapped(stage, compiler, raw=[share.holds(compiler, ties) + Sql(" AS keep")])
@@ -183,9 +185,9 @@ class ApplyPlanner:
             if rest and not all(
                 isinstance(step, ast.ComputeTransformation | ast.FilterTransformation) for step in rest
             ):
-                raise errors.NotSupported(Phrase("groupby with more than aggregate, filter and compute inside"))
+                raise errors.NotSupported(Message("groupby with more than aggregate, filter and compute inside"))
         elif apply:
-            raise errors.NotSupported(Phrase("groupby with a transformation other than aggregate inside"))
+            raise errors.NotSupported(Message("groupby with a transformation other than aggregate inside"))
         else:
             rest = []
         if isinstance(stage, Entities):
@@ -196,7 +198,7 @@ class ApplyPlanner:
         return self.run(self.grouped(stage, group, items), rest)
 
     def grouped(self, stage: Stage, group: Group, items: Sequence[ast.AggregateItem]) -> Table:
-        """GROUP BY with aggregates; with neither elements nor items nothing is left but one row."""
+        """GROUP BY with aggregates; without elements and items, only one row remains."""
         if isinstance(stage, Entities):
             stage = stage.unlimited()
         aggregates = bind_aggregates(self.binder, items, stage.scope, group, known_columns(stage))
@@ -221,7 +223,15 @@ class ApplyPlanner:
             if element.measure is not None:
                 measure = keys.get(element.measure) or keys.setdefault(element.measure, put(element.measure))
             columns.append(
-                ResultColumn(element.path, output, measure, element.measure_name, element.target_set, element.target)
+                ResultColumn(
+                    element.path,
+                    output,
+                    measure,
+                    element.measure_name,
+                    element.target_set,
+                    element.target,
+                    element.is_date_part,
+                )
             )
         for implied in group.implied:
             if implied not in keys:
@@ -230,13 +240,11 @@ class ApplyPlanner:
             measure = keys.get(item.measure) if item.measure is not None else None
             columns.append(ResultColumn((item.alias,), put(item.value), measure, item.measure_name))
         if not values:
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$apply", Phrase("aggregate has nothing to compute"))
-        text = Sql("SELECT ") + select_columns(compiler, values, keys)
-        text = join("", [text, Sql(" FROM "), compiler.block.from_sql()])
-        if where:
-            text = text + Sql(" WHERE ") + join(" AND ", where)
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$apply", Message("aggregate has nothing to compute"))
+        selected = [select_columns(compiler, values, keys)]
+        text = select_from(selected, compiler.block.from_sql(), where)
         if keys:
-            # By position: an expression with parameters would not be seen as the same one again.
+            # By position: the database would not recognize an expression with parameters as the same.
             positions = [str(index + 1) for index, (_, bound) in enumerate(values) if bound in keys]
             text = text + Sql(" GROUP BY " + ", ".join(positions))
         return Table(text, number, columns)
@@ -248,7 +256,7 @@ class ApplyPlanner:
         fixed_elements = [element for element in elements if not isinstance(element, ast.Rollup)]
         (rollup, *others) = [element for element in elements if isinstance(element, ast.Rollup)]
         if others or rollup.hierarchy:
-            raise errors.NotSupported(Phrase("several rollups, or rollup of a hierarchy"))
+            raise errors.NotSupported(Message("several rollups, or rollup of a hierarchy"))
         properties = [ast.GroupingProperty(path, position=path.position) for path in rollup.properties]
         branches: list[Table] = []
         for length in range(len(properties), 0 if len(properties) > 1 else -1, -1):
@@ -261,7 +269,7 @@ class ApplyPlanner:
         return Table(join(" UNION ALL ", texts), full.number, full.columns)
 
     def _aligned(self, branch: Table, full: Table) -> Sql:
-        """The branch with all columns of the full one, in its order; those it lacks are null."""
+        """The branch with all columns of the full one, in its order; missing ones are null."""
         known = {column.name: column for column in branch.columns}
         parts: list[str] = []
         for column in full.columns:
@@ -293,7 +301,7 @@ class ApplyPlanner:
         extra: Sequence[tuple[tuple[str, ...], Bound]] = (),
         raw: Sequence[Sql] = (),
     ) -> Table:
-        """SELECT … FROM (table): the same columns, and more."""
+        """SELECT … FROM (table): the same columns, and additional ones."""
         number = self._next()
 
         def moved(output: Output) -> Output:
@@ -310,11 +318,8 @@ class ApplyPlanner:
             name = f"x{number}_{index}"
             selected.append(compiler.value(bound) + Sql(f" AS {name}"))
             columns.append(ResultColumn(path, Output(bound.type, bound.nullable, name, number)))
-        text = join("", [Sql("SELECT "), join(", ", [*selected, *raw]), Sql(" FROM "), compiler.block.from_sql()])
-        if where is not None:
-            text = text + Sql(" WHERE ") + where
-        if order is not None:
-            text = text + Sql(" ORDER BY ") + order
+        conditions, order_keys = ([each] if each is not None else [] for each in (where, order))
+        text = select_from([*selected, *raw], compiler.block.from_sql(), conditions, order_keys)
         if limit is not None:
             text = text + limit
         orders = [
@@ -324,7 +329,8 @@ class ApplyPlanner:
         ]
         return Table(text, number, columns, orders)
 
-    def _limit(self, compiler: Compiler, skip: ast.Constant | None, top: ast.Constant | None) -> Sql:
+    def limit_text(self, skip: ast.Constant | None, top: ast.Constant | None, compiler: Compiler) -> Sql:
+        """LIMIT and OFFSET of a stage."""
         text = Sql("")
         if top is not None:
             text = text + Sql(" LIMIT ") + compiler.number(self._rows(top), 0)
@@ -335,33 +341,33 @@ class ApplyPlanner:
         return text
 
     def _rows(self, number: ast.Constant) -> Bound:
-        """A number of rows; databases hold what a caller may write down no further than 64 bits."""
+        """A number of rows, limited to 64 bits as in the databases."""
         value = self.binder.value(number, Scope(None))
         if not isinstance(value, Input):
-            raise errors.NotSupported(Phrase("{0} with a number that is not a literal", "$apply"))
+            raise errors.NotSupported(Message("{0} with a number that is not a literal", "$apply"))
         convert = value.convert
 
         def checked(raw: Any) -> int:
             rows = convert(raw)
             if isinstance(rows, bool) or not isinstance(rows, int | Decimal) or rows != int(rows) or rows < 0:
                 raise errors.BadRequest(
-                    errors.BAD_QUERY_OPTION, "$apply", Phrase("a number of rows is a whole one and not negative")
+                    errors.BAD_QUERY_OPTION, "$apply", Message("a number of rows is a whole one and not negative")
                 )
             return min(int(rows), _MOST_ROWS)
 
-        made = replace(value, convert=checked)
+        result = replace(value, convert=checked)
         if isinstance(value.origin, Fixed):
             checked(value.origin.value)
-        return made
+        return result
 
     def table_order(self, table: Table, compiler: Compiler) -> Sql:
         """The table's order, made total by all its columns."""
         orders = list(table.orders)
         for column in table.columns:
             orders += [Order(each) for each in (column.output, column.measure) if each is not None]
-        made: dict[Bound, Order] = {}
+        result: dict[Bound, Order] = {}
         for each in orders:
-            made.setdefault(each.expression, each)
+            result.setdefault(each.expression, each)
         dialect = self.planner.dialect
         return join(
             ", ",
@@ -372,86 +378,6 @@ class ApplyPlanner:
                     nullable=True,
                     sort=each.expression.type.sort,
                 )
-                for each in made.values()
+                for each in result.values()
             ],
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """topsum … bottompercent: the first rows by a value whose sum reaches an amount, or a percentage of the whole."""
-
-    order: Order
-    amount: Bound
-    is_percent: bool
-
-    def holds(self, compiler: Compiler, ties: Sql) -> Sql:
-        """Whether the sum of the rows before this one is below the amount. ties: makes the order total."""
-        value, is_top = self.order.expression, self.order.is_descending
-        number = compiler.number(value, value.type.scale)
-        key = compiler.dialect.order(
-            compiler.key(value), is_descending=is_top, nullable=value.nullable, sort=Sort.NUMBER
-        )
-        # From the top, values below zero come last: a sum that has reached the amount is not below it again.
-        counted = compose("CASE WHEN {0} > 0 THEN {0} ELSE {0} * 0 END", number) if is_top else number
-        window = join("", [Sql(" OVER (ORDER BY "), key, Sql(", "), ties, Sql(" ROWS UNBOUNDED PRECEDING)")])
-        before = compose("(SUM({0}){1} - {0})", counted, window)
-        if self.is_percent:
-            limit = compose("(SUM({0}) OVER () * {1} / 100.0)", number, compiler.number(self.amount, None))
-        else:
-            limit = compiler.number(self.amount, value.type.scale)
-        return compose("({0} < {1})", before, limit)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LeadingKeys(Bound):
-    """The row is among those of a stage that make up a share of it."""
-
-    stage: Entities
-    share: Share
-    planner: ApplyPlanner
-
-
-def _leading_keys(compiler: Compiler, node: LeadingKeys, exact: bool) -> Sql:
-    block, inner, where = _inside(compiler, node.stage)
-    ties = node.planner.planner.order_text(node.planner.planner.order_key(inner, _by_key(node.stage)))
-    key, holds = block.key(node.stage.source), node.share.holds(inner, ties)
-    text = join("", [Sql("SELECT "), key, Sql(" AS k, "), holds, Sql(" AS keep FROM "), block.from_sql(), where])
-    return compose("{0} IN (SELECT k FROM ({1}) r WHERE keep)", compiler.block.key(node.stage.source), text)
-
-
-def _inside(compiler: Compiler, stage: Entities) -> tuple[Block, Compiler, Sql]:
-    """A block of its own over the same row variable: inside, the inner row is meant. Its compiler, and its WHERE."""
-    block = Block(compiler.block.statement, stage.source)
-    inner = Compiler(block)
-    where = [inner.predicate(each) for each in stage.where]
-    return block, inner, Sql(" WHERE ") + join(" AND ", where) if where else Sql("")
-
-
-def _by_key(stage: Entities) -> Order:
-    return Order(Column(GUID, False, stage.source, stage.source.repository.id))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LimitedKeys(Bound):
-    """The row is among those of a limited stage."""
-
-    stage: Any
-    planner: Any
-
-
-def _limited_keys(compiler: Compiler, node: LimitedKeys, exact: bool) -> Sql:
-    stage, planner = node.stage, node.planner
-    block, inner, where = _inside(compiler, stage)
-    orders = [*stage.orders, _by_key(stage)]
-    order = join(", ", [planner.planner.order_text(planner.planner.order_key(inner, each)) for each in orders])
-    text = join("", [Sql("SELECT "), block.key(stage.source), Sql(" FROM "), block.from_sql(), where])
-    text = text + Sql(" ORDER BY ") + order + planner._limit(inner, *stage.limit)
-    return compose("{0} IN (SELECT * FROM ({1}) k)", compiler.block.key(stage.source), text)
-
-
-Compiler.register_predicate(LimitedKeys, _limited_keys)
-Compiler.register_predicate(LeadingKeys, _leading_keys)
-
-
-__all__ = ["Aggregate", "ApplyPlanner", "Entities"]

@@ -1,35 +1,35 @@
-"""Plans for what $apply leaves: rows without keys, and the concatenation of several results."""
+"""Plans of reads with $apply: rows without keys, and the concatenation of several results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.query.base.bound import GUID
 from domain.query.base.scope import entity_scope
 from domain.query.bind.sources import unknown
 from domain.query.plan.aggregation import ResultColumn, Table
 from domain.query.plan.apply import ApplyPlanner, Entities
 from domain.query.plan.concat import ConcatPlan
-from domain.query.plan.planner import Planner, RowsPlan
+from domain.query.plan.planner import Planner
+from domain.query.plan.rows_plan import RowsPlan
 from domain.query.plan.selection import Batch
 from domain.query.run.execute import Statement
-from domain.query.run.shape import RowCode, shaper
-from domain.query.sql.fragments import Sql, compose, join
+from domain.query.run.row_json import RowCode, shaper
+from domain.query.sql.fragments import compose
 from domain.syntax import ast
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 
 def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table, options: ast.QueryOptions) -> RowsPlan:
-    """Rows of a table with the options that stand beside $apply."""
+    """The plan of a table with the query options beside $apply."""
     planner = applied.planner
     if options.search is not None:
-        raise errors.NotSupported(Phrase("$search beside groupby or aggregate"))
+        raise errors.NotSupported(Message("$search beside groupby or aggregate"))
     stage: Any = table
     if options.compute:
         stage = applied.computed(stage, options.compute)
@@ -39,7 +39,7 @@ def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table,
         stage = applied.ordered(stage, options.orderby)
     assert isinstance(stage, Table)
     compiler = stage.compiler(applied.statement)
-    code = RowCode(planner.dialect, ieee754=planner.shape[1])
+    code = RowCode(planner.dialect, planner.shape)
     batches: list[Batch] = []
     expression = _expression(applied, stage, options, code, compiler, batches)
     order = applied.table_order(stage, compiler)
@@ -47,7 +47,7 @@ def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table,
     return RowsPlan(
         repository=repository,
         dialect=planner.dialect,
-        select=Sql("SELECT ") + join(", ", code.columns),
+        columns=code.columns,
         body=compiler.block.from_sql(),
         where=(),
         order=order,
@@ -56,7 +56,7 @@ def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table,
         shape=shaper(expression, code.names, len(code.columns)),
         batches=tuple(planner.batch(batch) for batch in batches),
         counting=partial(Statement.of, count_text, planner.dialect),
-        skip_nulls=planner.shape[2],
+        skip_nulls=planner.shape.skip_nulls,
         context=f"{repository.set_name}({_context([column.path for column in stage.columns])})",
         aggregated=True,
         fingerprint=f"{repository.name}|{stage.sql.text}"[:4000],
@@ -64,7 +64,7 @@ def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table,
 
 
 def _context(paths: Sequence[tuple[str, ...]]) -> str:
-    """The part of the context URL that tells the members: `SalesOrder(Customer),Total`."""
+    """The select list of the context URL: `SalesOrder(Customer),Total`."""
     inner: dict[str, list[tuple[str, ...]]] = {}
     for path in paths:
         behind = inner.setdefault(path[0], [])
@@ -88,19 +88,21 @@ def _expression(
     whole = {column.path for column in columns if not column.target and column.measure is None}
     for column in columns:
         if any(column.path[:length] in whole for length in range(1, len(column.path))):
-            # A text in one language is in the text in all of them.
+            # A text in one language is the same in all of them.
             continue
         at = tree
         for name in column.path:
             at = at.inner.setdefault(name, _Member())
         at.own = _value(column, code, compiler, expansions.get(column.name.lower()), batches)
-    prefix = '"@odata.id": None, ' if applied.planner.shape[0] != "none" else ""
+        if column.is_date_part and applied.planner.shape.version == "4.0":
+            at.own = f"(None if {at.own} is None else str({at.own}))"
+    prefix = '"@odata.id": None, ' if applied.planner.shape.metadata != "none" else ""
     return "{" + prefix + tree.members() + "}"
 
 
 @dataclass(slots=True)
 class _Member:
-    """A member of the row's object: the expression of its own value, what is inside of it, or both."""
+    """A member of the row's object: the expression of its value, nested members, or both."""
 
     own: str = ""
     inner: dict[str, _Member] = field(default_factory=dict)
@@ -136,7 +138,7 @@ def _value(
         )
         return f"g[{len(batches) - 1}].get(r[{position}])"
     if column.target:
-        # A group has no $select of its own, and who asks for groups wants their keys.
+        # A group has no $select, and callers need its key.
         link = f"{f'{column.target_set}('!r} + r[{position}] + ')'"
         return f'(None if r[{position}] is None else {{"@odata.id": {link}, "Id": r[{position}]}})'
     value = code.value(position, column.output.type)
@@ -147,20 +149,20 @@ def _value(
 
 
 def _expansions(applied: ApplyPlanner, table: Table, options: ast.QueryOptions) -> dict[str, ast.ExpandItem]:
-    """expandgroup items, and $expand beside $apply, by the path of the reference that was grouped by."""
+    """expandgroup items, and $expand beside $apply, by the path of the grouped reference."""
     known = {column.name.lower(): column for column in table.columns}
-    made: dict[str, ast.ExpandItem] = {}
+    result: dict[str, ast.ExpandItem] = {}
     for item in (*applied.group_expansions, *options.expand):
         name = "/".join(step.name for step in item.path if isinstance(step, ast.NameStep))
         column = known.get(name.lower())
         if column is None:
-            unknown(name, [each.name for each in table.columns], Phrase("the result of $apply"))
+            unknown(name, [each.name for each in table.columns], Message("the result of $apply"))
         if not column.target:
             raise errors.BadRequest(
-                errors.BAD_QUERY_OPTION, "$apply", Phrase("{0} is not a reference that was grouped by", name)
+                errors.BAD_QUERY_OPTION, "$apply", Message("{0} is not a reference that was grouped by", name)
             )
-        made[name.lower()] = item
-    return made
+        result[name.lower()] = item
+    return result
 
 
 def _selected(table: Table, options: ast.QueryOptions) -> list[ResultColumn]:
@@ -173,12 +175,12 @@ def _selected(table: Table, options: ast.QueryOptions) -> list[ResultColumn]:
         name = "/".join(step.name for step in item.path if isinstance(step, ast.NameStep)).lower()
         if name == "default":
             return table.columns
-        found = [
+        result = [
             each for each in table.columns if each.name.lower() == name or each.name.lower().startswith(f"{name}/")
         ]
-        if not found:
-            unknown(name, [each.name for each in table.columns], Phrase("the result of $apply"))
-        chosen += [each for each in found if each not in chosen]
+        if not result:
+            unknown(name, [each.name for each in table.columns], Message("the result of $apply"))
+        chosen += [each for each in result if each not in chosen]
     return chosen
 
 
@@ -189,20 +191,16 @@ def plan_concat(
     options: ast.QueryOptions,
     by: Sequence[str],
 ) -> ConcatPlan:
-    """…/concat(a,b): one plan for each branch, read one after the other (aggregation, 3.6.1)."""
-    last = transformations[-1]
-    assert isinstance(last, ast.ConcatTransformation)
+    """…/concat(a,b): one plan for each branch, executed one after the other (aggregation, 3.6.1)."""
     if options.filter is not None or options.orderby or options.compute or options.search is not None or options.select:
-        raise errors.NotSupported(Phrase("query options beside a concat other than $top, $skip and $count"))
+        raise errors.NotSupported(Message("query options beside a concat other than $top, $skip and $count"))
     branches: list[RowsPlan] = []
-    for sequence in last.sequences:
-        if any(isinstance(each, ast.ConcatTransformation) for each in (*transformations[:-1], *sequence)):
-            raise errors.NotSupported(Phrase("concat inside concat"))
+    for sequence in _sequences(tuple(transformations)):
         applied = ApplyPlanner(planner)
         source = planner.root(repository)
         scope = entity_scope(source)
         stage: Any = Entities(source, scope, planner.where(source, ast.NO_OPTIONS, scope, by))
-        stage = applied.run(stage, (*transformations[:-1], *sequence))
+        stage = applied.run(stage, sequence)
         bare = ast.QueryOptions(expand=options.expand if isinstance(stage, Entities) else ())
         if isinstance(stage, Entities):
             branches.append(planner.entities(stage, bare, context=repository.set_name))
@@ -211,13 +209,23 @@ def plan_concat(
     return ConcatPlan.of(branches)
 
 
+def _sequences(transformations: tuple[ast.Transformation, ...]) -> Iterator[tuple[ast.Transformation, ...]]:
+    """The sequences of the concat at the end, each behind what precedes it; they may end in a concat themselves."""
+    last = transformations[-1]
+    if not isinstance(last, ast.ConcatTransformation):
+        yield transformations
+        return
+    for sequence in last.sequences:
+        yield from _sequences((*transformations[:-1], *sequence))
+
+
 def plan_apply(
     planner: Planner, repository: Repository[Any], options: ast.QueryOptions, *, by: Sequence[str]
 ) -> RowsPlan | ConcatPlan:
-    """The plan of a read with $apply and the options behind it.
+    """The plan of a read with $apply and the options after it.
 
-    $filter is about the result. One that names what only the entities have is about these, as on the reference
-    platform: it is asked first.
+    $filter applies to the result. If it names properties that only the entities have, it applies to these before the
+    transformations, as on the reference platform.
     """
     try:
         return _plan_apply(planner, repository, options, by=by)
@@ -246,6 +254,3 @@ def _plan_apply(
     if isinstance(stage, Entities):
         return planner.entities(stage, rest, context=repository.set_name)
     return plan_table(applied, repository, stage, rest)
-
-
-__all__ = ["GUID", "plan_concat", "plan_table", "replace"]

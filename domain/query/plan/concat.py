@@ -1,4 +1,4 @@
-"""concat of $apply: the rows of several plans, one after the other."""
+"""concat of $apply: reads the rows of several plans one after the other."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from domain.query.plan.planner import RowsPlan
+from domain.query.plan.rows_plan import RowsPlan
 from domain.query.run.execute import Statement
-from domain.query.run.shape import AnswerSize
+from domain.query.run.row_json import AnswerSize
 from domain.query.sql.fragments import Run
 
 
 @dataclass(slots=True)
 class ConcatPlan:
-    """Reads like one aggregated plan; a row is (branch, row)."""
+    """Has the interface of one aggregated plan; a row is (branch, row)."""
 
     branches: tuple[RowsPlan, ...]
     context: str
@@ -30,9 +30,9 @@ class ConcatPlan:
         return cls(tuple(branches), branches[0].context.partition("(")[0], "|".join(b.fingerprint for b in branches))
 
     def read(self, run: Run, *, with_skip: bool) -> list[tuple[int, tuple[Any, ...]]]:
-        """The rows from run.skip on, run.limit at most. A branch is only read as far as it is needed."""
+        """At most run.limit rows from run.skip on. Branches are read only as far as needed."""
         wanted, passed = run.limit, run.skip if with_skip else 0
-        found: list[tuple[int, tuple[Any, ...]]] = []
+        result: list[tuple[int, tuple[Any, ...]]] = []
         for index, branch in enumerate(self.branches):
             if wanted <= 0:
                 break
@@ -43,16 +43,16 @@ class ConcatPlan:
                 passed = max(0, passed - total)
             else:
                 passed = 0
-            found += [(index, row) for row in rows]
+            result += [(index, row) for row in rows]
             wanted -= len(rows)
-        return found
+        return result
 
     def shaped(self, rows: Sequence[Any], run: Run) -> list[Any]:
         """The rows as JSON-ready values, in order. Raises PayloadTooLarge."""
-        made: list[Any] = []
+        result: list[Any] = []
         for index, branch in enumerate(self.branches):
-            made += branch.shaped([row for number, row in rows if number == index], run)
-        return made
+            result += branch.shaped([row for number, row in rows if number == index], run)
+        return result
 
     def array(self, rows: Sequence[Any], run: Run) -> Any:
         """The rows as a JSON-ready array. Raises PayloadTooLarge."""
@@ -60,9 +60,6 @@ class ConcatPlan:
         return AnswerSize().array(values) if any(branch.batches for branch in self.branches) else values
 
     def count(self, run: Run) -> int:
-        """How many rows all branches have."""
+        """Number of rows of all branches."""
         statements: list[Statement] = [branch.count_statement for branch in self.branches]
         return sum(int(statement.fetch(run)[0][0]) for statement in statements)
-
-
-__all__ = ["ConcatPlan"]

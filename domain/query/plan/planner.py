@@ -1,47 +1,44 @@
-"""Plans: everything about a read that does not depend on its values, made once and kept (see `cache`).
-
-A plan of rows is one SELECT with its shaper, and below it the batches that each fetch one expanded collection for all
-rows at once. Executing one is: parameters, cursor, rows, batches, shape.
-"""
+"""The planner: compiles the query options of a request into plans (rows_plan) for one set of rights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from domain.database.cursor import Row
 from domain.model.repository import Repository
 from domain.query.base.access import Access
-from domain.query.base.bound import BOOL, GUID, Bound, Column, Compare, Order, Sort, Source, fixed
+from domain.query.base.bound import BOOL, GUID, Bound, Column, Compare, Order, Sort, Source, fixed, new_root
 from domain.query.base.representation import ParentScope, ShapeKey
 from domain.query.base.scope import Scope, entity_scope
-from domain.query.bind.binder import Binder, by_number
+from domain.query.bind.binder import Binder
 from domain.query.bind.expression_binder import mismatch
 from domain.query.bind.paths import bind_path
 from domain.query.bind.search import bind_search
 from domain.query.bind.sources import column, follow
 from domain.query.bind.texts import as_scalar
+from domain.query.bind.type_rules import by_number
+from domain.query.plan.rows_plan import MAX_EXPANDED_ROWS, BatchPlan, Narrow, RowsPlan
 from domain.query.plan.selection import Batch, EntityCode
 from domain.query.rights.policies import visible
 from domain.query.run.execute import Statement
-from domain.query.run.paging import OrderKey, order_fingerprint, seek_condition
-from domain.query.run.shape import MAX_ANSWER_BYTES, AnswerSize, RowCode, Shaper, drop_nulls, shaper
+from domain.query.run.paging import OrderKey, order_fingerprint
+from domain.query.run.row_json import RowCode, shaper
 from domain.query.sql import dialects
-from domain.query.sql.compiler import Compiler, new_root, new_statement
-from domain.query.sql.fragments import Run, Sql, compose, join, run_key, run_keys, run_limit, run_skip
+from domain.query.sql.compiler import Compiler, new_statement
+from domain.query.sql.fragments import Sql, compose, join, run_key, run_keys, select_from
 from domain.query.sql.joins import Block
 from domain.syntax import ast
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-#: Of $orderby. Each is compared with those before it, and SQLite sorts by at most 2,000.
+#: Maximum of $orderby items. Each is compared with those before it, and SQLite sorts by at most 2,000.
 MAX_ORDER_ITEMS = 100
 
 
 class EntityStage(Protocol):
-    """What $apply leaves as entities (apply.Entities)."""
+    """Result of $apply that consists of entities (apply.Entities)."""
 
     source: Source
     scope: Scope
@@ -54,165 +51,8 @@ class EntityStage(Protocol):
         ...
 
 
-#: Rows of one expanded collection, below all rows of a page; as JSON so many are nearly always more than an answer has.
-MAX_EXPANDED_ROWS = 100_000
-_NO_GROUPS: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(slots=True)
-class BatchPlan:
-    """Fetches one batch. Column 0 of its rows is the key that they belong to."""
-
-    batch: Batch
-    statement: Statement
-    shape: Shaper | None
-    batches: tuple[BatchPlan, ...]
-    skip_nulls: bool
-
-    def groups(self, parents: Sequence[Row], run: Run, size: AnswerSize) -> Mapping[str, Any]:
-        """key → JSON of the list of rows (or count, or the JSON of the one row).
-
-        As JSON and not as objects: a row that hangs on many keys would be written out anew below each of them, level by
-        level, before anybody knew how long the answer becomes. Raises PayloadTooLarge.
-        """
-        position = self.batch.key_column
-        keys = list({row[position]: None for row in parents if row[position] is not None})
-        if not keys:
-            return {}
-        run.keys = self.statement.dialect.encode_keys(keys)
-        rows = self.statement.fetch(run)
-        if self.shape is None:
-            return dict(rows)
-        if len(rows) > MAX_EXPANDED_ROWS:
-            raise errors.PayloadTooLarge(errors.ANSWER_TOO_LARGE, MAX_ANSWER_BYTES)
-        shaped = shape_rows(self.shape, rows, self.batches, run)
-        if self.skip_nulls:
-            shaped = [drop_nulls(value) for value in shaped]
-        if self.batch.single:
-            if self.batch.as_objects:
-                return {row[0]: value for row, value in zip(rows, shaped, strict=True)}
-            return {row[0]: size.fragment(value) for row, value in zip(rows, shaped, strict=True)}
-        groups: dict[str, list[Any]] = {}
-        for row, value in zip(rows, shaped, strict=True):
-            known = groups.get(row[0])
-            if known is None:
-                groups[row[0]] = [value]
-            else:
-                known.append(value)
-        write = size.array if self.batches else size.fragment
-        return {key: write(values) for key, values in groups.items()}
-
-
-def shape_rows(shape: Shaper, rows: Sequence[Row], batches: Sequence[BatchPlan], run: Run) -> list[Any]:
-    """The rows as JSON-ready values, with their batches fetched. Raises PayloadTooLarge."""
-    if not batches:
-        return shape(rows, _NO_GROUPS)
-    # All that is fetched here stands in the rows, so together it is no longer than they are.
-    size = AnswerSize()
-    return shape(rows, [batch.groups(rows, run, size) for batch in batches])
-
-
-@dataclass(frozen=True, slots=True)
-class Narrow:
-    """The keys of a page, chosen with no more columns and joins than filter and order need.
-
-    A sort carries every output column of every row that matches; so an ordered page is found by its keys first, and
-    only its own rows are read in full.
-    """
-
-    key: Sql
-    outer_key: Sql
-    body: Sql
-    where: tuple[Sql, ...]
-    keys: tuple[OrderKey, ...]
-    order: Sql
-
-
-@dataclass(slots=True)
-class RowsPlan:
-    """A set, an owned collection or one entity.
-
-    select, body   the statement up to and behind FROM … WHERE; ORDER BY is `order`
-    keys           the order, ending in the key; their values are the last columns of a row
-    aggregated     rows of $apply: no entities, no keys, paged by offset
-    """
-
-    repository: Repository[Any]
-    dialect: dialects.Dialect
-    select: Sql
-    body: Sql
-    where: tuple[Sql, ...]
-    order: Sql
-    keys: tuple[OrderKey, ...]
-    width: int
-    shape: Shaper
-    batches: tuple[BatchPlan, ...]
-    counting: Callable[[], Statement]
-    skip_nulls: bool
-    context: str
-    etag_column: int | None = None
-    aggregated: bool = False
-    fingerprint: str = ""
-    narrow: Narrow | None = None
-    _variants: dict[Any, Statement] = field(default_factory=dict)
-
-    @property
-    def count_statement(self) -> Statement:
-        """SELECT COUNT(*) of all rows; made when it is first asked for, as most reads never do."""
-        known = self._variants.get("count")
-        if known is None:
-            known = self._variants["count"] = self.counting()
-        return known
-
-    def statement(self, nulls: tuple[bool, ...] | None, *, with_skip: bool, with_limit: bool = True) -> Statement:
-        """The statement for a page; nulls: which of the order keys to seek are null, None for the first page."""
-        variant = (nulls, with_skip, with_limit)
-        known = self._variants.get(variant)
-        if known is None:
-            narrow = self.narrow
-            if narrow is None:
-                whole = Narrow(self.order, self.order, self.body, self.where, self.keys, self.order)
-                text = self._page(self.select, whole, nulls, with_skip=with_skip, with_limit=with_limit)
-            else:
-                chosen = self._page(
-                    Sql("SELECT ") + narrow.key, narrow, nulls, with_skip=with_skip, with_limit=with_limit
-                )
-                text = join("", [self.select, Sql(" FROM "), self.body, Sql(" WHERE "), narrow.outer_key, Sql(" IN (")])
-                text = join("", [text, chosen, Sql(") ORDER BY "), self.order])
-            known = self._variants[variant] = Statement.of(text, self.dialect)
-        return known
-
-    def _page(
-        self, select: Sql, narrow: Narrow, nulls: tuple[bool, ...] | None, *, with_skip: bool, with_limit: bool
-    ) -> Sql:
-        """SELECT … LIMIT … OFFSET of a page."""
-        conditions = narrow.where
-        if nulls is not None:
-            conditions = (*conditions, seek_condition(narrow.keys, nulls, self.dialect))
-        parts = [select, Sql(" FROM "), narrow.body]
-        if conditions:
-            parts += [Sql(" WHERE "), join(" AND ", conditions)]
-        if narrow.order.text:
-            parts += [Sql(" ORDER BY "), narrow.order]
-        if with_limit:
-            parts.append(Sql(" LIMIT %s", (run_limit,)))
-        if with_skip:
-            parts.append(Sql(" OFFSET %s", (run_skip,)))
-        return join("", parts)
-
-    def shaped(self, rows: Sequence[Row], run: Run) -> list[Any]:
-        """The rows as JSON-ready values. Raises PayloadTooLarge."""
-        values = shape_rows(self.shape, rows, self.batches, run)
-        return [drop_nulls(value) for value in values] if self.skip_nulls else values
-
-    def array(self, rows: Sequence[Row], run: Run) -> Any:
-        """The rows as a JSON-ready array. Raises PayloadTooLarge."""
-        values = self.shaped(rows, run)
-        return AnswerSize().array(values) if self.batches else values
-
-
 class Planner:
-    """Makes the plans of one request's shape for one set of rights."""
+    """Plans the requests of one shape for one set of rights."""
 
     def __init__(self, access: Access, shape: ShapeKey, aliases: Mapping[str, ast.Expression]) -> None:
         self.access = access
@@ -240,20 +80,20 @@ class Planner:
         return self._rows(source, options, scope, where, orders, context=context, by_key=by_key)
 
     def entities(self, stage: EntityStage, options: ast.QueryOptions, *, context: str) -> RowsPlan:
-        """The plan of what $apply leaves as entities, with the options that stand beside it."""
+        """The plan of entities that $apply returns, with the query options beside it."""
         if stage.limit is not None:
             stage = stage.unlimited()
         scope = self.with_compute(stage.source, options, stage.scope)
-        where = [*stage.where, *self._asked(stage.source, options, scope)]
+        where = [*stage.where, *self._filter_and_search(stage.source, options, scope)]
         orders = self.orders(stage.source, options, scope, stage.orders)
         return self._rows(stage.source, options, scope, where, orders, context=context)
 
     def with_compute(self, source: Source, options: ast.QueryOptions, scope: Scope) -> Scope:
-        """The scope behind $compute, whose names are new ones."""
+        """The scope after $compute, whose names must be new."""
         for item in options.compute:
             if source.repository.attribute(item.alias) is not None:
                 raise errors.BadRequest(
-                    errors.BAD_QUERY_OPTION, "$compute", Phrase("{0} is a property already", item.alias)
+                    errors.BAD_QUERY_OPTION, "$compute", Message("{0} is a property already", item.alias)
                 )
         return self.binder.compute(options.compute, scope)
 
@@ -271,7 +111,7 @@ class Planner:
         repository = source.repository
         block = self.block(source)
         compiler = Compiler(block)
-        code = RowCode(self.dialect, ieee754=self.shape[1])
+        code = RowCode(self.dialect, self.shape)
         entity = EntityCode(self.binder, compiler, code, self.shape)
         expression = entity.entity(source, options, computed=scope.computed)
         batches = tuple(self.batch(batch) for batch in entity.batches)
@@ -283,12 +123,12 @@ class Planner:
         for key in keys:
             code.columns.append(self._seek_output(key))
         narrow = self._narrow(source, block, where, orders) if len(orders) > 1 else None
-        # What the inner statement has chosen needs no choosing again, nor the joins for it.
+        # The inner statement has filtered the rows.
         predicates = tuple(compiler.predicate(each) for each in where) if narrow is None else ()
         return RowsPlan(
             repository=repository,
             dialect=self.dialect,
-            select=Sql("SELECT ") + join(", ", code.columns),
+            columns=code.columns,
             body=block.from_sql(),
             where=predicates,
             order=join(", ", [self.order_text(key) for key in keys]),
@@ -297,7 +137,7 @@ class Planner:
             shape=shaper(expression, code.names, len(code.columns)),
             batches=batches,
             counting=partial(self._counting, source, where),
-            skip_nulls=self.shape[2],
+            skip_nulls=self.shape.skip_nulls,
             context=context,
             etag_column=etag,
             fingerprint=order_fingerprint(repository.name, keys),
@@ -320,7 +160,7 @@ class Planner:
         by: Sequence[str] = (),
         parent: ParentScope | None = None,
     ) -> Statement:
-        """SELECT COUNT(*) of the rows that match, with the joins that this needs only."""
+        """SELECT COUNT(*) of the matching rows, with only the necessary joins."""
         source = self.root(repository)
         scope = self.with_compute(source, options, entity_scope(source))
         return self._counting(source, [*self.where(source, options, scope, by), *self.parent_visible(source, parent)])
@@ -329,7 +169,7 @@ class Planner:
         block = self.block(source)
         compiler = Compiler(block)
         predicates = [compiler.predicate(each) for each in where]
-        return self._finish("SELECT COUNT(*)", block, predicates)
+        return Statement.of(select_from([Sql("COUNT(*)")], block.from_sql(), predicates), self.dialect)
 
     def root(self, repository: Repository[Any]) -> Source:
         """The row variable of a set."""
@@ -340,34 +180,28 @@ class Planner:
     def block(self, source: Source) -> Block:
         return Block(new_statement(self.dialect, self.access), source)
 
-    def _finish(self, select: str, block: Block, predicates: Sequence[Sql]) -> Statement:
-        text = Sql(f"{select} FROM ") + block.from_sql()
-        if predicates:
-            text = text + Sql(" WHERE ") + join(" AND ", predicates)
-        return Statement.of(text, self.dialect)
-
     def where(self, source: Source, options: ast.QueryOptions, scope: Scope, by: Sequence[str]) -> list[Bound]:
-        found: list[Bound] = []
+        result: list[Bound] = []
         for name in by:
             attribute = source.repository.attributes[name]
-            found.append(KeyEquals(column(source, attribute).type, False, column(source, attribute)))
+            result.append(KeyEquals(column(source, attribute).type, False, column(source, attribute)))
         if source.guarded:
             condition = visible(self.access, source)
             if condition is not None:
-                found.append(condition)
-        return [*found, *self._asked(source, options, scope)]
+                result.append(condition)
+        return [*result, *self._filter_and_search(source, options, scope)]
 
-    def _asked(self, source: Source, options: ast.QueryOptions, scope: Scope) -> list[Bound]:
+    def _filter_and_search(self, source: Source, options: ast.QueryOptions, scope: Scope) -> list[Bound]:
         """$filter and $search."""
-        found: list[Bound] = []
+        result: list[Bound] = []
         if options.filter is not None:
-            found.append(self.binder.predicate(options.filter, scope))
+            result.append(self.binder.predicate(options.filter, scope))
         if options.search is not None:
-            found.append(bind_search(self.binder, options.search, source))
-        return found
+            result.append(bind_search(self.binder, options.search, source))
+        return result
 
     def parent_visible(self, source: Source, parent: ParentScope | None) -> list[Bound]:
-        """That the caller may see the entity whose collection is read, where that is a question."""
+        """The condition that the caller may see the parent of a collection; none if its repository is unrestricted."""
         if parent is None or not self.access.restricts(parent.repository):
             return []
         back = source.repository.references[parent.repository.collections[parent.collection].back_reference]
@@ -378,17 +212,17 @@ class Planner:
     def orders(
         self, source: Source, options: ast.QueryOptions, scope: Scope, default: Sequence[Order] = ()
     ) -> tuple[Order, ...]:
-        """$orderby, or the default, or the repository's own order; always ending in what no two rows share: the key.
+        """$orderby, or the default, or the repository's own order; always ending in a unique key.
 
         Raises BadRequest for more than MAX_ORDER_ITEMS items.
         """
         if len(options.orderby) > MAX_ORDER_ITEMS:
-            reason = Phrase("it has at most {0} items", MAX_ORDER_ITEMS)
+            reason = Message("it has at most {0} items", MAX_ORDER_ITEMS)
             raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$orderby", reason, target="$orderby")
         orders = [Order(self.binder.scalar(item.expression, scope), item.is_descending) for item in options.orderby]
         for item, order in zip(options.orderby, orders, strict=True):
             if order.expression.type.sort is Sort.SECRET:
-                raise mismatch(item.expression.position, Phrase("{0} has no order", order.expression.type))
+                raise mismatch(item.expression.position, Message("{0} has no order", order.expression.type))
         orders = orders or list(default)
         if not orders:
             for name in source.repository.ordering:
@@ -396,14 +230,14 @@ class Planner:
                 bound = as_scalar(bind_path(self.binder, path, scope, 0))
                 orders.append(Order(bound, name.startswith("-")))
         key = column(source, source.repository.id)
-        made: list[Order] = []
+        result: list[Order] = []
         for order in orders:
-            if not any(order.expression == each.expression for each in made):
-                made.append(order)
+            if not any(order.expression == each.expression for each in result):
+                result.append(order)
             if order.expression == key or _decides(order.expression, source):
-                # Behind it nothing can tie.
-                return tuple(made)
-        return (*made, Order(key))
+                # A unique value leaves no ties.
+                return tuple(result)
+        return (*result, Order(key))
 
     def order_key(self, compiler: Compiler, order: Order) -> OrderKey:
         bound = order.expression
@@ -414,7 +248,12 @@ class Planner:
             value, bound.type.sort, order.is_descending, bound.nullable, self.dialect.seek_placeholder(bound.type)
         )
 
+    def order_list(self, compiler: Compiler, orders: Sequence[Order]) -> Sql:
+        """The text of ORDER BY."""
+        return join(", ", [self.order_text(self.order_key(compiler, order)) for order in orders])
+
     def order_text(self, key: OrderKey) -> Sql:
+        """One key of ORDER BY."""
         return self.dialect.order(key.sql, is_descending=key.is_descending, nullable=key.nullable, sort=key.sort)
 
     def _seek_output(self, key: OrderKey) -> Sql:
@@ -433,7 +272,7 @@ class Planner:
         source = self.root(batch.repository)
         block = self.block(source)
         compiler = Compiler(block)
-        code = RowCode(self.dialect, ieee754=self.shape[1])
+        code = RowCode(self.dialect, self.shape)
         owner = block.column(source, batch.back)
         code.column(owner, GUID)
         entity = EntityCode(self.binder, compiler, code, self.shape)
@@ -445,19 +284,16 @@ class Planner:
             expression = entity.entity(source, batch.options, batch.depth, scope.computed)
         predicates = [self.dialect.among_keys(owner, run_keys), *(compiler.predicate(each) for each in where)]
         orders = () if batch.single else self.orders(source, batch.options, scope)
-        order = join(", ", [self.order_text(self.order_key(compiler, each)) for each in orders])
+        order = self.order_list(compiler, orders)
         top, skip = batch.options.top, batch.options.skip
         nested = tuple(self.batch(inner) for inner in entity.batches)
         if top is None and skip is None:
-            text = join("", [Sql("SELECT "), join(", ", code.columns), Sql(" FROM "), block.from_sql()])
-            text = text + Sql(" WHERE ") + join(" AND ", predicates)
-            if orders:
-                text = text + Sql(" ORDER BY ") + order
+            text = select_from(code.columns, block.from_sql(), predicates, [order] if orders else ())
         else:
             text = self._windowed(compiler, code, block, owner, predicates, order, top, skip)
         text = text + Sql(f" LIMIT {MAX_EXPANDED_ROWS + 1}")
         shape = shaper(expression, code.names, len(code.columns))
-        return BatchPlan(batch, Statement.of(text, self.dialect), shape, nested, self.shape[2])
+        return BatchPlan(batch, Statement.of(text, self.dialect), shape, nested, self.shape.skip_nulls)
 
     def _windowed(
         self,
@@ -470,13 +306,10 @@ class Planner:
         top: ast.Constant | None,
         skip: ast.Constant | None,
     ) -> Sql:
-        """$top and $skip for each parent, by a window function: still one query for all of them."""
+        """$top and $skip for each parent, by a window function: one query for all of them."""
         number = join("", [Sql("ROW_NUMBER() OVER (PARTITION BY "), owner, Sql(" ORDER BY "), order, Sql(")")])
         named = [join("", [each, Sql(f" AS c{index}")]) for index, each in enumerate(code.columns)]
-        inner = join(
-            "", [Sql("SELECT "), join(", ", [*named, number + Sql(" AS rn")]), Sql(" FROM "), block.from_sql()]
-        )
-        inner = inner + Sql(" WHERE ") + join(" AND ", predicates)
+        inner = select_from([*named, number + Sql(" AS rn")], block.from_sql(), predicates)
         limits: list[Sql] = []
         start = self._constant(compiler, skip) if skip is not None else Sql("0")
         if skip is not None:
@@ -490,7 +323,7 @@ class Planner:
         )
 
     def _plain_output(self, index: int) -> str:
-        # A bare column would show its declared type through the derived table, and wake Django's converters.
+        # A bare column would keep its declared type through the derived table, and activate Django's converters.
         return f"+c{index}" if self.dialect.vendor == "sqlite" else f"c{index}"
 
     def _constant(self, compiler: Compiler, node: ast.Constant) -> Sql:
@@ -511,13 +344,12 @@ class Planner:
         key = self.dialect.output(owner, GUID)
         where = self.where(source, batch.options, entity_scope(source), ())
         predicates = [self.dialect.among_keys(owner, run_keys), *(compiler.predicate(each) for each in where)]
-        text = join("", [Sql("SELECT "), key, Sql(", COUNT(*) FROM "), block.from_sql()])
-        text = text + Sql(" WHERE ") + join(" AND ", predicates) + Sql(" GROUP BY ") + owner
+        text = select_from([key, Sql("COUNT(*)")], block.from_sql(), predicates) + Sql(" GROUP BY ") + owner
         return BatchPlan(batch, Statement.of(text, self.dialect), None, (), False)
 
 
 def _decides(expression: Bound, source: Source) -> bool:
-    """Whether no two rows of the source have the same value there."""
+    """Whether the value is unique among the rows of the source."""
     return (
         isinstance(expression, Column)
         and expression.source == source
@@ -539,5 +371,3 @@ def _key_equals(compiler: Compiler, node: KeyEquals, exact: bool) -> Sql:
 
 
 Compiler.register_predicate(KeyEquals, _key_equals)
-
-__all__ = ["BatchPlan", "Planner", "RowsPlan", "replace"]

@@ -1,36 +1,37 @@
-"""$select, $expand and $compute as the members of the JSON object of one entity (Part 2, 5.1.2 to 5.1.4; spec 02, 2.2).
+"""Compiles $select, $expand and $compute to the JSON object of one entity (Part 2, 5.1.2 to 5.1.4; spec 02, 2.2).
 
-Without $select an entity carries its default members (Repository.default_members); `default` in $select names them,
-`*` every attribute. A reference that is not expanded is a link. A child collection that is selected is expanded.
-References are expanded by joins, collections, and references where the joins would become too many, by one further
-query each (batches).
+Without $select an entity has its default members (Repository.default_members); `default` in $select names them, `*`
+every attribute. A reference that is not expanded is a link. A selected child collection is expanded. References are
+expanded by joins; collections, and references beyond the limit of joins, by one further query each (batches).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.model.attributes import Attribute, Child
+from domain.model.custom_properties import definitions
+from domain.model.members import DISPLAY_TEXT
 from domain.model.registry import repositories
-from domain.model.repository import DISPLAY_TEXT, Repository
+from domain.model.repository import Repository
 from domain.query.base.bound import CUSTOM, STRING, Bound, Call, ConcreteType, CustomText, Sort, Source, fixed
-from domain.query.base.custom_properties import definitions_of
 from domain.query.base.representation import ShapeKey
 from domain.query.base.scope import entity_scope
 from domain.query.bind.binder import Binder
 from domain.query.bind.paths import member_of
 from domain.query.bind.sources import cast_source, column, follow, measure_text, reference_column, unknown
 from domain.query.bind.texts import as_scalar
-from domain.query.run.shape import RowCode
+from domain.query.plan.selected_members import SelectedMembers
+from domain.query.run.row_json import RowCode
 from domain.query.sql.compiler import Compiler
 from domain.syntax import ast
 from foundation import errors
 from foundation.kinds import Kind
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-#: Joins of one SELECT that expanded references may add; SQLite joins at most 64 tables.
+#: Maximum of joins that expanded references add to one SELECT; SQLite joins at most 64 tables.
 MAX_EXPANDED_JOINS = 24
 MAX_LEVELS = 10
 MAX_EXPAND_DEPTH = 12
@@ -50,11 +51,11 @@ _EDM_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Something to fetch for all rows at once: an expanded collection, its count, or an expanded reference.
+    """An expanded collection, its count, or an expanded reference, fetched for all rows by one query.
 
     position     of the batch in `g`
-    key_column   position of the value in the parent row that the batch is keyed by
-    as_objects   of single rows: more members are added to them
+    key_column   position of the batch's key in the parent row
+    as_objects   of single rows: further members are added to them
     """
 
     position: int
@@ -68,16 +69,6 @@ class Batch:
     as_objects: bool = False
 
 
-@dataclass(slots=True)
-class _Wanted:
-    """What one entity is to carry."""
-
-    names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # member → members of its complex value
-    casts: dict[str, list[ast.SelectItem]] = field(default_factory=dict)  # type name → items behind it
-    expands: dict[str, ast.ExpandItem] = field(default_factory=dict)  # navigation property → item
-    cast_expands: dict[str, list[ast.ExpandItem]] = field(default_factory=dict)
-
-
 class EntityCode:
     """Builds the expression of one SELECT's entities."""
 
@@ -85,7 +76,7 @@ class EntityCode:
         self.binder = binder
         self.compiler = compiler
         self.code = code
-        self.metadata, _, self.skip_nulls, self.version = shape
+        self.metadata, self.skip_nulls, self.version = shape.metadata, shape.skip_nulls, shape.version
         self.batches: list[Batch] = []
         self._joined = 0
 
@@ -98,126 +89,25 @@ class EntityCode:
     ) -> str:
         """The dict expression of one row."""
         if depth > MAX_EXPAND_DEPTH:
-            raise errors.NotSupported(Phrase("$expand deeper than {0} levels", MAX_EXPAND_DEPTH))
+            raise errors.NotSupported(Message("$expand deeper than {0} levels", MAX_EXPAND_DEPTH))
         if computed is None:
             computed = self._compute(source, options)
-        wanted = self._wanted(source.repository, options, computed)
+        selected = SelectedMembers.of(source.repository, options, computed)
         pairs = self._annotations(source)
-        for name, members in wanted.names.items():
-            pairs += self._member(source, name, members, wanted, computed, depth)
-        for name, item in wanted.expands.items():
-            if name not in wanted.names or source.repository.collection(name) is not None:
+        for name, members in selected.names.items():
+            pairs += self._member(source, name, members, selected, computed, depth)
+        for name, item in selected.expands.items():
+            if name not in selected.names or source.repository.collection(name) is not None:
                 pairs += self._expanded(source, name, item, depth)
-        for type_name, items in wanted.casts.items():
-            pairs.append(self._derived(source, type_name, items, wanted.cast_expands.pop(type_name, []), depth))
-        for type_name, expands in wanted.cast_expands.items():
+        for type_name, items in selected.casts.items():
+            pairs.append(self._derived(source, type_name, items, selected.cast_expands.pop(type_name, []), depth))
+        for type_name, expands in selected.cast_expands.items():
             pairs.append(self._derived(source, type_name, [], expands, depth))
         return "{" + ", ".join(pairs) + "}"
 
     def _compute(self, source: Source, options: ast.QueryOptions) -> Mapping[str, Bound]:
         """Nested $compute of an expanded reference."""
         return self.binder.compute(options.compute, entity_scope(source)).computed
-
-    # --- what is wanted -------------------------------------------------------------------------------------------
-
-    def _wanted(self, repository: Repository[Any], options: ast.QueryOptions, computed: Mapping[str, Bound]) -> _Wanted:
-        wanted = _Wanted()
-        if not options.select:
-            wanted.names = dict.fromkeys((each.name for each in repository.default_members), ())
-            wanted.names.update(dict.fromkeys(computed, ()))
-        for item in options.select:
-            self._select(wanted, repository, item, computed)
-        for expand in options.expand:
-            self._expand(wanted, repository, expand)
-        return wanted
-
-    def _select(
-        self, wanted: _Wanted, repository: Repository[Any], item: ast.SelectItem, computed: Mapping[str, Bound]
-    ) -> None:
-        step = item.path[0]
-        if isinstance(step, ast.StarStep):
-            wanted.names.update(dict.fromkeys((*repository.attributes, *definitions_of(repository), *computed), ()))
-            return
-        if not isinstance(step, ast.NameStep):
-            return  # annotations and operations have no values here
-        name = step.name
-        if "." in name:
-            if len(item.path) > 1:
-                wanted.casts.setdefault(name, []).append(replace(item, path=item.path[1:]))
-            return
-        if name in computed:
-            wanted.names[name] = ()
-            return
-        attribute = repository.attribute(name)
-        if attribute is not None:
-            if attribute.is_reference and len(item.path) > 1:
-                self._select_behind(wanted, attribute, item)
-                return
-            members = tuple(each.name for each in item.path[1:] if isinstance(each, ast.NameStep))
-            members += tuple(
-                inner.path[0].name for inner in item.options.select if isinstance(inner.path[0], ast.NameStep)
-            )
-            if replace(item.options, select=()) != ast.NO_OPTIONS:
-                raise errors.NotSupported(Phrase("options other than $select behind {0} in $select", name))
-            if members and attribute.kind not in (Kind.AMOUNT, Kind.QUANTITY, Kind.MULTILANGUAGE):
-                raise errors.NotSupported(Phrase("$select of {0}/{1}; expand {2} instead", name, members[0], name))
-            wanted.names[attribute.name] = (*wanted.names.get(attribute.name, ()), *members)
-            return
-        child = repository.collection(name)
-        if child is not None:
-            wanted.expands.setdefault(child.name, ast.ExpandItem((step,), options=item.options))
-            return
-        custom = _custom_name(repository, name)
-        if custom is not None:
-            wanted.names[custom] = ()
-        elif name.lower() == "default":
-            wanted.names.update(dict.fromkeys((each.name for each in repository.default_members), ()))
-            wanted.names.update(dict.fromkeys(computed, ()))
-        else:
-            unknown(name, [*repository.attributes, *repository.collections, *computed], repository.set_name)
-
-    @staticmethod
-    def _select_behind(wanted: _Wanted, attribute: Attribute, item: ast.SelectItem) -> None:
-        """`$select=Customer/Number`: the reference is expanded, and carries what is selected of it."""
-        inner = replace(item, path=item.path[1:])
-        known = wanted.expands.get(attribute.name)
-        options = known.options if known is not None else ast.NO_OPTIONS
-        step = ast.NameStep(attribute.name)
-        wanted.expands[attribute.name] = ast.ExpandItem(
-            (step,), options=replace(options, select=(*options.select, inner))
-        )
-
-    def _expand(self, wanted: _Wanted, repository: Repository[Any], item: ast.ExpandItem) -> None:
-        step = item.path[0]
-        if isinstance(step, ast.StarStep):
-            for name in (*repository.references, *repository.collections):
-                star = replace(item, path=(ast.NameStep(name),))
-                wanted.expands.setdefault(name, star)
-            return
-        if not isinstance(step, ast.NameStep):
-            raise errors.NotSupported(Phrase("annotations in $expand"))
-        if "." in step.name:
-            wanted.cast_expands.setdefault(step.name, []).append(replace(item, path=item.path[1:]))
-            return
-        attribute, child = repository.attribute(step.name), repository.collection(step.name)
-        if (attribute is None or not attribute.is_reference) and child is None:
-            known = [*repository.references, *repository.collections]
-            if attribute is not None:
-                raise errors.BadRequest(
-                    errors.BAD_QUERY_OPTION, "$expand", Phrase("{0} is not a navigation property", attribute.name)
-                )
-            unknown(step.name, known, repository.set_name)
-        name = child.name if child is not None else attribute.name if attribute is not None else ""
-        if len(item.path) > 1:
-            behind = item.path[1]
-            if not isinstance(behind, ast.NameStep) or "." not in behind.name or len(item.path) > 2:
-                raise errors.NotSupported(Phrase("a path behind {0} in $expand; nest it in parentheses", name))
-            if child is not None:
-                raise errors.NotSupported(
-                    Phrase("a type behind the collection {0} in $expand; filter it with isof", name)
-                )
-        # The number beside the entities is a property of its own.
-        wanted.expands[f"{name}/$count" if item.kind is ast.ExpandKind.COUNT else name] = item
 
     # --- members --------------------------------------------------------------------------------------------------
 
@@ -252,17 +142,17 @@ class EntityCode:
         source: Source,
         name: str,
         members: tuple[str, ...],
-        wanted: _Wanted,
+        selected: SelectedMembers,
         computed: Mapping[str, Bound],
         depth: int,
     ) -> list[str]:
         if name in computed:
             return [self._pair(name, computed[name])]
-        if name in wanted.expands:
-            return self._expanded(source, name, wanted.expands[name], depth)
+        if name in selected.expands:
+            return self._expanded(source, name, selected.expands[name], depth)
         attribute = source.repository.attributes.get(name)
         if attribute is None:
-            definition = definitions_of(source.repository)[name]
+            definition = definitions(source.repository.name)[name]
             return [self._pair(name, CustomText(CUSTOM, True, source, definition.code, ""))]
         typed = self._type_annotation(source, attribute)
         if attribute.is_reference:
@@ -337,16 +227,16 @@ class EntityCode:
         """Members of a derived type, for the rows that are of it."""
         repository = self._derived_type(ast.NameStep(type_name), source.repository)
         derived = cast_source(source, repository)
-        wanted = _Wanted()
+        selected = SelectedMembers()
         for item in items:
-            self._select(wanted, repository, item, {})
+            selected.select(repository, item, ())
         for expand in expands:
-            self._expand(wanted, repository, expand)
+            selected.expand(repository, expand)
         pairs: list[str] = []
-        for name, members in wanted.names.items():
-            pairs += self._member(derived, name, members, wanted, {}, depth)
-        for name, expand in wanted.expands.items():
-            if name not in wanted.names:
+        for name, members in selected.names.items():
+            pairs += self._member(derived, name, members, selected, {}, depth)
+        for name, expand in selected.expands.items():
+            if name not in selected.names:
                 pairs += self._expanded(derived, name, expand, depth)
         key = self.code.column(self.compiler.block.key(derived), column(derived, repository.id).type)
         return f"**({{{', '.join(pairs)}}} if r[{key}] is not None else E)"
@@ -372,12 +262,12 @@ class EntityCode:
             raise errors.BadRequest(
                 errors.BAD_QUERY_OPTION,
                 "$expand",
-                Phrase("{0} is a single entity; $filter, $orderby … do not fit", name),
+                Message("{0} is a single entity; $filter, $orderby … do not fit", name),
             )
         if item.kind is ast.ExpandKind.REF:
             return [self._link(source, attribute)]
         if item.kind is not ast.ExpandKind.ENTITIES:
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$expand", Phrase("{0} is a single entity", name))
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$expand", Message("{0} is a single entity", name))
         target = follow(self.binder, source, attribute)
         if len(item.path) > 1:
             target = cast_source(target, self._derived_type(item.path[1], target.repository))
@@ -407,7 +297,7 @@ class EntityCode:
             pairs.append(f"{child.name + '@odata.count'!r}: g[{position}].get(r[{key}], 0)")
         if item.kind is not ast.ExpandKind.COUNT:
             position = self._add(key, repository, back, item.kind, options, depth)
-            # A list of its own for each row without any: the shaped rows may be changed by who gets them.
+            # Each row without entities gets a separate list, as callers may change the rows.
             pairs.append(f"{child.name!r}: g[{position}].get(r[{key}]) or []")
         return pairs
 
@@ -427,19 +317,11 @@ class EntityCode:
         return position
 
 
-def _custom_name(repository: Repository[Any], name: str) -> str | None:
-    definitions = definitions_of(repository)
-    if name in definitions:
-        return name
-    lowered = name.lower()
-    return next((known for known in definitions if known.lower() == lowered), None)
-
-
 def _next_level(item: ast.ExpandItem, target: Repository[Any]) -> ast.QueryOptions:
-    """The nested options with what $levels adds to them (5.1.3.1)."""
+    """The nested options with those that $levels adds (5.1.3.1)."""
     options = item.options
     if options.apply:
-        raise errors.NotSupported(Phrase("$apply inside $expand"))
+        raise errors.NotSupported(Message("$apply inside $expand"))
     if options.levels is None:
         return options
     levels = MAX_LEVELS if options.levels == ast.LEVELS_MAX else int(options.levels)
@@ -450,6 +332,3 @@ def _next_level(item: ast.ExpandItem, target: Repository[Any]) -> ast.QueryOptio
         return bare
     again = replace(item, options=replace(options, levels=min(levels, MAX_LEVELS) - 1))
     return replace(bare, expand=(*bare.expand, again))
-
-
-__all__ = ["Batch", "EntityCode"]

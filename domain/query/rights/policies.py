@@ -1,11 +1,11 @@
-"""Row policies as bound conditions (spec 01, 1.7; the language is described in `access`)."""
+"""Row policies as bound conditions (spec 01, 1.7; `access` describes the language)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from domain.query.base.access import Access, PolicyScope, parse_policy
+from domain.query.base.access import Access, PolicyScope, parse_policy, policy_scopes
 from domain.query.base.bound import (
     BOOL,
     FALSE,
@@ -26,20 +26,9 @@ from domain.query.bind.sources import cast_source, column, follow
 from identity.context import Operation
 
 
-class _PolicyBinder(Binder):
-    """Binds with full rights. Its variables count downwards: they must not be taken for those of the query around."""
-
-    def __init__(self) -> None:
-        super().__init__(Access(None))
-
-    def next_number(self) -> int:
-        self._last_number -= 1
-        return self._last_number
-
-
 def bind_policy(source: Source, text: str) -> Bound:
-    """One policy as a condition on the row. It is bound with full rights."""
-    return _PolicyBinder().predicate(parse_policy(text), entity_scope(source))
+    """One policy as a condition on the row, bound with full rights."""
+    return Binder(Access(None)).predicate(parse_policy(text), entity_scope(source))
 
 
 def visible(access: Access, source: Source) -> Bound | None:
@@ -59,35 +48,47 @@ def visible(access: Access, source: Source) -> Bound | None:
 
 
 def _own(access: Access, source: Source) -> Bound | None:
-    if not access.readable(source.repository):
+    repository = source.repository
+    if not all(access.readable(each) for each in (repository, *repository.viewed)):
         return FALSE
-    return restriction(access, source, "read")
+    return all_of(restriction(access, source, "read"), *_behind(access, source))
+
+
+def _behind(access: Access, source: Source) -> Iterator[Bound | None]:
+    """The conditions that the caller may see the row behind a view's row, and its owners."""
+    at, binder = source, Binder(Access(None))
+    for viewed in source.repository.viewed:
+        if at is source:
+            at = Source(viewed, source.number, source, None, source.nullable)
+        else:
+            at = follow(binder, at, at.repository.owner_attribute)
+        yield visible(access, at)
 
 
 def restriction(access: Access, source: Source, operation: Operation) -> Bound | None:
-    """The condition that the policies for the operation cover the row; None where there are none."""
+    """The condition that the policies for the operation allow the row; None without policies."""
     alternatives = access.alternatives(source.repository, operation)
     if not alternatives:
         return None
-    kin = access.kin(source.repository, operation)
-    return any_of(*(_alternative(source, kin, filters) or TRUE for filters in alternatives))
+    scopes = policy_scopes(source.repository, operation)
+    return any_of(*(_alternative(source, scopes, filters) or TRUE for filters in alternatives))
 
 
-def _alternative(source: Source, kin: Sequence[PolicyScope], filters: Sequence[tuple[str, ...]]) -> Bound | None:
-    """What the policies of one role ask of the row, of what it is and of what it belongs to."""
-    asked = [_of_kin(source, each, texts) for each, texts in zip(kin, filters, strict=True) if texts]
-    return all_of(*asked)
+def _alternative(source: Source, scopes: Sequence[PolicyScope], filters: Sequence[tuple[str, ...]]) -> Bound | None:
+    """The condition of one role's policies on the row, its base types and its owners."""
+    return all_of(*(_in_scope(source, scope, texts) for scope, texts in zip(scopes, filters, strict=True) if texts))
 
 
-def _of_kin(source: Source, kin: PolicyScope, filters: Sequence[str]) -> Bound:
-    at, binder = source, _PolicyBinder()
-    for name in kin.path:
+def _in_scope(source: Source, scope: PolicyScope, filters: Sequence[str]) -> Bound:
+    """The condition of the policies of one scope."""
+    at, binder = source, Binder(Access(None))
+    for name in scope.path:
         at = follow(binder, at, at.repository.references[name])
-    covered = any_of(*(bind_policy(cast_source(at, kin.repository), text) for text in filters))
-    if kin.is_subtype:
-        covered = _unless_of(at, kin.repository.name, covered)
-    if at.nullable and kin.path:
-        # What belongs to nothing is not narrowed by what it could belong to.
+    covered = any_of(*(bind_policy(cast_source(at, scope.repository), text) for text in filters))
+    if scope.is_subtype:
+        covered = _unless_of(at, scope.repository.name, covered)
+    if at.nullable and scope.path:
+        # A row without an owner is not restricted by the owner's policies.
         key = replace(column(at, at.repository.id), type=GUID)
         covered = any_of(Compare(BOOL, False, "eq", key, fixed(None, GUID)), covered)
     return covered
@@ -97,6 +98,3 @@ def _unless_of(source: Source, name: str, condition: Bound) -> Bound:
     """The condition, for rows of that type only."""
     other = Compare(BOOL, False, "ne", ConcreteType(STRING, source.nullable, source), fixed(name, STRING))
     return other if condition is FALSE else any_of(other, condition)
-
-
-__all__ = ["TRUE", "bind_policy", "restriction", "visible"]

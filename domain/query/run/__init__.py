@@ -1,1 +1,1 @@
-"""Running statements, paging and shaping rows into JSON."""
+"""Executes statements, pages, and renders rows as JSON."""

@@ -1,8 +1,8 @@
-"""Server-driven paging by key (spec 02, 2.2): a page goes on where the order keys of the last row say.
+"""Server-driven paging by key (spec 02, 2.2): the next page starts after the order keys of the last row.
 
-The condition for "behind the last row" is written over the full order, which always ends in the key, so rows that are
-inserted or deleted between two pages make nothing skip or repeat. `$skiptoken` holds those order keys, as the database
-gave them, and how many rows $top still allows; it is signed, and bound to the repository and the order.
+The seek condition uses the full order, which always ends in the key, so rows that are inserted or deleted between two
+pages cause no skipped or repeated rows. `$skiptoken` holds those order keys, as the database returned them, and how
+many rows $top still allows; it is signed, and bound to the repository and the order.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import orjson
 from django.conf import settings
 
 from domain.query.base.bound import Sort
-from domain.query.sql.dialects import Dialect
-from domain.query.sql.fragments import Param, Run, Sql, compose
+from domain.query.sql.dialect import Dialect
+from domain.query.sql.fragments import Sql, compose
 from foundation import errors
 
 _SIGNATURE_BYTES = 16
@@ -28,7 +28,7 @@ _SIGNATURE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One key of the order: its SQL, and how its value is given back as a parameter."""
+    """One key of the order: its SQL, and the conversion of its value to a parameter."""
 
     sql: Sql
     sort: Sort
@@ -38,7 +38,7 @@ class OrderKey:
 
 
 def seek_condition(keys: Sequence[OrderKey], nulls: Sequence[bool], dialect: Dialect) -> Sql:
-    """ "The row comes after the one whose keys are in run.seek"; nulls says which of those are null."""
+    """The condition "the row comes after the one whose keys are in run.seek"; nulls: which of those are null."""
     condition: Sql | None = None
     for index in range(len(keys) - 1, -1, -1):
         condition = _step(keys[index], index, nulls[index], condition, dialect)
@@ -47,11 +47,11 @@ def seek_condition(keys: Sequence[OrderKey], nulls: Sequence[bool], dialect: Dia
 
 
 def _step(key: OrderKey, index: int, is_null: bool, behind: Sql | None, dialect: Dialect) -> Sql:
-    """key is beyond its last value, or equal to it and the rest is `behind`."""
-    value = Sql(key.placeholder, (_seek(index),))
+    """key is beyond its last value, or equal to it and `behind` holds for the rest."""
+    value = Sql(key.placeholder, (lambda run: run.seek[index],))
     column = dialect.collated(key.sql, key.sort)
     if is_null:
-        # Null is the least value: everything else comes after it, or, descending, nothing does.
+        # Null is the least value: everything else comes after it or, descending, nothing does.
         equal = compose("({0} IS NULL)", key.sql)
         beyond: Sql | None = None if key.is_descending else compose("({0} IS NOT NULL)", key.sql)
     else:
@@ -70,28 +70,21 @@ def _step(key: OrderKey, index: int, is_null: bool, behind: Sql | None, dialect:
     return compose("({0} AND ({1} OR {2}))", first, beyond, behind)
 
 
-def _seek(index: int) -> Param:
-    def param(run: Run) -> Any:
-        return run.seek[index]
-
-    return param
-
-
 def order_fingerprint(repository: str, keys: Sequence[OrderKey]) -> str:
-    """What a token belongs to."""
+    """The hash that binds a token to the repository and the order."""
     text = "|".join((repository, *(f"{key.sql.text} {key.is_descending}" for key in keys)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def make_token(fingerprint: str, seek: Sequence[Any], remaining: int | None) -> str:
-    """An opaque token. remaining is what $top still allows, None without $top."""
+    """An opaque token. remaining is the number of rows that $top still allows, None without $top."""
     payload = orjson.dumps([remaining, *seek], default=str)
     signed = _signature(fingerprint, payload) + payload
     return base64.urlsafe_b64encode(signed).decode().rstrip("=")
 
 
 def read_token(fingerprint: str, token: str, keys: int) -> tuple[int | None, list[Any]]:
-    """(remaining, order keys) of a token of ours. Raises BadRequest(INVALID_SKIPTOKEN)."""
+    """(remaining, order keys) of a valid token. Raises BadRequest(INVALID_SKIPTOKEN)."""
     try:
         signed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error) as exc:

@@ -1,10 +1,10 @@
-"""Bound expressions as SQL.
+"""Compiles bound expressions to SQL.
 
-Predicates come in two strengths. Where only "true" counts (WHERE, under and/or), false and null are the same and the
-shortest text that an index can serve is taken. Elsewhere (`exact`: under not, as values, in case) a comparison must be
-false, not null, when OData says false (5.1.1.1), while functions over null stay null (5.1.1.1.9).
+A predicate is compiled in one of two ways. Where false and null have the same effect (WHERE, under and/or), the
+shortest text that can use an index is written. Otherwise (`exact`: under not, as values, in case) a comparison must be
+false, not null, where OData defines false (5.1.1.1), while functions of null stay null (5.1.1.1.9).
 
-Numbers on SQLite are scaled integers (foundation.fields); `number` brings one to a wanted scale.
+Numbers on SQLite are scaled integers (foundation.fields); `number` converts one to a given scale.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from domain.model.interpolation import postgresql_pattern
+from domain.model.template_syntax import postgresql_pattern
 from domain.query.base.access import CALL_VALUES, Access
 from domain.query.base.bound import (
     AnyText,
@@ -28,7 +28,6 @@ from domain.query.base.bound import (
     ConcreteType,
     Counted,
     CustomText,
-    Elsewhere,
     Fixed,
     FromSlot,
     Input,
@@ -37,14 +36,15 @@ from domain.query.base.bound import (
     Negation,
     Output,
     Quantified,
+    RootValue,
     Sort,
+    Source,
     TextItem,
-    ValueType,
 )
 from domain.query.rights.policies import visible
-from domain.query.sql.dialects import Dialect
-from domain.query.sql.fragments import Param, Run, Sql, Static, compose, join, quote
-from domain.query.sql.joins import Block, Statement, new_root
+from domain.query.sql.dialect import Dialect
+from domain.query.sql.fragments import Param, Run, Sql, Static, compose, join, quote, select_from
+from domain.query.sql.joins import Block, Statement
 from domain.query.sql.numbers import NUMERIC_CALLS, shown
 from foundation.models import PolymorphicRoot
 
@@ -54,8 +54,6 @@ _TRUE, _FALSE = Sql("(1 = 1)"), Sql("(1 = 0)")
 
 
 class Compiler:
-    """Compiles the expressions of one block."""
-
     def __init__(self, block: Block, relations: Mapping[int, str] | None = None) -> None:
         self.block = block
         self.dialect = block.statement.dialect
@@ -64,12 +62,12 @@ class Compiler:
 
     @staticmethod
     def register_value(kind: type[Bound], visit: Callable[[Compiler, Any], Sql]) -> None:
-        """A value node of a planner's own."""
+        """Register the compilation of a planner's own value node."""
         _VALUES[kind] = visit
 
     @staticmethod
     def register_predicate(kind: type[Bound], visit: Callable[[Compiler, Any, bool], Sql]) -> None:
-        """A predicate node of a planner's own."""
+        """Register the compilation of a planner's own predicate node."""
         _PREDICATES[kind] = visit
 
     # --- values ---------------------------------------------------------------------------------------------------
@@ -113,12 +111,12 @@ class Compiler:
         return compose(f"({{0}} / {10 ** (own - scale)})", text)
 
     def comparable(self, node: Bound, scale: int | None) -> Sql:
-        """A number as it is compared at the scale; without one as it is shown."""
+        """A number for comparison at the scale; without one for display."""
         value = self.number(node, scale)
         return value if scale is not None else shown(self, value)
 
     def key(self, node: Bound) -> Sql:
-        """A value by which rows are ordered, grouped or told apart."""
+        """A value for ORDER BY, GROUP BY or DISTINCT."""
         is_real = node.type.sort is Sort.NUMBER and node.type.scale is None
         return shown(self, self.value(node)) if is_real else self.value(node)
 
@@ -161,22 +159,31 @@ class Compiler:
     def choice(self, node: Choice) -> Sql:
         parts = [Sql("CASE")]
         for condition, value in node.branches:
-            made = self.number(value, node.type.scale) if node.type.sort is Sort.NUMBER else self.value(value)
-            parts.append(compose("WHEN {0} THEN {1}", self.predicate(condition), made))
+            result = self.number(value, node.type.scale) if node.type.sort is Sort.NUMBER else self.value(value)
+            parts.append(compose("WHEN {0} THEN {1}", self.predicate(condition), result))
         return join(" ", [*parts, Sql("END")])
 
     def counted(self, node: Counted) -> Sql:
-        return compose("(SELECT COUNT(*) {0})", self._rows(node, exact=False))
+        return compose("({0})", self._rows(node, "COUNT(*)"))
 
-    def elsewhere(self, node: Elsewhere) -> Sql:
-        inner = Block(self.block.statement, node.variable, self.block)
-        compiler = Compiler(inner, self._relations)
-        value = compiler.value(node.value)
-        conditions = [compose("{0} = {1}", inner.key(node.variable), compiler.value(node.key))]
-        seen = visible(self.block.statement.access, node.variable) if node.variable.guarded else None
-        if seen is not None:
-            conditions.append(compiler.predicate(seen))
-        return compose("(SELECT {0} FROM {1} WHERE {2})", value, inner.from_sql(), join(" AND ", conditions))
+    def root_value(self, node: RootValue) -> Sql:
+        inner, conditions = self.subquery(node.variable)
+        conditions.insert(0, compose("{0} = {1}", inner.block.key(node.variable), inner.value(node.key)))
+        value = inner.value(node.value)
+        return compose("({0})", select_from([value], inner.block.from_sql(), conditions))
+
+    def subquery(self, variable: Source) -> tuple[Compiler, list[Sql]]:
+        """The compiler of a nested SELECT over the rows of a variable, and the conditions of their visibility."""
+        inner = Compiler(Block(self.block.statement, variable, self.block), self._relations)
+        inner._item = self._item
+        seen = visible(self.block.statement.access, variable) if variable.guarded else None
+        return inner, [] if seen is None else [inner.predicate(seen)]
+
+    def children(self, variable: Source, owner: Source, back: Column) -> tuple[Compiler, list[Sql]]:
+        """The subquery over the rows that a row owns; `back` is their reference to it."""
+        inner, conditions = self.subquery(variable)
+        key = inner.value(Column(back.type, False, owner, owner.repository.id))
+        return inner, [compose("{0} = {1}", inner.value(replace(back, nullable=True)), key), *conditions]
 
     def call(self, node: Call) -> Sql:
         if node.name in NUMERIC_CALLS and node.arguments[0].type.sort is Sort.NUMBER:
@@ -258,10 +265,10 @@ class Compiler:
             is_number = node.operand.type.sort is Sort.NUMBER
             subject = self.comparable(node.operand, scale) if is_number else self.value(node.operand)
             listed = join(", ", [self.comparable(item, scale) if is_number else self.value(item) for item in items])
-            found = compose("({0} IN ({1}))", subject, listed)
+            result = compose("({0} IN ({1}))", subject, listed)
             if exact and (node.operand.nullable or any(item.nullable for item in items)):
-                found = compose("coalesce({0}, {1})", found, self._false())
-            alternatives.append(found)
+                result = compose("coalesce({0}, {1})", result, self._false())
+            alternatives.append(result)
         if len(items) < len(node.items):
             alternatives.append(self._compare_null("eq", node.operand))
         if not alternatives:
@@ -271,7 +278,7 @@ class Compiler:
     def logic(self, node: Logic, exact: bool) -> Sql:
         operands = [self.predicate(operand, exact=exact) for operand in node.operands]
         while len(operands) > _CHAIN_LENGTH:
-            # A chain nests as deep as it is long, and SQLite's depth is limited: a tree of short ones does not.
+            # A chain nests as deep as it is long, and SQLite's depth is limited: a balanced tree is shallower.
             operands = [
                 compose("({0})", join(f" {node.operator.upper()} ", operands[start : start + _CHAIN_LENGTH]))
                 for start in range(0, len(operands), _CHAIN_LENGTH)
@@ -289,39 +296,29 @@ class Compiler:
             predicate = self.predicate(node.predicate)
         finally:
             self._item = outer
-        found = compose("EXISTS (SELECT 1 FROM {0} WHERE {1})", self.dialect.texts_of(texts, alias), predicate)
+        result = compose("EXISTS (SELECT 1 FROM {0} WHERE {1})", self.dialect.texts_of(texts, alias), predicate)
         if node.needle is not None:
             assert isinstance(node.needle, Input)
-            # What a text contains, its JSON contains in escaped form: a first look without taking the JSON apart.
+            # The JSON contains the text in escaped form: a first test without parsing the JSON.
             escaped = self.input(replace(node.needle, convert=_json_escaped(node.needle.convert)), None)
-            found = compose("({0} AND {1})", self.dialect.function("contains", Sort.STRING, texts, escaped), found)
+            result = compose("({0} AND {1})", self.dialect.function("contains", Sort.STRING, texts, escaped), result)
         if exact and node.nullable:
-            found = compose("CASE WHEN {0} IS NOT NULL THEN {1} END", texts, found)
-        return found
+            result = compose("CASE WHEN {0} IS NOT NULL THEN {1} END", texts, result)
+        return result
 
     def quantified(self, node: Quantified, exact: bool) -> Sql:
-        return compose(
-            "EXISTS (SELECT 1 {0})" if node.some else "NOT EXISTS (SELECT 1 {0})", self._rows(node, exact=True)
-        )
+        return compose("EXISTS ({0})" if node.some else "NOT EXISTS ({0})", self._rows(node, "1"))
 
-    def _rows(self, node: Quantified | Counted, *, exact: bool) -> Sql:
-        """FROM … WHERE of the collection's rows: of those for which the predicate is not true where all is asked."""
-        inner = Block(self.block.statement, node.variable, self.block)
-        compiler = Compiler(inner, self._relations)
-        compiler._item = self._item
-        owner = compiler.value(Column(node.back.type, False, node.owner, node.owner.repository.id))
-        conditions = [compose("{0} = {1}", compiler.value(replace(node.back, nullable=True)), owner)]
-        seen = visible(self.block.statement.access, node.variable) if node.variable.guarded else None
-        if seen is not None:
-            conditions.append(compiler.predicate(seen))
+    def _rows(self, node: Quantified | Counted, selected: str) -> Sql:
+        """SELECT of the collection's rows for which the predicate holds, under `all` of those for which it fails."""
+        inner, conditions = self.children(node.variable, node.owner, node.back)
+        is_all = isinstance(node, Quantified) and not node.some
         if node.predicate is not None:
-            if isinstance(node, Quantified) and not node.some:
-                conditions.append(compose("({0}) IS NOT TRUE", compiler.predicate(node.predicate)))
-            else:
-                conditions.append(compiler.predicate(node.predicate))
-        elif isinstance(node, Quantified) and not node.some:
+            predicate = inner.predicate(node.predicate)
+            conditions.append(compose("({0}) IS NOT TRUE", predicate) if is_all else predicate)
+        elif is_all:
             conditions.append(_FALSE)
-        return compose("FROM {0} WHERE {1}", inner.from_sql(), join(" AND ", conditions))
+        return select_from([Sql(selected)], inner.block.from_sql(), conditions)
 
 
 def call_value(name: str) -> Callable[[Run], Any]:
@@ -331,7 +328,7 @@ def call_value(name: str) -> Callable[[Run], Any]:
 
 
 def common_scale(*nodes: Bound) -> int | None:
-    """The scale at which numbers compare exactly; literals follow what they are compared with."""
+    """The scale at which numbers compare exactly; literals adapt to the other operand."""
     others = [node.type.scale for node in nodes if not isinstance(node, Input)]
     if not others:
         others = [node.type.scale for node in nodes]
@@ -356,7 +353,7 @@ def _join_texts(compiler: Compiler, node: Call) -> Sql:
 
 
 def _startswith(compiler: Compiler, node: Call) -> Sql:
-    """On SQLite a stored text is compared as a range, which an index serves: from p to p and U+10FFFF."""
+    """On SQLite a stored text is compared as a range, which can use an index: from p to p and U+10FFFF."""
     subject, wanted = node.arguments
     arguments = (compiler.value(subject), compiler.value(wanted))
     if compiler.dialect.vendor != "sqlite" or not isinstance(subject, Column) or not isinstance(wanted, Input):
@@ -424,7 +421,7 @@ _VALUES: dict[type[Bound], Callable[[Compiler, Any], Sql]] = {
     TextItem: Compiler.item,
     Choice: Compiler.choice,
     Counted: Compiler.counted,
-    Elsewhere: Compiler.elsewhere,
+    RootValue: Compiler.root_value,
     Call: Compiler.call,
 }
 _PREDICATES: dict[type[Bound], Callable[[Compiler, Any, bool], Sql]] = {
@@ -448,6 +445,3 @@ _CALLS: Mapping[str, Callable[[Compiler, Call], Sql]] = {
 def new_statement(dialect: Dialect, access: Access) -> Statement:
     """A statement whose blocks compile the conditions of guarded joins with Compiler."""
     return Statement(dialect, access, lambda block, condition: Compiler(block).predicate(condition))
-
-
-__all__ = ["Compiler", "ValueType", "common_scale", "new_root", "new_statement"]

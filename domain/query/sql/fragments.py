@@ -1,30 +1,32 @@
-"""Pieces of SQL text with the values that belong to them, in the order of their placeholders."""
+"""SQL fragments with their parameters, in the order of the placeholders."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
 _ARGUMENT = re.compile(r"\{(\d)\}")
-#: Of one statement. Some templates name an argument twice, so that the text doubles with each level of nesting.
+#: Maximum length of a statement. Some templates use an argument twice, so that the text doubles with each nesting
+#: level.
 MAX_CHARACTERS = 2_000_000
 
 
 @dataclass(slots=True)
 class Run:
-    """What one execution of a plan brings along.
+    """The values of one execution of a plan.
 
     values   of lifted literals
     key      of the entity, or of the parent of a collection
     keys     of a batch, encoded
     limit    rows to fetch; skip rows to pass over
-    seek     the order keys of the last row seen, where paging goes on
+    seek     the order keys of the last row of the previous page
     """
 
     values: Sequence[Any]
@@ -36,33 +38,19 @@ class Run:
     seek: Sequence[Any] = ()
 
 
-#: Gives a parameter's value as the database driver wants it.
+#: Computes a parameter's value for the database driver.
 Param = Callable[[Run], Any]
 
 
-def run_key(run: Run) -> Any:
-    """The parameter for `key`."""
-    return run.key
-
-
-def run_keys(run: Run) -> Any:
-    """The parameter for `keys`."""
-    return run.keys
-
-
-def run_limit(run: Run) -> Any:
-    """The parameter for `limit`."""
-    return run.limit
-
-
-def run_skip(run: Run) -> Any:
-    """The parameter for `skip`."""
-    return run.skip
+run_key: Param = attrgetter("key")
+run_keys: Param = attrgetter("keys")
+run_limit: Param = attrgetter("limit")
+run_skip: Param = attrgetter("skip")
 
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A parameter whose value never changes."""
+    """A constant parameter."""
 
     value: Any
 
@@ -72,7 +60,7 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """SQL text with %s placeholders; a percent sign of its own is doubled."""
+    """SQL text with %s placeholders; other percent signs are doubled."""
 
     text: str
     params: tuple[Param, ...] = ()
@@ -102,13 +90,23 @@ def join(separator: str, parts: Iterable[Sql]) -> Sql:
     return _bounded(separator.join(part.text for part in known), [p for part in known for p in part.params])
 
 
+def select_from(columns: Sequence[Sql], body: Sql, where: Sequence[Sql] = (), order: Sequence[Sql] = ()) -> Sql:
+    """SELECT of the columns FROM the body, WHERE all conditions hold, ORDER BY the keys."""
+    parts = [Sql("SELECT "), join(", ", columns), Sql(" FROM "), body]
+    if where:
+        parts += [Sql(" WHERE "), join(" AND ", where)]
+    if order:
+        parts += [Sql(" ORDER BY "), join(", ", order)]
+    return join("", parts)
+
+
 def _bounded(text: str, params: list[Param]) -> Sql:
     if len(text) > MAX_CHARACTERS:
-        reason = Phrase("it is nested too deeply for the database")
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$filter", reason)
+        reason = Message("it is nested too deeply for the database")
+        raise errors.BadRequest(errors.QUERY_TOO_LARGE, reason)
     return Sql(text, tuple(params))
 
 
 def quote(name: str) -> str:
-    """An identifier, quoted as both databases want it; percent signs doubled for the placeholders' sake."""
+    """An identifier, quoted for both databases; percent signs doubled, as the text has placeholders."""
     return '"' + name.replace('"', '""').replace("%", "%%") + '"'

@@ -1,37 +1,24 @@
-"""FROM and its joins: one Block per SELECT, joins made when a column needs them and shared by path.
+"""FROM and its joins: one Block per SELECT; a join is added when a column needs it, and shared by path.
 
-Tables of one inheritance chain share their key (foundation.models), so a reference joins exactly the tables whose
-columns are read, each by its own key. A reference into a repository that the caller sees only in part joins that
-repository's table under the condition of the row policies; everything behind it hangs on that join, so what is hidden
-reads as null.
+Tables of one inheritance chain share their key (foundation.models), so a reference joins only the tables whose columns
+are read, each by its own key. A reference into a restricted repository joins that repository's table under the
+condition of the row policies; further paths depend on that join, so hidden values are null.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 from domain.model.attributes import Attribute
-from domain.model.repository import Repository
 from domain.query.base.access import Access
-from domain.query.base.bound import Bound, Source
+from domain.query.base.bound import Bound, Source, new_root
 from domain.query.rights.policies import visible
-from domain.query.sql.dialects import Dialect
+from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Sql, quote
-
-_EMPTY = Sql("")
-_numbers = itertools.count(1_000_000)
-
-
-def new_root(repository: Repository[Any], *, guarded: bool = False) -> Source:
-    """A row variable that nothing else in any query is."""
-    return Source(repository, next(_numbers), guarded=guarded)
 
 
 class Statement:
-    """What all blocks of one statement share: the dialect, the caller's rights, names that are used once.
+    """The state that all blocks of one statement share: dialect, the caller's rights, aliases.
 
     predicate    compiles a condition of a block (domain.query.sql.compiler.new_statement gives it)
     """
@@ -43,13 +30,13 @@ class Statement:
         self._aliases = 0
 
     def alias(self, prefix: str = "t") -> str:
-        """A table alias that nothing else in the statement has."""
+        """A table alias that is unique in the statement."""
         self._aliases += 1
         return f"{prefix}{self._aliases}"
 
 
 class Block:
-    """One SELECT's FROM. `root` is the row that it ranges over; `outer` the block that it is nested in."""
+    """One SELECT's FROM. `root` is its row variable; `outer` the enclosing block."""
 
     def __init__(self, statement: Statement, root: Source, outer: Block | None = None) -> None:
         self.statement = statement
@@ -62,19 +49,15 @@ class Block:
         self._from = Sql(f"{quote(root.repository.table)} {alias}")
 
     def from_sql(self) -> Sql:
-        """FROM's text, without the keyword. Ask last: compiling expressions adds joins."""
+        """The text of FROM, without the keyword. Call it last: compiling expressions adds joins."""
         text, params = [self._from.text], list(self._from.params)
         for each in self._joins:
             text.append(each.text)
             params.extend(each.params)
         return Sql(" ".join(text), tuple(params))
 
-    def add_join(self, text: Sql) -> None:
-        """A join of the caller's own, such as the keys of a batch."""
-        self._joins.append(text)
-
     def _home(self, source: Source) -> Block:
-        """The block, this or an outer one, whose root the source hangs on."""
+        """The block, this or an outer one, whose root is the root of the source."""
         root = source
         while root.parent is not None:
             root = root.parent
@@ -98,10 +81,10 @@ class Block:
         return Sql(f"{self._home(source)._alias(source, table)}.{quote(column)}")
 
     def key(self, source: Source) -> Sql:
-        """The source's key, from what is joined anyway where possible."""
+        """The source's key, without a further join where possible."""
         home = self._home(source)
         if source.parent is not None and source.reference is not None and not source.guarded:
-            # The reference holds the key itself.
+            # The reference column has the key.
             return self.column(source.parent, source.reference)
         return home._own_key(source)
 
@@ -127,7 +110,7 @@ class Block:
         return alias
 
     def _link(self, source: Source, table: str) -> Sql:
-        """What the key of a joined table must equal."""
+        """The value that the key of a joined table must equal."""
         if source.parent is None or (source.guarded and table != source.repository.table):
             return self._own_key(source)
         if source.reference is None:
@@ -155,8 +138,3 @@ class Block:
             f"EXISTS (SELECT 1 FROM {body.text} WHERE {inner.key(root).text} = {alias}.{key} AND {predicate.text})",  # noqa: S608  (names are the model's, values parameters)
             body.params + predicate.params,
         )
-
-
-BlockMaker = Callable[[Source], Block]
-
-__all__ = ["Block", "Statement", "replace"]

@@ -1,9 +1,9 @@
 """Arithmetic and rounding as SQL, on scaled integers (SQLite) and on numeric (PostgreSQL).
 
-A filter must not fail for one row: division by zero gives null on both (5.1.1.2.4 leaves integers to the service), and
-PostgreSQL's integers are computed as numeric, which does not overflow. Row policies depend on it: the database may ask
-a condition of rows that it has not yet found to be hidden, and an error would tell of them.
-`round` goes away from zero at the middle (5.1.1.9.1).
+A filter must not fail because of one row: division by zero gives null on both (5.1.1.2.4 leaves integers to the
+service), and PostgreSQL's integers are computed as numeric, which does not overflow. Row policies depend on it: the
+database may evaluate a condition for rows that a policy hides, and an error would reveal them. `round` rounds half away
+from zero (5.1.1.9.1).
 """
 
 from __future__ import annotations
@@ -12,29 +12,27 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from domain.query.base.bound import Bound, Call, Sort
-from domain.query.sql.dialects import Dialect
+from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Sql, compose
 
 
 class Operands(Protocol):
-    """What arithmetic needs of the compiler (domain.query.sql.compiler.Compiler)."""
+    """The compiler's interface for arithmetic (domain.query.sql.compiler.Compiler)."""
 
     @property
-    def dialect(self) -> Dialect:
-        """Of the database."""
-        ...
+    def dialect(self) -> Dialect: ...
 
     def value(self, node: Bound) -> Sql:
         """An expression at the scale of its type."""
         ...
 
     def number(self, node: Bound, scale: int | None) -> Sql:
-        """A number at the scale; None: as it is shown."""
+        """A number at the scale; None: as displayed."""
         ...
 
 
 def shown(compiler: Operands, value: Sql) -> Sql:
-    """A number without a fixed scale as both databases have it alike (reals)."""
+    """A number without a fixed scale, rounded equally on both databases (reals)."""
     return compiler.dialect.function("real", Sort.NUMBER, value)
 
 
@@ -42,7 +40,7 @@ _SIGNS = {"add": "+", "sub": "-"}
 
 
 def _wide(compiler: Operands, value: Sql) -> Sql:
-    """An operand whose type holds every result."""
+    """An operand cast to a type that holds every result."""
     return value if compiler.dialect.scaled_decimals else compose("{0}::numeric", value)
 
 
@@ -63,7 +61,7 @@ def _quotient(compiler: Operands, node: Call) -> Sql:
         whole = "({0} / NULLIF({1}, 0))" if compiler.dialect.scaled_decimals else "div({0}::numeric, NULLIF({1}, 0))"
         return compose(whole, *(compiler.value(each) for each in node.arguments))
     scales = [argument.type.scale for argument in node.arguments]
-    # At one scale there is but one division to round.
+    # With one scale there is only one rounding division.
     scale = None if None in scales else max(each or 0 for each in scales)
     left, right = (compiler.number(argument, scale) for argument in node.arguments)
     if compiler.dialect.scaled_decimals:
@@ -76,7 +74,7 @@ def _remainder(compiler: Operands, node: Call) -> Sql:
     if node.type.scale is None:
         left, right = shown(compiler, left), shown(compiler, right)
         if compiler.dialect.scaled_decimals:
-            # SQLite's own operator cuts doubles to integers.
+            # SQLite's own operator truncates doubles to integers.
             quotient = shown(compiler, compose("({0} / NULLIF({1}, 0))", left, right))
             return compose("({0} - {1} * CAST({2} AS INTEGER))", left, right, quotient)
     return compose("({0} %% NULLIF({1}, 0))", _wide(compiler, left), right)
@@ -89,7 +87,7 @@ def _rounded(compiler: Operands, node: Call) -> Sql:
     if not compiler.dialect.scaled_decimals:
         return compose({"round": "round({0})", "floor": "floor({0})", "ceiling": "ceiling({0})"}[node.name], value)
     if scale is None:
-        # SQLite's own floor and ceil are a compile-time option.
+        # floor and ceil are a compile-time option of SQLite.
         templates = {
             "round": "CAST(round({0}) AS INTEGER)",
             "floor": "(CAST({0} AS INTEGER) - ({0} < CAST({0} AS INTEGER)))",

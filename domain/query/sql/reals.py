@@ -1,7 +1,7 @@
-"""Numbers without a fixed scale: quotients, averages and what is computed of them.
+"""Formats and rounds numbers without a fixed scale: quotients, averages and values computed from them.
 
-SQLite has them as binary floating point, PostgreSQL as decimals. They are shown, compared, ordered, grouped and rounded
-as both have them alike: to 15 digits, and of these to 12 places. Those of 10^200 and more are null.
+SQLite has those as binary floating point, PostgreSQL as decimals. Both are shown, compared, ordered, grouped and
+rounded equally: to 15 digits, and of these to 12 places. Those of 10^200 and more are null.
 """
 
 from __future__ import annotations
@@ -15,16 +15,24 @@ _LAST_PLACE = Decimal(1).scaleb(-PLACES)
 
 def rounded(value: float | str | None) -> float | None:
     """The number as it is shown and compared."""
-    made = _rounded(value)
-    return float(made) if made is not None else None
+    result = _rounded(value)
+    return float(result) if result is not None else None
 
 
 def real_text(value: float | str | None) -> str | None:
-    """As `rounded`, in decimal notation without trailing zeros."""
-    made = _rounded(value)
-    if made is None:
-        return None
-    text = f"{made:f}"
+    """The result of `rounded` in decimal notation without trailing zeros."""
+    result = _rounded(value)
+    return None if result is None else plain_text(result)
+
+
+def decimal_text(value: int | float | None, scale: int) -> str | None:
+    """A scaled integer in decimal notation without trailing zeros."""
+    return None if value is None else plain_text(Decimal(value).scaleb(-scale))
+
+
+def plain_text(value: Decimal) -> str:
+    """Decimal notation without trailing zeros."""
+    text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -32,7 +40,7 @@ def _rounded(value: float | str | None) -> Decimal | None:
     number = float(value) if value is not None else LIMIT
     if not abs(number) < LIMIT:
         return None
-    made = Decimal(f"{number:.{DIGITS}g}")
-    exponent = made.as_tuple().exponent
+    result = Decimal(f"{number:.{DIGITS}g}")
+    exponent = result.as_tuple().exponent
     assert isinstance(exponent, int)
-    return made.quantize(_LAST_PLACE, ROUND_HALF_UP) if exponent < -PLACES else made
+    return result.quantize(_LAST_PLACE, ROUND_HALF_UP) if exponent < -PLACES else result

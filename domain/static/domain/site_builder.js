@@ -213,7 +213,9 @@
     $("copy-url").addEventListener("click", () => site.copy(site.data.publicRoot + site.encoded(address())));
     model = await site.model();
     $("sets").append(...[...model.sets.keys()].map((name) => el("option", { value: name })));
-    const asked = decodeURIComponent(location.hash.slice(1));
+    // "?GET+~/Crm_Sales_Customers?…" is a link of the reference platform.
+    const linked = /^\?GET(?:\+|%20)(?:~|%7E)?\/?(\w+)/i.exec(location.search);
+    const asked = decodeURIComponent(location.hash.slice(1)) || (linked ? linked[1] : "");
     const kept = site.tab.get("builder", null);
     if (asked && model.sets.has(asked)) { $("set").value = asked; choose(asked); }
     else if (kept && kept.set && model.sets.has(kept.set)) {

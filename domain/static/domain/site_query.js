@@ -243,7 +243,10 @@
   }
 
   function fromAddress() {
-    const found = /^#(GET|POST|PATCH|PUT|DELETE|HEAD|OPTIONS)(?:%20| )(.*)$/.exec(location.hash);
+    const methods = "(GET|POST|PATCH|PUT|DELETE|HEAD|OPTIONS)";
+    let found = new RegExp(`^#${methods}(?:%20| )(.*)$`).exec(location.hash);
+    // "Try it yourself" links of the reference platform: ?GET+~/Crm_Sales_Customers?$top=10, where + is a space.
+    if (!found && (found = new RegExp(`^\\?${methods}(?:\\+|%20)(.*)$`, "i").exec(location.search))) found = [found[0], found[1].toUpperCase(), found[2].replace(/\+/g, "%20").replace(/^(~|%7E)?\//i, "")];
     if (!found) return false;
     let path = found[2];
     try { path = decodeURIComponent(path); } catch { /* typed by hand: taken as it is */ }

@@ -1,10 +1,10 @@
-"""The syntax tree of OData URLs: what the parser gives and every later stage reads.
+"""The syntax tree of OData URLs: built by the parser, read by every later stage.
 
-The tree says what was written, nothing about what it means: whether ``Lines(1)`` is a keyed navigation or a
-function call, and whether ``Erp.X`` is a type cast or a bound function, only the model knows. Binding decides.
+The tree holds the written text, not its meaning. Only the model knows whether ``Lines(1)`` is a keyed navigation or a
+function call, and whether ``Erp.X`` is a type cast or a bound function; binding decides.
 
-Every node is frozen and hashable and compares by content. ``position`` is the offset (from 0) in the parsed text
-and takes no part in equality, so trees of equal shape are equal wherever they were written.
+Every node is frozen and hashable and compares by content. ``position`` is the offset (from 0) in the parsed text and
+takes no part in equality, so trees of equal structure are equal whatever their positions.
 
 ::
 

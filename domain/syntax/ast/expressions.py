@@ -16,13 +16,13 @@ ArithmeticOperator = OneOf["add", "sub", "mul", "div", "divby", "mod"]
 
 
 class LiteralKind(Enum):
-    """How a primitive literal was written (rule primitiveLiteral), with the Python type of its value."""
+    """Kind of a primitive literal (rule primitiveLiteral), with the Python type of its value."""
 
     NULL = "null"  # None
     BOOLEAN = "boolean"  # bool
     INTEGER = "integer"  # int, any size
     DECIMAL = "decimal"  # Decimal, exact; also INF, -INF and NaN
-    STRING = "string"  # str; an enumeration member, a duration or a quoted guid may hide in it
+    STRING = "string"  # str; may be an enumeration member, a duration or a quoted guid
     GUID = "guid"  # str, lower case with dashes
     DATE = "date"  # date
     DATE_TIME_OFFSET = "dateTimeOffset"  # datetime with the zone that was written
@@ -36,7 +36,7 @@ class LiteralKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Anything in the tree."""
+    """Base of all nodes."""
 
     position: int = field(default=0, compare=False, repr=False, kw_only=True)
 
@@ -64,8 +64,8 @@ class Literal(Expression):
     """A primitive literal with its typed value.
 
     text is the literal as written (without unescaping) and is not compared: ``1.0`` equals ``1.00``, and only text
-    tells them apart. is_exact is False where the value had to be cut, because Python times end at microseconds
-    and the grammar allows picoseconds. type_name is set for ENUM only.
+    tells them apart. is_exact is False if the value was truncated, because Python times end at microseconds and the
+    grammar allows picoseconds. type_name is set for ENUM only.
     """
 
     kind: LiteralKind
@@ -77,7 +77,7 @@ class Literal(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Slot(Expression):
-    """Stands where ``lift_literals`` took a literal away: values[index] is its value."""
+    """Placeholder of a literal that ``lift_literals`` removed: values[index] is its value."""
 
     index: int
     kind: LiteralKind
@@ -90,14 +90,14 @@ Constant = Literal | Slot
 
 @dataclass(frozen=True, slots=True)
 class ParameterAlias(Expression):
-    """``@name`` (5.1.1.15); name has no ``@``. Where steps follow, it is the VariableStep of a Path instead."""
+    """``@name`` (5.1.1.15); name has no ``@``. If steps follow, it is the VariableStep of a Path instead."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Path(Expression):
-    """``a/b/c``: steps from the current instance, or from the variable that the first step names.
+    """``a/b/c``: steps from the current instance, or from the variable in the first step.
 
     A lambda variable is written like a property, so the first NameStep may be one: binding knows which are in scope.
     """
@@ -107,7 +107,7 @@ class Path(Expression):
 
 @dataclass(frozen=True, slots=True)
 class CollectionExpression(Expression):
-    """``(1,2)`` behind ``in``, or a JSON array ``[1,"x",{...}]``. Both mean the same."""
+    """``(1,2)`` after ``in``, or a JSON array ``[1,"x",{...}]``. Both mean the same."""
 
     items: tuple[Expression, ...]
 
@@ -140,7 +140,7 @@ class Not(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Negate(Expression):
-    """Unary minus. A minus directly before a number is part of the literal instead."""
+    """Unary minus. A minus directly before a number is part of the literal."""
 
     operand: Expression
 
@@ -179,8 +179,8 @@ class Arithmetic(Expression):
 class FunctionCall(Expression):
     """A built-in or platform function with positional arguments; name is the canonical spelling.
 
-    The names and numbers of arguments are in ``functions.FUNCTIONS`` and already checked. ``cast``, ``isof`` and
-    ``case`` have nodes of their own; functions of the model are a NameStep with Arguments.
+    Names and numbers of arguments are checked against ``functions.FUNCTIONS``. ``cast``, ``isof`` and ``case`` have
+    their own nodes; functions of the model are a NameStep with Arguments.
     """
 
     name: str

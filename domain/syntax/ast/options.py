@@ -5,6 +5,7 @@ One module, because the nodes contain one another: $expand may hold $apply, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -24,7 +25,7 @@ class NamedArgument(Node):
 
 @dataclass(frozen=True, slots=True)
 class Key(Node):
-    """``(value)``: a key without name. A quoted guid is a STRING literal here; binding knows the key's type."""
+    """``(value)``: a key without name. A quoted guid is a STRING literal; binding knows the key's type."""
 
     value: Expression
 
@@ -40,8 +41,8 @@ class Arguments(Node):
 class NameStep(Step):
     """A property, navigation property, lambda variable, type cast, function, action or entity set.
 
-    name has dots when it was qualified. suffixes are the parentheses behind it: none, one, or two where a function
-    that gives a collection is followed by a key: ``F(a=1)(42)``.
+    name has dots if it was qualified. suffixes are the parentheses after it: none, one, or two if a key follows a
+    function that returns a collection: ``F(a=1)(42)``.
     """
 
     name: str
@@ -50,7 +51,7 @@ class NameStep(Step):
 
 @dataclass(frozen=True, slots=True)
 class VariableStep(Step):
-    """Only first: ``$it``, ``$this``, ``$root``, ``$these``, or a parameter alias (with ``@``) that steps follow."""
+    """Only first: ``$it``, ``$this``, ``$root``, ``$these``, or a parameter alias (with ``@``) with steps."""
 
     name: str
 
@@ -73,7 +74,7 @@ class CountStep(Step):
 
 @dataclass(frozen=True, slots=True)
 class FilterStep(Step):
-    """``$filter(predicate)`` inside an expression path; key picks one of what is left."""
+    """``$filter(predicate)`` inside an expression path; key selects one of the matches."""
 
     predicate: Expression
     key: Key | Arguments | None = None
@@ -126,7 +127,7 @@ class ComputeItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class AliasValue(Node):
-    """``@name=value``: what a ParameterAlias stands for; name has no ``@``."""
+    """``@name=value``: the value of a ParameterAlias; name has no ``@``."""
 
     name: str
     value: Expression
@@ -136,9 +137,9 @@ class AliasValue(Node):
 class QueryOptions(Node):
     """Query options of a request, or nested ones in $expand and $select.
 
-    An empty tuple or None means that the option was not given; the grammar has no empty $select and the like.
-    levels occurs only nested in $expand; the fields from format on only at the top. custom keeps every option that
-    is neither a system option nor an alias, decoded, in order, duplicates included.
+    An empty tuple or None means that the option was not given; the grammar has no empty $select and the like. levels
+    occurs only nested in $expand; the fields from format on only at the top. custom has every option that is neither a
+    system option nor an alias, decoded, in order, duplicates included.
     """
 
     filter: Expression | None = None
@@ -161,6 +162,10 @@ class QueryOptions(Node):
     id: str | None = None
     custom: tuple[tuple[str, str], ...] = ()
 
+    def first_given(self, names: Iterable[str]) -> str | None:
+        """The first of the options that was given; None if none was."""
+        return next((name for name in names if getattr(self, name) not in (None, ())), None)
+
 
 NO_OPTIONS: Final = QueryOptions()
 
@@ -169,8 +174,8 @@ NO_OPTIONS: Final = QueryOptions()
 class SelectItem(Node):
     """Rule selectItem, section 5.1.4.
 
-    path holds NameStep (properties, casts, operations, the member ``default``), AnnotationStep, or ends in StarStep
-    or AllOperationsStep. parameters are the names that pick a function overload, None where there were none.
+    path holds NameStep (properties, casts, operations, the member ``default``), AnnotationStep, or ends in StarStep or
+    AllOperationsStep. parameters are the names that select a function overload, None without them.
     """
 
     path: tuple[Step, ...]
@@ -179,7 +184,7 @@ class SelectItem(Node):
 
 
 class ExpandKind(Enum):
-    """What of the path is expanded."""
+    """The expanded part of the path."""
 
     ENTITIES = ""
     REF = "$ref"
@@ -198,12 +203,12 @@ class ExpandItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class Transformation(Node):
-    """Rule applyTrafo. A sequence of them, ``a/b/c``, is a tuple."""
+    """Rule applyTrafo. A sequence of transformations, ``a/b/c``, is a tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateFrom(Node):
-    """``from p1,p2 with method``; method is empty where a custom aggregate has none."""
+    """``from p1,p2 with method``; method is empty if a custom aggregate has none."""
 
     properties: tuple[Path, ...]
     method: str = ""
@@ -289,7 +294,7 @@ class HierarchyReference(Node):
 
 @dataclass(frozen=True, slots=True)
 class GroupingElement(Node):
-    """Something to group by."""
+    """A grouping element of groupby."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +321,7 @@ class RollupRecursive(GroupingElement):
 
 @dataclass(frozen=True, slots=True)
 class GroupByTransformation(Transformation):
-    """``groupby((elements),apply)``; apply is empty where it was not given."""
+    """``groupby((elements),apply)``; apply is empty if not given."""
 
     elements: tuple[GroupingElement, ...]
     apply: tuple[Transformation, ...] = ()
@@ -340,7 +345,7 @@ class NestItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class NestTransformation(Transformation):
-    """``nest(a as X)``, or ``addnested(path,a as X)`` where path is set."""
+    """``nest(a as X)``, or ``addnested(path,a as X)`` if path is set."""
 
     items: tuple[NestItem, ...]
     path: Path | None = None
@@ -348,7 +353,7 @@ class NestTransformation(Transformation):
 
 @dataclass(frozen=True, slots=True)
 class HierarchyTransformation(Transformation):
-    """``ancestors`` and ``descendants``; distance is None where it was not given."""
+    """``ancestors`` and ``descendants``; distance is None if not given."""
 
     name: OneOf["ancestors", "descendants"]
     reference: HierarchyReference

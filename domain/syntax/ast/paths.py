@@ -23,7 +23,7 @@ class NameSegment(Segment):
 
 @dataclass(frozen=True, slots=True)
 class LiteralSegment(Segment):
-    """A segment that is no name: a key written as segment (4.3.6) or an ordinal index (4.11), decoded.
+    """A segment that is no name: a key as segment (4.3.6) or an ordinal index (4.11), decoded.
 
     A key that looks like a name is a NameSegment.
     """
@@ -33,14 +33,14 @@ class LiteralSegment(Segment):
 
 @dataclass(frozen=True, slots=True)
 class KeywordSegment(Segment):
-    """``$count $ref $value $each $query`` behind something, or ``$all $batch $entity $metadata`` at the start."""
+    """``$count $ref $value $each $query`` after a segment, or ``$all $batch $entity $metadata`` at the start."""
 
     name: OneOf["$count", "$ref", "$value", "$each", "$query", "$all", "$batch", "$entity", "$metadata"]
 
 
 @dataclass(frozen=True, slots=True)
 class FilterSegment(Segment):
-    """``$filter(predicate)``, often a ParameterAlias; key picks one of what is left."""
+    """``$filter(predicate)``, often a ParameterAlias; key selects one of the matches."""
 
     predicate: Expression
     key: Key | Arguments | None = None
@@ -55,7 +55,7 @@ class CrossjoinSegment(Segment):
 
 @dataclass(frozen=True, slots=True)
 class ResourcePath(Node):
-    """The segments behind the service root; none of them for the service document."""
+    """The segments below the service root; none for the service document."""
 
     segments: tuple[Segment, ...]
 
@@ -68,7 +68,7 @@ class ResourcePath(Node):
 
 @dataclass(frozen=True, slots=True)
 class RelativeUri(Node):
-    """Rule odataRelativeUri. fragment is the undecoded context of ``$metadata#...``, None where there is none."""
+    """Rule odataRelativeUri. fragment is the raw context of ``$metadata#...``, None without one."""
 
     path: ResourcePath
     options: QueryOptions = NO_OPTIONS

@@ -26,7 +26,7 @@ class SearchNot(SearchExpression):
 
 @dataclass(frozen=True, slots=True)
 class SearchLogical(SearchExpression):
-    """Words side by side are joined by "and"."""
+    """Adjacent words are joined by "and"."""
 
     operator: OneOf["and", "or"]
     operands: tuple[SearchExpression, ...]

@@ -12,7 +12,7 @@ from identity.sessions import session_close_by_id, session_close_user
 
 
 class Command(PlatformCommand):
-    """Gives licence slots back. A token that is still valid may open a new session; see revoke_tokens."""
+    """Closes sessions and frees their licence slots. A valid token may open a new session; see revoke_tokens."""
 
     help = "Close sessions by id (see list_sessions), or all of a user."
     example = "manage.py close_session --user demo"

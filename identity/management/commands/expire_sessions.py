@@ -12,7 +12,7 @@ from identity.sessions import sessions_sweep
 
 
 class Command(PlatformCommand):
-    """What the worker does every minute, at once."""
+    """Runs the worker's sweep of every minute now."""
 
     help = "Close expired sessions and remove tokens that nobody can use any more."
     example = "manage.py expire_sessions"

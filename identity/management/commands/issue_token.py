@@ -11,7 +11,7 @@ from identity.reference_tokens import ReferenceTokenRefused, reference_token_iss
 
 
 class Command(PlatformCommand):
-    """Makes a reference token."""
+    """Issues a reference token."""
 
     help = "Issue a reference token: personal with --user, else one of the application's service."
     example = "manage.py issue_token PublicDemoClient --user demo --scope read --lifetime 30d"

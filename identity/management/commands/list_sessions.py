@@ -12,7 +12,7 @@ from identity.sessions import sessions_list
 
 
 class Command(PlatformCommand):
-    """Who holds licence slots."""
+    """Lists the sessions that hold licence slots."""
 
     help = "List open sessions, newest first."
     example = "manage.py list_sessions --json"

@@ -13,7 +13,7 @@ from identity.models import TrustedApplication
 
 
 class Command(PlatformCommand):
-    """Makes a trusted application when nobody can log in yet, or in a script."""
+    """Registers a trusted application before anybody can log in, or in a script."""
 
     help = "Register a trusted application; prints its secret, once."
     example = "manage.py register_app Billing --service --system-user service --scope 'read update'"

@@ -13,7 +13,7 @@ from identity.reference_tokens import reference_token_revoke
 
 
 class Command(PlatformCommand):
-    """Takes tokens back: at once on this machine, within a second on other nodes."""
+    """Revokes tokens: at once on this machine, within a second on other nodes."""
 
     help = "Revoke all tokens of a user or an application, reference tokens included, and close their sessions."
     example = "manage.py revoke_tokens --user demo"

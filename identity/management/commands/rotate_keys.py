@@ -56,7 +56,7 @@ class Command(PlatformCommand):
             self.print_rows([{"key": key} for key in vault.key_ids()], as_json=options["as_json"])
             return
         changed, unreadable = reseal_all()
-        # Rows of a former key are what an interrupted run left, which ends with the key that it made.
+        # Rows of a former key remain from an interrupted run; this run then encrypts with the key that it made.
         new = not (changed or options["forget_former"] or settings.ENCRYPTION_KEYS)
         if new:
             vault.key_add()

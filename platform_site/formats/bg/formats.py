@@ -1,4 +1,4 @@
-"""Dates as people write them in Bulgarian; Django leaves some of them American (settings.FORMAT_MODULE_PATH)."""
+"""Bulgarian date formats; Django leaves some of them American (settings.FORMAT_MODULE_PATH)."""
 
 from __future__ import annotations
 

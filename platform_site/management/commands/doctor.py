@@ -1,4 +1,4 @@
-"""manage.py doctor: everything that a support engineer would ask about an instance (spec 09, 9.4)."""
+"""manage.py doctor: diagnoses an instance for support (spec 09, 9.4)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from identity.models import Session, User
 from identity.oauth.keys import key_set
 from identity.sessions import open_count
 from identity.usage import usage_warnings
-from platform_site.environment import BASE_DIR, SETTINGS, Environment
+from platform_site.environment import BASE_DIR, SETTINGS
 from scripts.services import pool, script_run
 from webhooks import selectors
 
@@ -50,13 +50,13 @@ _PIN = re.compile(r"^([\w.-]+)==([^\s;]+)(?: ; ([^\\\n]+))?", re.M)
 _FREE_WARNING, _FREE_PROBLEM = 2 * 1024**3, 200 * 1024**2
 _CLOCK_WARNING_SECONDS = 2.0
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-# So many people behind one address are rather a proxy than a chance.
+# So many users with one address are more likely behind a proxy.
 _USERS_OF_A_PROXY = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found; `cure` says what to do where something is wrong."""
+    """A result of a check; `cure` says how to fix a problem."""
 
     topic: str
     level: Level
@@ -77,7 +77,7 @@ def _examines(topic: str) -> Callable[[Examination], Examination]:
 
 
 class Command(PlatformCommand):
-    """Changes nothing, except that a script runs and a value goes through the cache."""
+    """Changes nothing, except that it runs a script and writes a cache value."""
 
     help = (
         "Examine this node and what it uses: versions, settings, proxies, databases, migrations, cache, queue, "
@@ -109,7 +109,7 @@ class Command(PlatformCommand):
 def _examined(topic: str, examination: Examination) -> list[Finding]:
     try:
         return list(examination())
-    except Exception as exc:  # a part that is broken must not hide the others
+    except Exception as exc:  # A failing check must not hide the others.
         return [Finding(topic, "problem", f"cannot be examined: {type(exc).__name__}: {exc}")]
 
 
@@ -122,7 +122,7 @@ def _versions() -> Iterator[Finding]:
         try:
             installed = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            if marker:  # for other systems or Pythons, it may be
+            if marker:  # may be for other systems or Pythons
                 continue
             installed = "none"
         if installed != wanted:
@@ -157,7 +157,7 @@ def _proxies() -> Iterator[Finding]:
         text = "every caller is believed to be a proxy, and chooses the address by which limits count it"
         yield Finding("proxies", "problem", text, cure)
         return
-    host, behind_tls = str(Environment()("HOST")), settings.BASE_URL.startswith("https:")
+    host, behind_tls = settings.HOST, settings.BASE_URL.startswith("https:")
     if behind_tls and host not in _LOOPBACK and all(network.is_loopback for network in networks):
         text = f"HOST is {host} and only proxies on this machine are trusted: one elsewhere hides its callers"
         yield Finding("proxies", "warning", text, cure)

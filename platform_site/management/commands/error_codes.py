@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from foundation.errors import Catalogue
+from foundation.errors import error_codes_by_number
 from identity.management.support import PlatformCommand
 
 
@@ -19,12 +19,10 @@ class Command(PlatformCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Output for people or programs."""
         parser.add_argument("--json", action="store_true", help="Print a JSON array.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """The command."""
-        entries = Catalogue.entries()
+        entries = error_codes_by_number()
         if options["json"]:
             rows = [
                 {"code": item.number, "type": item.type, "status": item.status, "messageFormat": item.message_format}

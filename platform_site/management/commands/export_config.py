@@ -1,4 +1,4 @@
-"""manage.py export_config: what administrators set up, as YAML (spec 09, 9.4)."""
+"""manage.py export_config: the configuration of administrators as YAML (spec 09, 9.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""manage.py generate_docs: write the pages of docs/reference that are made from the source."""
+"""manage.py generate_docs: write the generated pages of docs/reference."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ class Command(PlatformCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Write or check."""
         parser.add_argument("--check", action="store_true", help="Change nothing; fail when a page is outdated.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """The command."""
         pages = list(outdated())
         if options["check"]:
             if pages:

@@ -11,14 +11,15 @@ from django.core.management.base import CommandError, CommandParser
 
 from foundation.errors import PlatformError
 from identity.management.support import PlatformCommand
-from platform_site import configuration
+from platform_site.configuration import ConfigurationError, load
+from platform_site.configuration_changes import Difference, apply, compare
 
-#: Exit status where there are differences that were not applied; 1 is an error.
+#: Exit status if there are differences that were not applied; 1 is an error.
 DIFFERS = 3
 
 
 class Command(PlatformCommand):
-    """Applying a document twice changes nothing the second time."""
+    """Compares or applies a document; applying it twice changes nothing the second time."""
 
     help = (
         "Show what a file made by export_config would change here; with --apply, change it, all or nothing. "
@@ -35,9 +36,9 @@ class Command(PlatformCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             text = sys.stdin.read() if options["file"] == "-" else Path(options["file"]).read_text(encoding="utf-8")
-            differences = configuration.compare(configuration.load(text), delete=options["delete"])
-            notes = configuration.apply(differences) if options["apply"] else []
-        except (OSError, configuration.ConfigurationError) as exc:
+            differences = compare(load(text), delete=options["delete"])
+            notes = apply(differences) if options["apply"] else []
+        except (OSError, ConfigurationError) as exc:
             raise CommandError(str(exc)) from exc
         except PlatformError as exc:
             raise CommandError(f"{exc.code.type}: {exc.message}") from exc
@@ -51,11 +52,11 @@ class Command(PlatformCommand):
             }
             self.stdout.write(json.dumps(result, indent=2, ensure_ascii=False, default=str))
         else:
-            self._tell(differences, notes, applied=options["apply"])
+            self._print(differences, notes, applied=options["apply"])
         if differences and not options["apply"]:
             sys.exit(DIFFERS)
 
-    def _tell(self, differences: list[configuration.Difference], notes: list[str], *, applied: bool) -> None:
+    def _print(self, differences: list[Difference], notes: list[str], *, applied: bool) -> None:
         for difference in differences:
             for line in difference.lines():
                 self.stdout.write(line)

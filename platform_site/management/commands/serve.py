@@ -1,4 +1,4 @@
-"""manage.py serve: the whole instance in one terminal."""
+"""manage.py serve: run web server and worker in one terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import os
 import sys
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from platform_site.environment import BASE_DIR, Environment
+from platform_site.environment import BASE_DIR
 from platform_site.serving import addresses, preparation, service_manager
 from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.console import Console
@@ -21,7 +20,7 @@ READY_TIMEOUT_SECONDS = 60.0
 
 
 class Command(BaseCommand):
-    """Prepare what is due, start web server and worker, watch them until Ctrl-C."""
+    """Prepare the instance, start web server and worker, and watch them until Ctrl-C."""
 
     help = (
         "Start the instance: web server and background worker in one terminal; Ctrl-C or SIGTERM stops both. "
@@ -32,7 +31,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Few: what differs between instances is a setting, not a switch."""
+        """Few options: differences between instances are settings."""
         parser.add_argument("--only", choices=("web", "worker"), help="Start only one of the two on this node.")
         parser.add_argument("--keys-only", action="store_true", help="Generate the keys that are missing, then end.")
         parser.add_argument(
@@ -40,9 +39,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """The command. Exit status 0 after an orderly stop, 1 when the instance could not start."""
-        env = Environment()
-        host, port = str(env("HOST")), int(env("PORT"))
+        """Exit status 0 after an orderly stop, 1 if the instance could not start."""
+        host, port = settings.HOST, settings.PORT
         console = Console()
         if options["keys_only"]:
             preparation.generate_keys()
@@ -58,7 +56,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             # Nothing runs yet; each step of the preparation that was not finished is due again at the next start.
             raise CommandError("Stopped before it was started.", returncode=130) from None
-        children = _children(host, port, options["only"], web_processes=int(env("WEB_PROCESSES")))
+        children = _children(host, port, options["only"], web_processes=settings.WEB_PROCESSES)
         supervisor = Supervisor(console, children)
         try:
             supervisor.start()
@@ -70,9 +68,9 @@ class Command(BaseCommand):
                     self._greet(console, host, port)
                 console.say(f"Started in {time.monotonic() - started:.1f} s. Ctrl-C stops everything.")
                 console.say("ready")
-                service_manager.tell("READY=1")
+                service_manager.notify("READY=1")
                 supervisor.run()
-            service_manager.tell("STOPPING=1")
+            service_manager.notify("STOPPING=1")
             console.say("\nStopping ... (Ctrl-C again to stop at once)")
         except StartFailed as error:
             raise CommandError(str(error)) from error
@@ -81,30 +79,18 @@ class Command(BaseCommand):
         console.say("Stopped.")
 
     def _check_address(self, host: str, port: int, *, knows: bool) -> None:
-        # Behind a proxy the instance itself listens on loopback; BASE_URL says where people reach it.
-        named = {"HOST": host, "BASE_URL": urlsplit(settings.BASE_URL).hostname or "localhost"}
-        reached = [f"{setting}={name}" for setting, name in named.items() if not addresses.is_loopback(name)]
-        if reached and not knows:
-            where = f"{reached[0]}, which other machines reach"
-            cure = (
-                "HOST=127.0.0.1 and no BASE_URL, or add --i-know (`make run ARGS=--i-know`) if that is what you want."
+        # The settings have done the same before they wrote files, unless another program calls the command.
+        problem = addresses.start_problem(
+            host, port, settings.BASE_URL, debug=settings.DEBUG, demo=settings.DEMO, knows=knows
+        )
+        reached = addresses.reached_by_others(host, settings.BASE_URL)
+        if problem is None and reached and not knows and preparation.holds_demo_logins():
+            problem = (
+                f"The data in {settings.DATA_DIR} comes from demo mode and holds logins that everybody knows, so "
+                f"it is not served at {reached}. Use another DATA_DIR, or add --i-know (`make run ARGS=--i-know`) "
+                "after changing them."
             )
-            if settings.DEBUG:
-                raise CommandError(
-                    f"DEBUG shows stack traces and settings in error answers, so it is not served at {where}. "
-                    f"Use DEBUG=0, or {cure}"
-                )
-            if settings.DEMO:
-                raise CommandError(
-                    f"Demo mode has logins and secrets that everybody knows, so it is not served at {where}. Use {cure}"
-                )
-            if preparation.holds_demo_logins():
-                raise CommandError(
-                    f"The data in {settings.DATA_DIR} comes from demo mode and holds logins that everybody knows, so "
-                    f"it is not served at {where}. Use another DATA_DIR, or add --i-know (`make run ARGS=--i-know`) "
-                    "after changing them."
-                )
-        if problem := addresses.port_problem(host, port):
+        if problem:
             raise CommandError(problem)
 
     def _greet(self, console: Console, host: str, port: int) -> None:

@@ -16,13 +16,12 @@ from rules.validation import review_rule
 
 
 class Command(PlatformCommand):
-    """Exit status 1 when an active rule is broken; inactive ones, and warnings, are only shown."""
+    """Exit status 1 if an active rule is broken; inactive ones, and warnings, are only printed."""
 
     help = "Check user business rules: names, values, parameters, templates and scripts."
     example = "manage.py validate_rules --active --json"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """--active leaves inactive rules out."""
         parser.add_argument("--active", action="store_true", help="check active rules only")
         parser.add_argument("--json", action="store_true", dest="as_json")
 
@@ -31,19 +30,19 @@ class Command(PlatformCommand):
         rules = stored_rules(active_only=options["active"])
         reviews = [(rule, review_rule(rule)) for rule in rules]
         broken = [(rule, review.problems) for rule, review in reviews if review.problems]
-        doubtful = [(rule, review.doubts) for rule, review in reviews if review.doubts]
+        suspicious = [(rule, review.warnings) for rule, review in reviews if review.warnings]
         if options["as_json"]:
             listed = {
                 "checked": len(rules),
                 "broken": [_row(rule, "problems", problems) for rule, problems in broken],
-                "doubtful": [_row(rule, "warnings", doubts) for rule, doubts in doubtful],
+                "doubtful": [_row(rule, "warnings", warnings) for rule, warnings in suspicious],
             }
             self.stdout.write(json.dumps(listed, indent=2, ensure_ascii=False))
         else:
             for rule, problems in broken:
                 self._print(self.style.ERROR(_head(rule)), problems)
-            for rule, doubts in doubtful:
-                self._print(self.style.WARNING(_head(rule)), doubts, kind="warning: ")
+            for rule, warnings in suspicious:
+                self._print(self.style.WARNING(_head(rule)), warnings, kind="warning: ")
         active = sum(rule.is_active for rule, _ in broken)
         if active:
             raise CommandError(f"{active} of {len(rules)} rules are active and broken.")

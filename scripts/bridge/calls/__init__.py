@@ -1,5 +1,5 @@
-"""What the prelude may call, by what the calls do. Importing them registers them."""
+"""Calls of the prelude. Importing the modules registers them."""
 
-from scripts.bridge.calls import acting, changing, reading
+from scripts.bridge.calls import action, changing, reading
 
-__all__ = ["acting", "changing", "reading"]
+__all__ = ["action", "changing", "reading"]

@@ -1,4 +1,4 @@
-"""Calls that change entities, and what ends a transaction."""
+"""Calls that change entities or end a transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.model.custom_properties import definition
 from domain.model.repository import Repository
 from domain.odata.operations.catalogue import OperationCall, check_arguments, operations
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from scripts.bridge import loading
 from scripts.bridge.frames import value_of
 from scripts.bridge.registry import Answer, host_call
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NestedCall(OperationCall):
-    """An operation called by a script: what it changes belongs to the script's dataset."""
+    """An operation called by a script; its changes belong to the script's dataset."""
 
     depth: int = 0
 
@@ -34,9 +34,9 @@ def set(bridge: Bridge, handle: Any, name: str, value: Any) -> Answer:
     attribute = record.repository.attribute(name)
     if attribute is None or attribute.is_measured or bridge.follows:
         return bridge.changed()
-    # In the common model nothing else changes with an attribute before the commit.
+    # In the common model an attribute changes nothing else before the commit.
     bridge.handles.saw(record)
-    return [value_of(attribute, record), record.state]
+    return [value_of(attribute, record), record.object_state]
 
 
 @host_call("setCustom")
@@ -64,8 +64,8 @@ def create_child(bridge: Bridge, handle: Any, name: str, initial: Any) -> Answer
 def _created(bridge: Bridge, repository: Repository[Any], initial: Any, parent: Record | None) -> Answer:
     record = bridge.writer.create(repository, initial, parent=parent)
     if bridge.follows or parent is not None or dispatch.watched(repository.name, "CREATENEW"):
-        return bridge.told(bridge.changed(), record)
-    return bridge.told({}, record)
+        return bridge.with_record(bridge.changed(), record)
+    return bridge.with_record({}, record)
 
 
 @host_call("delete")
@@ -78,10 +78,10 @@ def delete(bridge: Bridge, handle: Any) -> Answer:
 def delete_child(bridge: Bridge, handle: Any, name: str, child: Any) -> Answer:
     parent, _ = _collection(bridge, handle, name)
     id = bridge.writer.entity_id(child)
-    found = next((record for record in bridge.dataset.children(parent, name) if record.id == id), None)
-    if found is None:
-        raise errors.BadRequest(errors.INVALID_REFERENCE, name, id, Phrase("member of the collection"), target=name)
-    bridge.writer.delete(found)
+    result = next((record for record in bridge.dataset.children(parent, name) if record.id == id), None)
+    if result is None:
+        raise errors.BadRequest(errors.INVALID_REFERENCE, name, id, Message("member of the collection"), target=name)
+    bridge.writer.delete(result)
     return bridge.changed()
 
 
@@ -125,27 +125,29 @@ def operate(bridge: Bridge, handle: Any, name: str, given: list[Any]) -> Answer:
     object.__setattr__(call, "depth", bridge.depth + 1)
     result = operation.perform(call)
     answer = bridge.changed()
+    if result.records is not None:
+        return bridge.with_records(answer, result.records)
     if result.record is None:
         return {**answer, "v": result.text if result.text is not None else result.value}
-    return bridge.told(answer, result.record)
+    return bridge.with_record(answer, result.record)
 
 
 @host_call("transaction")
 def transaction(bridge: Bridge, verb: str) -> Answer:
-    """`begin` and `rollback` discard what is pending, `commit` writes it (spec 03, 3.3)."""
+    """`begin` and `rollback` discard pending changes, `commit` writes them (spec 03, 3.3)."""
     if not bridge.transactions:
         raise errors.Refused(
-            errors.VALIDATION_FAILED, Phrase("the script of a rule cannot end the transaction that it runs in")
+            errors.VALIDATION_FAILED, Message("the script of a rule cannot end the transaction that it runs in")
         )
     dataset = bridge.dataset
     if verb == "commit":
         if isinstance(dataset, TransactionDataset):
-            dataset.commit_and_go_on()
+            dataset.commit_and_continue()
         else:
             dataset.commit()
         bridge.committed = True
     elif isinstance(dataset, TransactionDataset):
-        dataset.rollback_and_go_on()
+        dataset.rollback_and_continue()
     else:
         dataset.discard()
     return bridge.changed()

@@ -1,4 +1,4 @@
-"""Calls that read. Arguments come from the script: nothing is sure about them but the types said here."""
+"""Calls that read. Scripts may send any arguments; only the annotated types are checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from foundation import errors
 from foundation.guids import is_guid
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 from scripts.bridge import loading, queries
 from scripts.bridge.registry import Answer, host_call
 from scripts.bridge.writing import repository_named
@@ -30,7 +30,7 @@ def query(bridge: Bridge, name: str, filter: Any, options: Any) -> Answer:
     limit = queries.fetch_limit(chosen.get("fetch"))
     records = loading.query(bridge.dataset, repository, text, queries.order_text(chosen.get("orderBy")), limit)
     if len(records) > queries.MAX_ROWS:
-        raise errors.Refused(errors.SCRIPT_LIMIT, Phrase("rows ({0})", queries.MAX_ROWS))
+        raise errors.Refused(errors.SCRIPT_LIMIT, Message("rows ({0})", queries.MAX_ROWS))
     return bridge.listed(records)
 
 
@@ -39,7 +39,7 @@ def get(bridge: Bridge, name: str, ids: list[Any]) -> Answer:
     repository = repository_named(name)
     wanted: list[str] = []
     if len(ids) > queries.MAX_ROWS:
-        raise errors.Refused(errors.SCRIPT_LIMIT, Phrase("rows ({0})", queries.MAX_ROWS))
+        raise errors.Refused(errors.SCRIPT_LIMIT, Message("rows ({0})", queries.MAX_ROWS))
     for given in ids:
         id = bridge.writer.entity_id(given) or (given.strip() if isinstance(given, str) else "")
         if not is_guid(id):
@@ -58,8 +58,8 @@ def follow(bridge: Bridge, handles: list[Any], name: str) -> Answer:
 def children(bridge: Bridge, handles: list[Any], name: str) -> Answer:
     parents = bridge.handles.known(handles)
     present = [record for record in parents if record is not None]
-    found = iter(loading.children(bridge.dataset, present, name))
-    lists = [[] if parent is None else next(found) for parent in parents]
+    result = iter(loading.children(bridge.dataset, present, name))
+    lists = [[] if parent is None else next(result) for parent in parents]
     answer = bridge.frames.of(record for members in lists for record in members)
     return {**answer, "m": [[bridge.handles.show(record) for record in members] for members in lists]}
 
@@ -78,5 +78,5 @@ def display(bridge: Bridge, handles: list[Any]) -> Answer:
 def refresh(bridge: Bridge, handles: list[Any]) -> Answer:
     records = bridge.handles.known(handles)
     answer = bridge.frames.of(record for record in records if record is not None)
-    # What is gone can still be read as it was; only changing it fails.
+    # A deleted entity can still be read in its last state; only changing it fails.
     return {**answer, "gone": bridge.handles.gone(handles, records)}

@@ -1,4 +1,4 @@
-"""manage.py run_script: a script from a file, or a managed script, for a user."""
+"""manage.py run_script: runs a script from a file, or a managed script, as a user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scripts.services import FailedRun, script_run
 
 
 class Command(PlatformCommand):
-    """Nothing is committed unless the script does it, or --commit is given."""
+    """Nothing is committed unless the script commits, or --commit is given."""
 
     help = "Run a script from a file (- for standard input), or a managed script by its code."
     example = (
@@ -56,7 +56,7 @@ class Command(PlatformCommand):
         except errors.PlatformError as exc:
             raise CommandError(f"{exc.code.type}: {exc.message}\n{exc.info or ''}".rstrip()) from exc
         finally:
-            history.flush_if_free()
+            history.pending.flush_if_due()
 
     def _run_file(self, dataset: Dataset, file: str) -> None:
         try:
@@ -87,7 +87,7 @@ class Command(PlatformCommand):
 
 
 def _context(login: str | None) -> CallContext:
-    """The user's rights; without a login those of the platform itself."""
+    """The user's context; without a login that of the platform itself."""
     if login is None:
         return CallContext(user=None, client_initiated=False)
     user = User.objects.filter(login=login).first()

@@ -21,11 +21,11 @@ WRITERS = frozenset(
 )  # fmt: skip
 #: Files that may write entity tables beside the dataset → why.
 ALLOWED = {
-    "domain/dataset/tables/storage.py": "is the dataset's way to the tables",
+    "domain/dataset/tables/row_storage.py": "is the dataset's way to the tables",
     "domain/dataset/commit/pipeline.py": "is the commit",
     "domain/dataset/unit/autoflush.py": "writes what is rolled back, through the dataset's storage",
     "domain/demo/mass_data.py": "loads a million rows of demo data into an empty database, where nobody listens",
-    "identity/own_pages.py": "registers the application of this instance's own pages at their first use: nobody's act",
+    "identity/page_tokens.py": "registers the application of this instance's pages at first use",
     "identity/demo.py": "makes the first users and applications, before there is anybody to act for",
 }
 #: Models of entities that identity keeps by itself, beside the repositories that show them: (model, why).

@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from domain.dataset.commit import pipeline
 from domain.dataset.dataset import Dataset
 from domain.dataset.tables.models import ChangeFeedEntry
-from domain.model import extensions
 from domain.model.registry import repositories
 from foundation import errors
 from tests.rules.cast import LINES, ORDERS, PRODUCTS, World, dataset, new_line, new_order, new_product
@@ -153,7 +152,7 @@ def test_a_duplicate_of_what_a_late_default_gave_is_named(world: World, monkeypa
         if record.currency_sign is None:
             record.currency_sign = "EUR"
 
-    monkeypatch.setitem(extensions._behaviours, ("late_defaults", CURRENCIES), (same_sign,))
+    monkeypatch.setattr(type(repositories[CURRENCIES]), "late_defaults", (same_sign,))
     ds = dataset(world.context)
     ds.create(CURRENCIES, {"Name": "Another euro"})
     with pytest.raises(errors.Refused) as caught:
@@ -196,7 +195,7 @@ def test_what_this_commit_lets_refer_elsewhere_is_no_reason_to_refuse(world: Wor
 
 
 def test_units_and_currencies_are_looked_for_once(world: World, ds: Dataset) -> None:
-    from domain.dataset.checks.measures import find_measure
+    from domain.dataset.checks.currencies_and_units import find_measure
 
     new_order(ds, world)
     attribute = repositories[LINES].attributes["Quantity"]

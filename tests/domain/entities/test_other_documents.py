@@ -9,6 +9,7 @@ import pytest
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import ModelName, Record
+from domain.model.registry import repositories
 from foundation import errors
 from foundation.fields import utc_now
 from identity.context import Caller
@@ -117,8 +118,8 @@ def test_a_document_takes_only_types_of_its_own_entity(cast: Cast, model: ModelN
             with pytest.raises(errors.Refused) as caught:
                 tried.commit()
             assert (caught.value.code, caught.value.target) == (errors.DOCUMENT_TYPE_MISMATCH, "DocumentType")
-            assert of in str(caught.value)
-            assert repository in str(caught.value)
+            assert repositories[of].entity_name in str(caught.value)
+            assert repositories[repository].entity_name in str(caught.value)
 
 
 def test_a_documents_type_is_not_changed_to_one_of_other_entities(cast: Cast) -> None:
@@ -137,7 +138,7 @@ def test_a_type_that_documents_have_stays_one_of_their_entity(cast: Cast) -> Non
     cast.order(dataset)
     spare = _type(dataset, "X", "crm_sales_salesorders")
     dataset.commit()
-    assert spare.entity_name == "Crm.Sales.SalesOrders"
+    assert spare.entity_name == "Crm_Sales_Orders"
     spare.entity_name = "Crm.Invoicing.Invoices"
     dataset.commit()
     used = dataset.load("Systems.Documents.DocumentTypes", cast.order_type)

@@ -43,7 +43,7 @@ def test_an_order_needs_only_a_customer_and_products(cast: Cast, model: ModelNam
     assert (order.enterprise_company_id, order.enterprise_company_location_id) == (cast.company, cast.location)
     assert order.master_document_id == order.id
     assert order.payment_due_date.date() == today + datetime.timedelta(days=14)
-    assert order.entity_name == "Crm.Sales.SalesOrders"
+    assert order.entity_name == "Crm_Sales_Orders"
     assert order.full_state == "New"
     assert (line.line_no, line.quantity, line.quantity_unit_id) == (10, 1, cast.piece)
     assert line.product_description == {"EN": "Chair"}

@@ -58,9 +58,9 @@ def test_a_name_that_is_taken_or_malformed_fails_loudly() -> None:
     class Malformed(Repository[Currency]):
         name = "currencies"
 
-    with pytest.raises(ValueError, match="declared twice"):
+    with pytest.raises(ValueError, match="registered twice"):
         repositories.register(Taken)
-    with pytest.raises(ValueError, match="is not a repository name"):
+    with pytest.raises(ValueError, match="is no name of a repository"):
         repositories.register(Malformed)
 
 

@@ -12,7 +12,7 @@ from django.test import Client
 from domain.odata.operations.catalogue import operations
 from foundation.guids import new_guid
 from identity.demo import seed_identity
-from tests.domain.odata.test_writing import CURRENCIES
+from tests.domain.odata.test_writing import CURRENCIES, order_body
 from tests.rules.cast import World
 from tests.scripts.cast import make_script
 from tests.support.api import Api, error_of, service_api
@@ -42,8 +42,8 @@ def test_begin_transaction_answers_in_what_is_accepted(api: Api, accept: str, me
 
 
 def answering() -> list[str]:
-    """The operations that have an answer."""
-    return [operation.name for operation in operations.all() if operation.served]
+    """The names of the operations that have an answer."""
+    return sorted({operation.name for operation in operations.all() if operation.served})
 
 
 @pytest.fixture
@@ -66,6 +66,19 @@ def call_of(api: Api, world: World) -> Callable[..., Any]:
                 return api.begin().post(f"{entity}/CreateCopy", {}, **headers)
             case "GetAllowedCustomPropertyValues":
                 return api.get(f"{entity}/{name}(customPropertyCode='x')", **headers)
+            case "GetPropertyAllowedValues":
+                return api.get(f"{entity}/{name}(propertyName='Name')", **headers)
+            case "GetOrCreateExtensibleDataObject":
+                return api.get(f"{entity}/{name}", **headers)
+            case "GetAllParentDocuments":
+                order = api.create("Crm_Sales_SalesOrders", order_body(world))
+                return api.get(f"{order['@odata.id']}/{name}", **headers)
+            case "CreateAdjustmentDocuments":
+                order = api.create("Crm_Sales_SalesOrders?$expand=Lines", order_body(world, {"UnitPrice": 1}))
+                api.post(f"{order['@odata.id']}/ChangeState", {"newState": "Released"})
+                inside = api.begin()
+                inside.patch(order["Lines"][0]["@odata.id"], {"Quantity": 2})
+                return inside.post(name, {}, **headers)
             case "GetRepositoryEvents":
                 return api.get(f"{name}(repositoryName='General.Products.Products')", **headers)
             case "GetChanges" | "WaitForChanges":

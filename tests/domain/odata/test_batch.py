@@ -166,8 +166,8 @@ def test_parts_of_a_group_may_depend_on_one_another_and_others_on_the_group(api:
     asked = [{**grouped, "body": dollar()}, {**grouped, "dependsOn": ["1"], "body": dollar("GBP")}, counted]
     assert [answer["status"] for answer in json_batch(api, *asked)] == [201, 201, 200]
     again = json_batch(api, *asked)
-    # Refused at the commit, which is of both.
-    assert [answer["status"] for answer in again] == [500, 500, 424]
+    # Refused at the commit, for what the first created.
+    assert [answer["status"] for answer in again] == [500, 424, 424]
 
 
 def test_an_etag_may_be_that_of_an_earlier_answer(api: Api, world: World) -> None:
@@ -345,3 +345,48 @@ def test_a_part_is_compressed_with_the_batch_and_not_by_itself(api: Api) -> None
     assert "content-encoding" not in part["headers"]
     text = base64.urlsafe_b64decode(part["body"] + "==")
     assert text.startswith(b"<?xml"), text[:20]
+
+
+# --- the request that failed --------------------------------------------------------------------------------------
+
+CONTENT_ID = "@Org.OData.Core.V1.ContentID"
+
+
+def refusal(api: Api, *parts: str) -> dict[str, Any]:
+    """The error of a changeset of these parts."""
+    text = multipart(api, changeset(*parts)).content.decode()
+    error: dict[str, Any] = json.loads(text[text.index('{"error"') : text.rindex("}") + 1])["error"]
+    return error
+
+
+def test_a_failed_changeset_names_the_request_whose_entity_was_refused(api: Api) -> None:
+    api.create(CURRENCIES, dollar("BBB"))
+    new = [part("POST", CURRENCIES, dollar(sign), str(number)) for number, sign in enumerate(("AAA", "BBB", "CCC"), 1)]
+    error = refusal(api, *new)
+    assert (error["type"], error["parameters"][2], error[CONTENT_ID]) == ("DuplicateValue", "BBB", "2")
+    error = refusal(api, new[0], part("POST", CURRENCIES, {"CurrencySign": "DDD", "NoSuchMember": 1}, "other"))
+    assert (error["type"], error[CONTENT_ID]) == ("UnknownProperty", "other")
+    made = api.create(CURRENCIES, dollar("EEE"))["@odata.id"]
+    error = refusal(api, new[2], part("PATCH", made, {"CurrencySign": "BBB"}, "change"))
+    assert (error["type"], error[CONTENT_ID]) == ("DuplicateValue", "change")
+
+
+def test_details_of_a_failed_changeset_name_their_requests(api: Api, world: World) -> None:
+    lacking = [part("POST", PRODUCTS, {"PartNumber": f"P{number}"}, str(number)) for number in (1, 2)]
+    error = refusal(api, part("POST", CURRENCIES, dollar("AAA"), "0"), *lacking)
+    assert CONTENT_ID not in error
+    assert {(detail["target"], detail[CONTENT_ID]) for detail in error["details"]} >= {("Name", "1"), ("Name", "2")}
+    assert {detail[CONTENT_ID] for detail in error["details"]} == {"1", "2"}
+
+
+def test_a_refused_part_is_its_owners_request(api: Api, world: World) -> None:
+    order = order_body(world, {"Product@odata.bind": None})
+    error = refusal(api, part("POST", CURRENCIES, dollar("AAA"), "0"), part("POST", ORDERS, order, "order"))
+    assert error[CONTENT_ID] == "order", error
+
+
+def test_a_request_outside_of_changesets_is_not_named(api: Api) -> None:
+    api.create(CURRENCIES, dollar("BBB"))
+    text = multipart(api, part("POST", CURRENCIES, dollar("BBB"), "1")).content.decode()
+    assert "DuplicateValue" in text
+    assert CONTENT_ID not in text

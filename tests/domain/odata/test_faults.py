@@ -11,18 +11,20 @@ import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from django.db import OperationalError, connection
 
-from domain.dataset.checks.unique_violations import operational_error
+from domain.dataset.checks.database_errors import operational_error
 from domain.dataset.commit import pipeline
 from domain.dataset.dataset import Dataset
-from domain.dataset.records.record import CommitResult
+from domain.dataset.records.commit_result import CommitResult
 from foundation import errors
-from foundation.turns import CAME_IN_CHUNKS
+from foundation.wsgi import CAME_IN_CHUNKS
 from tests.domain.odata.test_live_transactions import Caller
 from tests.domain.odata.test_writing import CURRENCIES
 from tests.support.api import Api, error_of
+from tests.support.instances import prepared_instance
 from tests.support.platform import LivePlatform, start_platform
 
 
@@ -31,6 +33,8 @@ from tests.support.platform import LivePlatform, start_platform
     [
         ("database is locked", "DatabaseBusy"),
         ("deadlock detected", "DatabaseBusy"),
+        ("the connection is closed", "DatabaseUnreachable"),
+        ("connection failed: FATAL: sorry, too many clients already", "DatabaseUnreachable"),
         ("database or disk is full", "StorageFull"),
         ("could not extend file: No space left on device", "StorageFull"),
         ("disk I/O error", "StorageFull"),
@@ -172,3 +176,22 @@ def test_a_compressed_body_is_415_and_says_so(api: Api) -> None:
     assert "gzip" in error_of(refused)["message"]
     plain = api.post(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar"}, Content_Encoding="identity")
     assert plain.status_code == 201
+
+
+@pytest.mark.process
+def test_a_database_that_takes_no_connections_is_503_until_it_does(tmp_path: Path) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no connections that a server could refuse")
+    with prepared_instance(tmp_path / "data") as given, start_platform(tmp_path / "data", settings=given) as platform:
+        caller = Caller(platform)
+        name = urlsplit(given["DATABASE_URL"]).path.strip("/")
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as cursor:
+            cursor.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+            cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+            for body in (None, {"CurrencySign": "GON", "Name": "Gone"}):
+                method = "GET" if body is None else "POST"
+                answer = caller.http.request(method, platform.odata_url + CURRENCIES, json=body, timeout=60)
+                assert (answer.status_code, answer.json()["error"]["type"]) == (503, "DatabaseUnreachable"), answer.text
+                assert int(answer.headers["Retry-After"]) > 0
+            cursor.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+        assert caller.send("GET", f"{CURRENCIES}/$count?$filter=CurrencySign eq 'GON'").text == "0"

@@ -57,7 +57,7 @@ def test_two_parts_of_a_changeset_cannot_share_a_key(api: Api, action: str) -> N
             "atomicityGroup": "g",
             "method": "POST",
             "url": CURRENCIES,
-            "body": {**_currency(key, sign), "@erpnet.action": action, "@erpnet.findBy": "Code"},
+            "body": {**_currency(key, sign), "@erpnet.action": action, "@erpnet.findBy": {"Code": sign}},
         }
         for number, sign in enumerate(("USD", "GBP"))
     ]

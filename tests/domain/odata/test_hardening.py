@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from domain.query.plan import rows_plan
 from tests.domain.odata.test_writing import CURRENCIES, ORDERS, PRODUCTS, order_body
 from tests.rules.cast import World
 from tests.support.api import Api, error_of
@@ -87,7 +88,18 @@ DOUBLING = {
 @pytest.mark.parametrize("asked", DOUBLING.values(), ids=list(DOUBLING))
 def test_what_grows_beyond_measure_is_refused(api: Api, world: World, asked: str) -> None:
     refused = api.post(f"{PRODUCTS}/$query", asked, Content_Type="text/plain")
-    assert (refused.status_code, error_of(refused)["type"]) == (400, "BadQueryOption"), refused.content
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "QueryTooLarge"), refused.content
+    assert "query option" not in error_of(refused)["message"], "any of them may be the large one"
+
+
+def test_too_many_expanded_rows_are_refused_by_their_number(
+    api: Api, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1}))
+    monkeypatch.setattr(rows_plan, "MAX_EXPANDED_ROWS", 0)
+    refused = api.get(f"{made['@odata.id']}?$expand=Lines")
+    assert (refused.status_code, error_of(refused)["type"]) == (413, "AnswerTooLarge"), refused.content
+    assert "more than 0 expanded rows" in error_of(refused)["message"]
 
 
 def test_a_search_has_a_hundred_words_at_most(api: Api, world: World) -> None:
@@ -122,7 +134,7 @@ def test_groups_by_display_text_are_json(api: Api, world: World) -> None:
 @pytest.mark.parametrize("method,path", [("POST", ""), ("PATCH", "(11111111-1111-1111-1111-111111111111)")])
 def test_what_the_platform_alone_writes_has_no_writing_method(api: Api, method: str, path: str) -> None:
     response: Any = api.request(method, f"Systems_Config_WebHookDeliveries{path}", {"TimeoutSeconds": -5})
-    assert (response.status_code, response["Allow"]) == (405, "GET, HEAD"), response.content
+    assert (response.status_code, response["Allow"]) == (405, "GET, HEAD, OPTIONS"), response.content
 
 
 def test_numbers_that_a_column_does_not_hold_are_refused(api: Api, world: World) -> None:

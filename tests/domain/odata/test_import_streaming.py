@@ -92,7 +92,7 @@ def test_a_hundred_thousand_objects_grow_the_process_by_less_than_100_mb(world: 
     assert grown < 100
 
 
-@pytest.mark.parametrize("mode,count", [("per-object", 400), ("all-objects", 1500)])
+@pytest.mark.parametrize("mode,count", [("per-object", 4_000), ("all-objects", 20_000)])
 def test_reads_are_answered_while_an_import_runs(live_platform: LivePlatform, mode: str, count: int) -> None:
     """It works for long in one of the processes, and others go first between its objects."""
     importer, reader = Caller(live_platform), Caller(live_platform)
@@ -115,7 +115,6 @@ def test_reads_are_answered_while_an_import_runs(live_platform: LivePlatform, mo
         assert answer.status_code == 200, answer.text
         return time.monotonic() - started
 
-    alone = sorted(read() for _ in range(40))
     thread = threading.Thread(target=run)
     thread.start()
     beside = []
@@ -124,11 +123,10 @@ def test_reads_are_answered_while_an_import_runs(live_platform: LivePlatform, mo
     thread.join()
     assert importer.send("PATCH", euro["@odata.id"], {"Name": euro["Name"]}).status_code == 204
     beside.sort()
-    told = f"alone {alone[20]:.4f}, beside {beside[len(beside) // 2]:.4f}, at most {beside[-1]:.3f} of {took[0]:.1f} s"
-    assert beside[len(beside) // 2] < 10 * alone[20], told
-    # One of them may have met something else that the machine does.
-    assert len(beside) > 5, told
-    assert beside[-2] < took[0] / 2, told
+    figures = f"{len(beside)} reads, median {beside[len(beside) // 2]:.4f}, at most {beside[-1]:.3f} of {took[0]:.1f} s"
+    # The import keeps the execution slot from its own caller's reads for OWN_SLICE_SECONDS, and loses it then.
+    assert beside[len(beside) // 2] < 0.1, figures
+    assert beside[-1] < took[0] / 2, figures
 
 
 def test_a_body_that_breaks_off_does_nothing(api: Api) -> None:

@@ -12,7 +12,8 @@ from django.test import Client
 from django.urls import reverse
 
 from domain.dataset.dataset import Dataset
-from domain.entities.general_products import Product, ProductGroup
+from domain.entities.general_product_groups import ProductGroup
+from domain.entities.general_products import Product
 from foundation.fields import utc_now
 from identity.context import system_context
 from identity.models import User
@@ -102,6 +103,20 @@ def test_a_product_of_a_number_a_name_and_a_unit_is_created(
     category = api.read(f"{UNITS}({world.unit})?$select=MeasurementCategory")["MeasurementCategory"]
     assert made["BaseMeasurementCategory"] == category
     assert id_of(made["MeasurementUnit"]) == world.unit
+
+
+def test_a_product_without_a_unit_is_refused_for_the_unit_alone(api: Api, world: World) -> None:
+    """The category follows from the unit, so nobody is asked for it."""
+    assert api.post(GROUPS, {"Code": "BARE", "Name": {"EN": "bare"}}).status_code == 201
+    (group,) = api.read(f"{GROUPS}?$filter=Code eq 'BARE'&$select=Id")["value"]
+    body = {"Name": {"EN": "x"}, "ProductGroup": {"@odata.id": f"{GROUPS}({group['Id']})"}}
+    error = error_of(api.post(PRODUCTS, body))
+    assert (error["type"], error["target"]) == ("RequiredAttributeMissing", "MeasurementUnit")
+    assert "Category" not in str(error)
+    assert [detail["target"] for detail in error_of(api.post(PRODUCTS, {**body, "Name": None}))["details"]] == [
+        "Name",
+        "MeasurementUnit",
+    ]
 
 
 @pytest.mark.parametrize("model", ["common", "frontend"])

@@ -75,8 +75,8 @@ def test_a_broken_rule_of_the_database_shows_its_name_and_not_the_row(api: Api) 
     """PostgreSQL tells the whole row, of which some columns are nobody's to read."""
     from django.db import IntegrityError
 
-    from domain.dataset.checks.unique_violations import duplicate_error
-    from domain.dataset.records.record import CommitResult
+    from domain.dataset.checks.database_errors import duplicate_error
+    from domain.dataset.records.commit_result import CommitResult
 
     told = duplicate_error(
         IntegrityError(

@@ -23,14 +23,14 @@ EDM = "{http://docs.oasis-open.org/odata/ns/edm}"
 @pytest.fixture
 def schema(db: None) -> dict[str, Any]:
     """The schema as CSDL JSON."""
-    found: dict[str, Any] = json.loads(csdl_document(JSON).body)["Erp"]
+    found: dict[str, Any] = json.loads(csdl_document(JSON, "4.01").body)["Erp"]
     return found
 
 
 @pytest.mark.django_db
 def test_the_xml_is_valid_against_the_oasis_schemas() -> None:
     validator = etree.XMLSchema(etree.parse(str(standard_file("edmx.xsd"))))
-    validator.assertValid(etree.fromstring(csdl_document(XML).body))
+    validator.assertValid(etree.fromstring(csdl_document(XML, "4.01").body))
 
 
 @pytest.mark.django_db
@@ -38,12 +38,12 @@ def test_the_json_is_valid_against_the_oasis_schema() -> None:
     # The published schema uses \p{L} and the like, which Python's re does not know; \w is the same for our names.
     text = re.sub(r"\\\\p\{\w+\}", r"\\\\w", standard_file("csdl.schema.json").read_text())
     definition = json.loads(text)
-    found = validator_for(definition)(definition).iter_errors(json.loads(csdl_document(JSON).body))
+    found = validator_for(definition)(definition).iter_errors(json.loads(csdl_document(JSON, "4.01").body))
     assert [f"{list(error.absolute_path)}: {error.message[:200]}" for error in found] == []
 
 
 def test_both_describe_the_same_members(schema: dict[str, Any]) -> None:
-    root = ElementTree.fromstring(csdl_document(XML).body)
+    root = ElementTree.fromstring(csdl_document(XML, "4.01").body)
     in_xml = {
         (structured.get("Name"), member.get("Name"))
         for kind in ("EntityType", "ComplexType")
@@ -104,7 +104,7 @@ def test_every_entity_type_has_a_key_and_a_set(schema: dict[str, Any]) -> None:
 
 def test_owned_entities_go_with_their_owner(schema: dict[str, Any]) -> None:
     assert schema["Crm_Sales_SalesOrderLine"]["SalesOrder"]["$OnDelete"] == "Cascade"
-    root = ElementTree.fromstring(csdl_document(XML).body)
+    root = ElementTree.fromstring(csdl_document(XML, "4.01").body)
     line = root.find(f".//{EDM}EntityType[@Name='Crm_Sales_SalesOrderLine']")
     assert line is not None
     owner = line.find(f"{EDM}NavigationProperty[@Name='SalesOrder']/{EDM}OnDelete")
@@ -114,7 +114,7 @@ def test_owned_entities_go_with_their_owner(schema: dict[str, Any]) -> None:
 
 
 def test_optional_parameters_say_what_they_are_without(db: None) -> None:
-    root = ElementTree.fromstring(csdl_document(XML).body)
+    root = ElementTree.fromstring(csdl_document(XML, "4.01").body)
     function = root.find(f".//{EDM}Function[@Name='GetAllowedCustomPropertyValues']")
     assert function is not None
     defaults = {
@@ -133,7 +133,7 @@ def test_optional_parameters_say_what_they_are_without(db: None) -> None:
 
 def test_the_container_says_what_the_service_can_do(schema: dict[str, Any]) -> None:
     assert schema["Container"]["@Capabilities.ConformanceLevel"] == "Advanced"
-    assert b'EnumMember="Capabilities.ConformanceLevelType/Advanced"' in csdl_document(XML).body
+    assert b'EnumMember="Capabilities.ConformanceLevelType/Advanced"' in csdl_document(XML, "4.01").body
 
 
 def test_heirs_have_their_base_type(schema: dict[str, Any]) -> None:
@@ -151,13 +151,25 @@ def test_it_can_be_had_as_xml_and_as_json(api: Api) -> None:
     assert (refused.status_code, error_of(refused)["type"]) == (406, "NotAcceptable")
 
 
-def test_readers_of_4_0_get_a_document_of_4_0(api: Api) -> None:
-    old, new = api.get("$metadata", OData_MaxVersion="4.0"), api.get("$metadata")
-    assert (old["OData-Version"], new["OData-Version"]) == ("4.0", "4.01")
-    assert b' Version="4.0">' in old.content
-    assert b' Version="4.01">' in new.content
-    assert old["ETag"] != new["ETag"]
-    etree.XMLSchema(etree.parse(str(standard_file("edmx.xsd")))).assertValid(etree.fromstring(old.content))
+@pytest.mark.parametrize("form", [{}, {"OData_MaxVersion": "4.01"}])
+def test_clients_without_inheritance_get_flat_types(api: Api, form: dict[str, str]) -> None:
+    deep, flat = api.get("$metadata", **form), api.get("$metadata?options=flat", **form)
+    assert deep["ETag"] != flat["ETag"]
+    assert b"BaseType" not in flat.content
+    etree.XMLSchema(etree.parse(str(standard_file("edmx.xsd")))).assertValid(etree.fromstring(flat.content))
+    root = ElementTree.fromstring(flat.content)
+    order = root.find(f".//{EDM}EntityType[@Name='Crm_Sales_SalesOrder']")
+    assert order is not None
+    assert [key.get("Name") for key in order.iter(f"{EDM}PropertyRef")] == ["Id"]
+    members = [member.get("Name") for member in order if member.get("Name")]
+    assert {"Id", "DocumentNo", "Lines", "Customer", "DocumentType"} <= set(members)
+    assert len(members) == len(set(members))
+    bound = {
+        parameter.get("Type")
+        for action in root.iter(f"{EDM}Action")
+        if action.get("Name") == "ChangeState" and (parameter := action.find(f"{EDM}Parameter")) is not None
+    }
+    assert {"Erp.Crm_Sales_SalesOrder", "Erp.General_Documents_Document"} <= bound
 
 
 def test_an_unchanged_document_is_304(api: Api) -> None:
@@ -176,6 +188,6 @@ def test_the_service_document_names_the_sets(api: Api) -> None:
     body = api.read("")
     assert {"name": "Crm_Sales_SalesOrders", "kind": "EntitySet", "url": "Crm_Sales_SalesOrders"} in body["value"]
     assert body["@odata.context"] == "http://testserver/api/domain/odata/$metadata"
-    root = ElementTree.fromstring(csdl_document(XML).body)
+    root = ElementTree.fromstring(csdl_document(XML, "4.01").body)
     listed = {each.get("Name") for each in root.iter(f"{EDM}FunctionImport") if each.get("IncludeInServiceDocument")}
     assert listed == {entry["name"] for entry in body["value"] if entry["kind"] == "FunctionImport"}

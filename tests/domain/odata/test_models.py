@@ -1,4 +1,4 @@
-"""The model for tools and people besides $metadata: plain JSON, pages, reset (spec 02, 2.1)."""
+"""The model for the pages under /api/, and the reset of its caches."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from django.test import Client
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation import stamps
-from tests.domain.security.conftest import caller, give_role, person
-from tests.rules.cast import World
 from tests.support.api import Api, error_of
 
-STANDARD = "/api/domain/standardmodel"
-CURRENT = "/api/domain/currentmodel"
+SITE_STANDARD = "/api/model/standard.json"
+SITE_CURRENT = "/api/model/current.json"
 ORDERS = "Crm_Sales_SalesOrders"
 
 
@@ -36,71 +34,47 @@ def _colour(api: Api) -> None:
     )
 
 
-def test_anybody_may_see_what_is_shipped(db: None, client: Client) -> None:
-    body = _read(client, STANDARD)
-    assert {node["name"] for node in body["entitySets"]} == set(repositories.set_names())
-    assert "GetVersion" in body["operations"]
-    assert "attributes" not in body["entitySets"][0]
-
-
-def test_details_and_one_set(db: None, client: Client) -> None:
-    whole = {node["name"]: node for node in _read(client, f"{STANDARD}?details=true")["entitySets"]}
-    one = _read(client, f"{STANDARD}/{ORDERS}")
-    assert one == whole[ORDERS] == _read(client, f"{STANDARD}/Crm.Sales.SalesOrders")
-    assert one["baseType"] == "Erp.General_Documents_Document"
-    assert {"name": "Lines", "entitySet": "Crm_Sales_SalesOrderLines", "backReference": "SalesOrder"} in one[
-        "collections"
-    ]
-    customer = next(node for node in one["references"] if node["name"] == "Customer")
+def test_the_pages_model_has_sets_operations_and_former_names(db: None, client: Client) -> None:
+    body = _read(client, SITE_STANDARD)
+    sets = {node["name"]: node for node in body["entitySets"]}
+    assert set(sets) == set(repositories.set_names())
+    order = sets[ORDERS]
+    assert order["baseType"] == "Erp.General_Documents_Document"
+    lines = {"name": "Lines", "entitySet": "Crm_Sales_SalesOrderLines", "backReference": "SalesOrder"}
+    assert lines in order["collections"]
+    customer = next(node for node in order["references"] if node["name"] == "Customer")
     assert (customer["entitySet"], customer["required"]) == ("Crm_Sales_Customers", True)
-    state = next(node for node in one["attributes"] if node["name"] == "State")
+    state = next(node for node in order["attributes"] if node["name"] == "State")
     assert state["members"]["Released"] == 30
-    assert "ChangeState" in one["operations"]
+    assert "ChangeState" in order["operations"]
 
 
-def test_details_tell_what_operations_take(db: None, client: Client) -> None:
-    told = {
-        (node["name"], node["boundTo"]): node for node in _read(client, f"{STANDARD}?details=true")["operationDetails"]
-    }
+def test_the_pages_model_tells_what_operations_take(db: None, client: Client) -> None:
+    told = {(node["name"], node["boundTo"]): node for node in _read(client, SITE_STANDARD)["operationDetails"]}
     change = told["ChangeState", "documents"]
     assert [(node["name"], node["optional"]) for node in change["parameters"]] == [
         ("newState", False),
         ("userStatus", True),
     ]
     assert (change["isFunction"], told["GetVersion", ""]["isFunction"]) == (False, True)
-    assert "operationDetails" not in _read(client, STANDARD)
 
 
-def test_an_unknown_set_is_refused_with_near_names(db: None, client: Client) -> None:
-    refused: Any = client.get(f"{STANDARD}/Crm_Sales_SalesOrder")
-    assert (refused.status_code, error_of(refused)["type"]) == (400, "UnknownEntitySet")
-    assert "Crm_Sales_SalesOrders" in error_of(refused)["message"]
-    assert client.post(STANDARD)["Allow"] == "GET, HEAD"
-
-
-def test_the_standard_model_has_an_etag(db: None, client: Client) -> None:
-    first: Any = client.get(STANDARD)
-    assert client.get(STANDARD, headers={"If-None-Match": first["ETag"]}).status_code == 304
-
-
-def test_the_current_model_needs_a_token_and_has_custom_properties(api: Api) -> None:
-    anonymous: Any = Client().get(CURRENT)
+def test_the_pages_own_model_needs_a_token_and_has_custom_properties(api: Api) -> None:
+    anonymous: Any = Client().get(SITE_CURRENT)
     assert (anonymous.status_code, error_of(anonymous)["type"]) == (401, "TokenMissing")
+    assert Client().post(SITE_STANDARD)["Allow"] == "GET, HEAD"
     _colour(api)
-    products = f"{CURRENT}/General_Products_Products"
-    (custom,) = _read(api.client, products, **_bearer(api))["customProperties"]
+
+    def customs(path: str) -> list[Any]:
+        sets = _read(api.client, path, **_bearer(api))["entitySets"]
+        found: list[Any] = next(node for node in sets if node["name"] == "General_Products_Products")[
+            "customProperties"
+        ]
+        return found
+
+    (custom,) = customs(SITE_CURRENT)
     assert (custom["name"], custom["code"]) == ("CustomProperty_colour", "colour")
-    assert _read(api.client, products.replace(CURRENT, STANDARD))["customProperties"] == []
-
-
-def test_the_current_model_has_what_the_caller_may_read(world: World, api: Api) -> None:
-    reader = person("reader")
-    give_role(reader, {"Crm.Sales.SalesOrders": "r"})
-    mine = caller(reader)
-    names = {node["name"] for node in _read(mine.client, CURRENT, **_bearer(mine))["entitySets"]}
-    assert names == {ORDERS}
-    hidden: Any = mine.client.get(f"{CURRENT}/General_Products_Products", headers=_bearer(mine))
-    assert hidden.status_code == 400
+    assert customs(SITE_STANDARD) == []
 
 
 @pytest.mark.parametrize("path", ["/api/domain/reset", "/api/domain/odata/Reset", "/api/domain/odata/reset()"])

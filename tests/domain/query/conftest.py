@@ -14,15 +14,10 @@ from django.test.utils import CaptureQueriesContext
 
 from domain.entities.crm_pricing import ProductPrice
 from domain.entities.general_currencies import Currency
-from domain.entities.general_products import (
-    CodingSystem,
-    MeasurementCategory,
-    MeasurementUnit,
-    Product,
-    ProductCode,
-    ProductGroup,
-    ProductType,
-)
+from domain.entities.general_measurement import MeasurementCategory, MeasurementUnit
+from domain.entities.general_product_groups import ProductGroup, ProductType
+from domain.entities.general_product_parts import CodingSystem, ProductCode
+from domain.entities.general_products import Product
 from domain.model.registry import repositories
 from domain.query import Representation, read_collection
 from domain.query.api import cache

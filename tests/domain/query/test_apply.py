@@ -180,6 +180,22 @@ def test_concatenation_and_rollup(products: list[Row], ask: Ask) -> None:
     }
 
 
+def test_a_concatenation_may_end_in_another(products: list[Row], ask: Ask) -> None:
+    groups = "groupby((ABCClass),aggregate($count as N))/orderby(ABCClass)"
+    body = ask(
+        SET,
+        f"$apply=filter(Active)/concat(aggregate($count as All),{groups}/concat(aggregate($count as Groups),top(2)))",
+    )
+    active = [row for row in products if row["Active"]]
+    sizes = {name: len(rows) for name, rows in grouped(active, lambda row: row["ABCClass"]).items()}
+    total, number, *first = body["value"]
+    assert (total["All"], number["Groups"]) == (len(active), len(sizes))
+    assert {row["ABCClass"]: row["N"] for row in first}.items() <= sizes.items()
+    assert len(first) == min(2, len(sizes))
+    deep = ask(SET, "$apply=concat(concat(concat(top(1),top(1)),top(1)),concat(top(1),aggregate($count as N)))&$top=5")
+    assert [row.get("N") for row in deep["value"]] == [None] * 4 + [len(products)]
+
+
 def test_groups_can_be_expanded(products: list[Row], ask: Ask) -> None:
     body = ask(SET, "$apply=groupby((ProductGroup),aggregate($count as N))/expandgroup=ProductGroup($select=Code)")
     expected = {code: len(rows) for code, rows in grouped(products, lambda row: row["ProductGroup"]["Code"]).items()}

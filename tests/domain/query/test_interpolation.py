@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.model.interpolation import Placeholder, TemplateError, format_value, parse, pick_text, postgresql_pattern
+from domain.model.template_syntax import Placeholder, TemplateError, format_value, parse, pick_text, postgresql_pattern
 
 NAME = {"EN": "Chair", "BG": "Стол"}
 MOMENT = datetime.datetime(2024, 2, 9, 3, 4, 5, tzinfo=datetime.UTC)

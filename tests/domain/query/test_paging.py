@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.entities.general_products import ProductGroup
+from domain.entities.general_product_groups import ProductGroup
 from foundation import errors
 from tests.domain.query.conftest import Ask, english
 from tests.domain.query.reference import Row

@@ -24,9 +24,7 @@ from domain.entities.general_currencies import Currency
 from domain.model.registry import repositories
 from domain.query import Representation, read_collection
 from domain.query.api import cache
-from domain.query.base.patterns import check_text, matches, render
-from domain.query.base.patterns.automaton import Automaton
-from domain.query.base.patterns.parse import parse
+from domain.query.base.regex import check_text, matches
 from domain.syntax import parse_query_options
 from foundation import errors
 from identity.context import CallContext
@@ -51,6 +49,7 @@ __all__ = ["api", "fresh_process", "world"]
         ("x" * 501, "longer than 500 characters"),
         ("a{255}" * 20, "longer than 5000 characters"),
         (r"\ba" * 11, "more than 10 word edges"),
+        (r"\p{L}{255}" * 3, "needs more than 8 megabytes"),
     ],
 )
 def test_patterns_that_could_run_away_are_refused(pattern: str, why: str) -> None:
@@ -333,21 +332,6 @@ def test_a_text_has_an_answer_however_long_it_is(found: Found) -> None:
     ):
         assert found(text, pattern) is expected
     assert matches(None, "a") is matches("a", None) is None
-
-
-@given(pattern=_PATTERNS, text=_TEXTS)
-def test_the_automaton_finds_what_the_expression_finds(pattern: str, text: str) -> None:
-    tree = parse(_taken(pattern))
-    expected = re.search(render.python(tree), text, re.DOTALL) is not None
-    assert Automaton(tree).matches(text) is expected
-
-
-def test_an_automaton_forgets_what_becomes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("domain.query.base.patterns.automaton._MAX_REMEMBERED", 50)
-    automaton = Automaton(parse("[ab]*a[ab]{9}c"))
-    text = "".join("ab"[number * number % 7 % 2] for number in range(5_000))
-    assert automaton.matches(text) is False
-    assert automaton.matches(text + "a" * 10 + "c") is True
 
 
 @pytest.mark.parametrize("pattern", ["[ab]*a[ab]{255}c", "a"])

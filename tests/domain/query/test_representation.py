@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from domain.entities.general_products import Product, ProductGroup
+from domain.entities.general_product_groups import ProductGroup
+from domain.entities.general_products import Product
 from domain.model.registry import repositories
 from domain.query import Representation, read_collection, read_entity, read_value
 from domain.syntax import parse_query_options

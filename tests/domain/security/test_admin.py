@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import URLResolver, reverse
 from django.urls.resolvers import RoutePattern
 
-from domain.admin.rights import own_repository
+from domain.admin.context import own_repository
 from domain.dataset.dataset import Dataset
 from domain.model.registry import repositories
 from identity.context import Caller

@@ -136,6 +136,8 @@ BESIDE = {
     "reset": (True, "/api/domain/reset"),
     "standard-model": (False, "/api/domain/standardmodel"),
     "current-model": (True, "/api/domain/currentmodel"),
+    "site-standard-model": (False, "/api/model/standard.json"),
+    "site-current-model": (True, "/api/model/current.json"),
     "openapi": (False, "/api/openapi.json"),
     "profile": (True, "/profile/me"),
 }

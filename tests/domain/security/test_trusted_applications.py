@@ -120,6 +120,13 @@ def test_what_can_never_work_is_said_when_it_is_saved(admin: Client) -> None:
     assert "has no secret" not in said  # it has just got one
 
 
+@pytest.mark.parametrize("sent, stored", [("true", True), ("false", False), ("unknown", None)])
+def test_top_paging_has_a_field_of_three_values(admin: Client, sent: str, stored: bool | None) -> None:
+    assert b'name="top_paging"' in admin.get(reverse(ADD)).content
+    admin.post(reverse(ADD), form(top_paging=sent))
+    assert TrustedApplication.objects.get(application_uri="Till").top_paging is stored
+
+
 # --- OData --------------------------------------------------------------------------------------------------------
 
 HASH = "T/AGymuI51LwjLeIFxRQXOs9IHnupDKs/ajhWODR2C4="  # of the secret DEMO

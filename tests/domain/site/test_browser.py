@@ -65,6 +65,18 @@ def _raw(page: Page) -> Any:
 # --- the query tool -----------------------------------------------------------------------------------------------
 
 
+def test_links_to_try_a_request_lead_from_the_addresses_of_the_reference_platform(page: Page) -> None:
+    """`?GET+~/Set?…` behind the old addresses fills the query tool, ready to run, and chooses the builder's set."""
+    _open(page, f"/api/domain/query?GET+~/{ORDERS}?$filter=State+eq+'Released'&$top=1")
+    assert page.input_value("#method") == "GET"
+    assert page.input_value("#path") == f"{ORDERS}?$filter=State eq 'Released'&$top=1"
+    page.keyboard.press("Control+Enter")
+    _answered(page, 200)
+    assert len(_raw(page)["value"]) == 1
+    _open(page, f"/api/domain/querybuilder?GET+~/{PRODUCTS}?$top=5")
+    assert page.input_value("#set") == PRODUCTS
+
+
 def test_a_request_is_typed_with_completion_and_run_by_keyboard_alone(page: Page) -> None:
     _open(page, "/api/query")
     for typed in ("salesor", "?$fil", "Sta", " eq 'Rel", " and Customer/Num"):

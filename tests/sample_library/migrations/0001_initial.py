@@ -29,6 +29,7 @@ class Migration(migrations.Migration):
                 ("external_id", models.CharField(blank=True, max_length=64, null=True)),
                 ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                 ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
                 ("code", models.CharField(max_length=16, unique=True)),
                 ("title", foundation.fields.MultilanguageField(max_length=100)),
                 ("pages", models.IntegerField(blank=True, null=True)),

@@ -70,6 +70,13 @@ def test_the_stack_has_the_authors_lines_and_name_only(pool: SandboxPool) -> Non
     assert failure.value.stack == "    at f (Import orders:2)\n    at <eval> (Import orders:4)"
 
 
+def test_the_stack_names_a_function_that_throws_on_its_first_line(pool: SandboxPool) -> None:
+    """The engine gives no line for such a frame."""
+    with pytest.raises(ScriptThrew) as failure:
+        pool.run("function inner() { null.a }\nfunction outer() {\n  inner()\n}\nouter()", source_name="s")
+    assert failure.value.stack == "    at inner (s:1)\n    at outer (s:3)\n    at <eval> (s:5)"
+
+
 def test_an_exception_in_a_promise_is_placed(pool: SandboxPool) -> None:
     with pytest.raises(ScriptThrew) as failure:
         pool.run("(async () => {\n  await null;\n  null.x\n})()")

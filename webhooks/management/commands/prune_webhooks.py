@@ -16,7 +16,7 @@ from webhooks.services import deliveries_prune
 
 
 class Command(PlatformCommand):
-    """Remove finished deliveries with their attempts. The worker does so once a day."""
+    """Delete finished deliveries with their attempts. The worker does so once a day."""
 
     help = "Remove finished deliveries and their attempts."
     example = "manage.py prune_webhooks --days 7 --state Delivered"

@@ -17,7 +17,7 @@ from webhooks.services import deliveries_redeliver
 
 
 class Command(PlatformCommand):
-    """Send dead letters and other finished deliveries again."""
+    """Send failed and other finished deliveries again."""
 
     help = "Send deliveries again: the failed ones unless --state or --id says otherwise."
     example = "manage.py redeliver_webhooks --web-hook ORDERS --since 2026-01-31 --dry-run --json"
@@ -61,7 +61,7 @@ class Command(PlatformCommand):
 
 
 def moment(text: str) -> Any:
-    """A moment from the command line, UTC unless it says otherwise."""
+    """A time from the command line, UTC by default."""
     try:
         parsed: Any = parse_datetime(text) if len(text) > 10 else parse_date(text)
     except ValueError:

@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from foundation.errors import PlatformError
 from identity.management.support import PlatformCommand
+from webhooks.authentication import authentication_schemes
 from webhooks.services import signing_secret_remove, signing_secret_rotate
 
 
@@ -24,6 +25,7 @@ class Command(PlatformCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("web_hook", help="code or id of the template")
         parser.add_argument("--overlap-hours", type=float, default=24.0)
+        parser.add_argument("--scheme", choices=list(authentication_schemes.names()), default="")
         parser.add_argument("--remove", action="store_true", help="sign no more")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -33,6 +35,7 @@ class Command(PlatformCommand):
                 self.stdout.write("Deliveries are not signed any more.")
                 return
             overlap = timedelta(hours=options["overlap_hours"])
-            self.stdout.write(signing_secret_rotate(options["web_hook"], overlap=overlap))
+            secret = signing_secret_rotate(options["web_hook"], scheme=options["scheme"], overlap=overlap)
+            self.stdout.write(secret)
         except PlatformError as exc:
             raise CommandError(str(exc)) from exc

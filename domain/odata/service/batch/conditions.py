@@ -1,8 +1,8 @@
-"""The `if` of a request in a JSON batch: whether it is carried out (OData JSON 4.01, 19.1).
+"""Evaluates the `if` of a request in a JSON batch (OData JSON 4.01, 19.1).
 
     not $1/$succeeded or ($2/$succeeded and $g/$succeeded)
 
-What requests were answered (`$1/Name eq 'x'`) cannot be asked for, only whether they have succeeded.
+A condition may use the success of requests, not their responses (`$1/Name eq 'x'`).
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from domain.odata.message.json_body import invalid_body
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
-#: Parentheses and `not` inside one another.
+#: Maximum nesting of parentheses and `not`.
 MAX_NESTING = 20
 _TOKEN = re.compile(r"\s*(?:\$(?P<id>[\w.~-]+)/\$succeeded\b|(?P<word>\w+)|(?P<sign>[()]))", re.IGNORECASE)
 
 
 def holds(text: str, succeeded: Mapping[str, bool]) -> bool:
-    """Whether the condition is true; `succeeded` says of each id and group that ran before how it ended.
+    """Evaluate the condition. `succeeded`: id or group that ran before → whether it succeeded.
 
-    Raises BadRequest for what is no condition or names what has not run, NotSupported for other expressions.
+    Raises BadRequest for an invalid condition or an id that has not run, NotSupported for other expressions.
     """
     return _Reader(text, succeeded).read()
 
@@ -57,18 +58,14 @@ class _Reader:
     def _one(self) -> bool:
         self._depth += 1
         if self._depth > MAX_NESTING:
-            raise errors.BadRequest(
-                errors.INVALID_BODY, Phrase("if is nested deeper than {0} levels", MAX_NESTING), target="if"
-            )
+            raise invalid_body(Message("if is nested deeper than {0} levels", MAX_NESTING), target="if")
         try:
             if self._take("not"):
                 return not self._one()
             if self._take("("):
                 value = self._any()
                 if not self._take(")"):
-                    raise errors.BadRequest(
-                        errors.INVALID_BODY, Phrase("a ) is missing in if: '{0}'", self._text), target="if"
-                    )
+                    raise invalid_body(Message("a ) is missing in if: '{0}'", self._text), target="if")
                 return value
             if self._take("true"):
                 return True
@@ -83,9 +80,7 @@ class _Reader:
         if match is None or match["id"] is None:
             raise self._unknown()
         if match["id"] not in self._succeeded:
-            raise errors.BadRequest(
-                errors.INVALID_BODY, Phrase("if names {0}, which did not run before", match["id"]), target="if"
-            )
+            raise invalid_body(Message("if names {0}, which did not run before", match["id"]), target="if")
         self._at = match.end()
         return self._succeeded[match["id"]]
 
@@ -99,5 +94,5 @@ class _Reader:
     def _unknown(self) -> errors.PlatformError:
         rest = self._text[self._at :].strip()
         if not rest:
-            return errors.BadRequest(errors.INVALID_BODY, Phrase("if ends too early: '{0}'", self._text), target="if")
-        return errors.NotSupported(Phrase("'{0}' in the condition of a batch's request", rest[:60]), target="if")
+            return invalid_body(Message("if ends too early: '{0}'", self._text), target="if")
+        return errors.NotSupported(Message("'{0}' in the condition of a batch's request", rest[:60]), target="if")

@@ -11,27 +11,25 @@ from typing import Any
 
 import orjson
 
-from domain.odata.message.json_body import parse_object
+from domain.odata.message.json_body import invalid_body, parse_object
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
-from domain.odata.service.batch.parts import Done, Part, Service
+from domain.odata.service.batch.parts import Done, Part, Serve
 from domain.odata.service.batch.runner import Runner, continue_on_error
-from foundation import errors
-from foundation.phrases import Phrase, written
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import written
 
 
-def run(request: ODataRequest, service: Service) -> ODataResponse:
-    """Answer a JSON batch. Raises BadRequest for one that cannot be read."""
+def run(request: ODataRequest, serve: Serve) -> ODataResponse:
+    """Handle a JSON batch. Raises BadRequest for an invalid one."""
     body = parse_object(request.body)
     requests = body.get("requests")
     if not isinstance(requests, list):
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("a JSON batch needs an array 'requests'"), target="requests"
-        )
+        raise invalid_body(Message("a JSON batch needs an array 'requests'"), target="requests")
     parts = [_part(entry, f"requests/{position}") for position, entry in enumerate(requests)]
     _check_names(parts)
     answers: list[dict[str, Any]] = []
-    # 19.4: unlike a multipart batch, a JSON batch goes on behind an error unless the caller prefers otherwise.
-    for group in Runner(request, service).run(parts, continue_on_error=continue_on_error(request, default=True)):
+    # 19.4: unlike a multipart batch, a JSON batch continues after an error unless the caller prefers otherwise.
+    for group in Runner(request, serve).run(parts, continue_on_error=continue_on_error(request, default=True)):
         answers.extend(_answer(done) for done in group)
     return ODataResponse(200, orjson.dumps({"responses": answers}), {"Content-Type": JSON})
 
@@ -39,34 +37,26 @@ def run(request: ODataRequest, service: Service) -> ODataResponse:
 def _check_names(parts: list[Part]) -> None:
     ids = [part.id for part in parts]
     if len(set(ids)) != len(ids):
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("two requests of the batch have the same id"), target="requests"
-        )
+        raise invalid_body(Message("two requests of the batch have the same id"), target="requests")
     groups = [name for name, _ in groupby(part.group for part in parts) if name]
     for name in groups:
         if name in ids:
-            raise errors.BadRequest(
-                errors.INVALID_BODY, Phrase("'{0}' is a request and an atomicityGroup", name), target="requests"
-            )
+            raise invalid_body(Message("'{0}' is a request and an atomicityGroup", name), target="requests")
         if groups.count(name) > 1:
-            raise errors.BadRequest(
-                errors.INVALID_BODY,
-                Phrase("the requests of atomicityGroup '{0}' do not stand side by side", name),
-                target="requests",
+            raise invalid_body(
+                Message("the requests of atomicityGroup '{0}' do not stand side by side", name), target="requests"
             )
 
 
 def _part(entry: Any, where: str) -> Part:
     if not isinstance(entry, dict):
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("a request of the batch must be an object"), target=where)
+        raise invalid_body(Message("a request of the batch must be an object"), target=where)
     missing = [name for name in ("id", "method", "url") if not isinstance(entry.get(name), str)]
     if missing:
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("a request of the batch needs {0}", ", ".join(missing)), target=where
-        )
+        raise invalid_body(Message("a request of the batch needs {0}", ", ".join(missing)), target=where)
     headers = entry.get("headers") or {}
     if not isinstance(headers, dict):
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("headers must be an object"), target=f"{where}/headers")
+        raise invalid_body(Message("headers must be an object"), target=f"{where}/headers")
     lowered = {name.lower(): written(value) for name, value in headers.items()}
     depends_on = entry.get("dependsOn") or []
     return Part(
@@ -82,7 +72,7 @@ def _part(entry: Any, where: str) -> Part:
 
 
 def _body(body: Any, headers: dict[str, str], where: str) -> bytes:
-    """The body as the part's own request would have carried it. Raises BadRequest where that cannot be told."""
+    """The body as bytes of the part's content type. Raises BadRequest for a JSON value that does not fit the type."""
     if body is None:
         return b""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -90,24 +80,20 @@ def _body(body: Any, headers: dict[str, str], where: str) -> bytes:
         headers.setdefault("content-type", JSON)
         return _as_json(body)
     if not isinstance(body, str):
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("a body of the type {0} must be a string", media), target=where
-        )
+        raise invalid_body(Message("a body of the type {0} must be a string", media), target=where)
     if media.startswith("text/"):
         return body.encode()
     try:
         return base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as exc:
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("a body of the type {0} must be base64url", media), target=where
-        ) from exc
+        raise invalid_body(Message("a body of the type {0} must be base64url", media), target=where) from exc
 
 
 def _as_json(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        # Decimals and integers beyond 64 bits stay the numbers that they are.
+        # Decimals and integers beyond 64 bits, which orjson does not write.
         return _exact(value).encode()
 
 

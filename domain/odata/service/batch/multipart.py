@@ -1,4 +1,4 @@
-"""Multipart batches: application/http requests in multipart/mixed, answered alike (OData Protocol 4.01, 11.7.7)."""
+"""Multipart batches: application/http requests and responses in multipart/mixed (OData Protocol 4.01, 11.7.7)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import secrets
 from collections.abc import Iterator
 from http import HTTPStatus
 
+from domain.odata.message.json_body import invalid_body
 from domain.odata.message.message import ODataRequest, ODataResponse
-from domain.odata.service.batch.parts import Done, Part, Service
+from domain.odata.service.batch.parts import Done, Part, Serve
 from domain.odata.service.batch.runner import Runner, continue_on_error
 from foundation import errors
-from foundation.phrases import Phrase
+from foundation.messages import TranslatableMessage as Message
 
 _BOUNDARY = re.compile(r"boundary=(?:\"(?P<quoted>[^\"]+)\"|(?P<plain>[^\s;]+))", re.IGNORECASE)
 _REQUEST_LINE = re.compile(r"(?P<method>[A-Z]+) (?P<url>\S+)(?: HTTP/\d\.\d)?", re.IGNORECASE)
 
 
-def run(request: ODataRequest, service: Service) -> ODataResponse:
-    """Answer a multipart batch. Raises BadRequest for one that cannot be read."""
+def run(request: ODataRequest, serve: Serve) -> ODataResponse:
+    """Handle a multipart batch. Raises BadRequest for an invalid one."""
     parts: list[Part] = []
     for number, (headers, body) in enumerate(_split(request.body, _boundary(request.headers.get("content-type", "")))):
         if headers.get("content-type", "").lower().startswith("multipart/mixed"):
@@ -29,9 +30,9 @@ def run(request: ODataRequest, service: Service) -> ODataResponse:
             parts.append(_http_part(headers, body, ""))
     boundary = f"batchresponse_{secrets.token_hex(8)}"
     out: list[bytes] = []
-    for group in Runner(request, service).run(parts, continue_on_error=continue_on_error(request, default=False)):
+    for group in Runner(request, serve).run(parts, continue_on_error=continue_on_error(request, default=False)):
         out.append(f"--{boundary}\r\n".encode())
-        # A failed changeset answers with the one error, outside of a changeset of its own (11.7.4).
+        # A failed changeset has a single error response, without a nested changeset (11.7.4).
         if group[0].part.group and not group[0].failed:
             inner_boundary = f"changesetresponse_{secrets.token_hex(8)}"
             out.append(f"Content-Type: multipart/mixed; boundary={inner_boundary}\r\n\r\n".encode())
@@ -46,7 +47,7 @@ def run(request: ODataRequest, service: Service) -> ODataResponse:
 def _boundary(content_type: str) -> str:
     match = _BOUNDARY.search(content_type)
     if match is None:
-        raise errors.BadRequest(errors.INVALID_HEADER, "Content-Type", Phrase("multipart/mixed needs a boundary"))
+        raise errors.BadRequest(errors.INVALID_HEADER, "Content-Type", Message("multipart/mixed needs a boundary"))
     return match["quoted"] or match["plain"]
 
 
@@ -54,9 +55,9 @@ def _split(body: bytes, boundary: str) -> Iterator[tuple[dict[str, str], bytes]]
     """(headers, content) of each part (RFC 2046, 5.1); lines may end in LF or CRLF."""
     delimiter = b"--" + boundary.encode()
     pieces = re.split(rb"(?:^|\r?\n)" + re.escape(delimiter) + rb"(?P<end>--)?[ \t]*(?:\r?\n|$)", body)
-    # re.split gives text, group, text, group …; what stands before the first delimiter is preamble.
+    # re.split gives text, group, text, group …; the text before the first delimiter is preamble.
     if len(pieces) < 3:
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("no part starts with --{0}", boundary))
+        raise invalid_body(Message("no part starts with --{0}", boundary))
     closed = False
     for index in range(1, len(pieces) - 1, 2):
         if pieces[index] is not None:
@@ -64,7 +65,7 @@ def _split(body: bytes, boundary: str) -> Iterator[tuple[dict[str, str], bytes]]
             break
         yield _headers_and_content(pieces[index + 1])
     if not closed:
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("the closing --{0}-- is missing", boundary))
+        raise invalid_body(Message("the closing --{0}-- is missing", boundary))
 
 
 def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
@@ -75,7 +76,7 @@ def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
     for line in re.split(rb"\r?\n", separated[0]):
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon:
-            raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' is no header line", line.decode("latin-1")[:60]))
+            raise invalid_body(Message("'{0}' is no header line", line.decode("latin-1")[:60]))
         headers[name.strip().lower()] = value.strip()
     return headers, separated[1] if len(separated) > 1 else b""
 
@@ -83,13 +84,11 @@ def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
 def _http_part(headers: dict[str, str], content: bytes, group: str) -> Part:
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/http":
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("a part of a batch is application/http, not {0}", media or Phrase("nothing"))
-        )
+        raise invalid_body(Message("a part of a batch is application/http, not {0}", media or Message("nothing")))
     first, _, rest = content.lstrip(b"\r\n").partition(b"\n")
     match = _REQUEST_LINE.fullmatch(first.strip().decode("latin-1"))
     if match is None:
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' is no request line", first.decode("latin-1")[:60]))
+        raise invalid_body(Message("'{0}' is no request line", first.decode("latin-1")[:60]))
     stripped = rest.lstrip(b" \t")
     if stripped in (b"", b"\r\n", b"\n"):
         inner_headers: dict[str, str] = {}

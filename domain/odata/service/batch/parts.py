@@ -1,21 +1,15 @@
-"""One request of a batch, and its answer."""
+"""One request of a batch, and its response."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from domain.dataset.dataset import Dataset
-from domain.odata.message.message import ODataRequest, ODataResponse
+from domain.odata.message.message import ODataResponse
+from domain.odata.service.steps import Exchange
 
-
-class Service(NamedTuple):
-    """The functions of domain.odata.service.handler that carry out a part."""
-
-    handle: Callable[[ODataRequest], ODataResponse]
-    apply_in: Callable[[ODataRequest, Dataset, str | None], Callable[[], ODataResponse]]
-    transaction_id_of: Callable[[ODataRequest], str | None]
+#: domain.odata.service.handler.serve, which handles a part as a separate request
+Serve = Callable[[Exchange], ODataResponse]
 
 
 @dataclass(slots=True)
@@ -23,10 +17,10 @@ class Part:
     """One request of a batch.
 
     id           request id or Content-ID, by which others refer to it; "" for none
-    headers      its own, lower-case names
-    group        names its changeset or atomicity group; "" for none
-    depends_on   ids and groups that have to succeed first
-    condition    the `if` that stands in place of that; None for none
+    headers      its own headers, lower-case names
+    group        its changeset or atomicity group; "" for none
+    depends_on   ids and groups that must succeed first
+    condition    the `if`, instead of depends_on; None for none
     """
 
     id: str
@@ -41,7 +35,7 @@ class Part:
 
 @dataclass(slots=True)
 class Done:
-    """A part and what it was answered."""
+    """A part and its response."""
 
     part: Part
     response: ODataResponse

@@ -1,35 +1,42 @@
-"""Carries out the parts of a batch, one after another, group by group."""
+"""Runs the parts of a batch, one after another, group by group."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from urllib.parse import urlsplit
 
-from django.db import connection
+import orjson
 
-from domain.dataset.commit.retries import Attempt, repeated
+from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.dataset import Dataset
 from domain.dataset.transactions import domain_transactions
 from domain.odata.message.failures import failure
-from domain.odata.message.message import JSON, ODataRequest, ODataResponse
-from domain.odata.message.response_annotations import tell
+from domain.odata.message.json_body import invalid_body
+from domain.odata.message.message import JSON, ODataRequest, ODataResponse, ReceivedRequest
+from domain.odata.message.response_annotations import annotate
+from domain.odata.resources import former_names, targets
 from domain.odata.service.batch.conditions import holds
-from domain.odata.service.batch.parts import Done, Part, Service
-from domain.query.run.shape import MAX_ANSWER_BYTES
-from foundation import errors, turns
-from foundation.phrases import Phrase
+from domain.odata.service.batch.parts import Done, Part, Serve
+from domain.odata.service.parsing import parse, transaction_id_of
+from domain.odata.service.steps import Exchange, apply, authorize, resolve
+from domain.query.run.row_json import MAX_ANSWER_BYTES
+from foundation import errors
+from foundation.execution_slot import defer_to_slot
+from foundation.messages import TranslatableMessage as Message
 from identity.preferences import parse_prefer
 from identity.rate_limits import check_api_request
 
 MAX_PARTS = 1000
-#: Seconds after which no further part is begun.
+#: In errors of a group: the request that failed (OASIS vocabulary Core, term ContentID).
+CONTENT_ID = "@Org.OData.Core.V1.ContentID"
+#: Seconds after which no further part is started.
 MAX_SECONDS = 30.0
-#: Who holds locks waits no longer for the turn of the process.
-_PATIENCE_SECONDS = 0.02
-#: Headers of the batch itself that say nothing about its parts.
+#: Headers of the batch itself that do not apply to its parts.
 _OWN_HEADERS = frozenset(
     {
         "content-type",
@@ -46,7 +53,7 @@ _OWN_HEADERS = frozenset(
 
 
 def continue_on_error(request: ODataRequest, *, default: bool) -> bool:
-    """Whether the caller prefers that parts behind a failed one are carried out."""
+    """Whether the caller prefers that parts after a failed one run."""
     prefer = request.context.prefer
     value = prefer.get("continue-on-error", prefer.get("odata.continue-on-error"))
     return default if value is None else value != "false"
@@ -56,15 +63,15 @@ def continue_on_error(request: ODataRequest, *, default: bool) -> bool:
 class Runner:
     """Runs a batch's parts.
 
-    references   id of a part → path of the entity that it made, changed or read
-    done         id of a part, or name of a group → how it ended
-    begun        when, by the monotonic clock
-    counted      requests that the rate limits have counted ahead: the batch itself is one
-    answered     bytes of answers so far
+    references   id of a part → path of the entity that it created, changed or read
+    done         id of a part, or name of a group → its response
+    begun        start of the batch by the monotonic clock
+    counted      requests that the rate limits have counted: the batch itself is one
+    answered     bytes of responses so far
     """
 
     request: ODataRequest
-    service: Service
+    serve: Serve
     references: dict[str, str] = field(default_factory=dict)
     done: dict[str, Done] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
@@ -72,15 +79,13 @@ class Runner:
     answered: int = 0
 
     def run(self, parts: list[Part], *, continue_on_error: bool) -> Iterator[list[Done]]:
-        """Answers group by group, in order; stops behind the first failure unless told to continue.
+        """Responses group by group, in order; stops after the first failure unless `continue_on_error`.
 
-        Raises BadRequest, before anything is carried out, for what is no batch.
+        Raises BadRequest, before any part runs, for an invalid batch.
         """
         _check(parts)
-        for number, group in enumerate(_groups(parts)):
-            if number:
-                # A batch may take long; others take their turns between its parts.
-                turns.share(_PATIENCE_SECONDS if connection.in_atomic_block else None)
+        for group in _groups(parts):
+            defer_to_slot()
             answers = self._group(group) if group[0].group else [self._single(group[0])]
             for answer in answers:
                 self.done[answer.part.id] = answer
@@ -95,33 +100,37 @@ class Runner:
         try:
             self._check_dependencies(part)
             self._check_budget(1)
-            asked = self._asked(part)
+            exchange = Exchange(self._received(part))
         except errors.PlatformError as error:
             return Done(part, self._failure(error))
-        response = self.service.handle(asked)
+        response = self.serve(exchange)
         if response.status < 300 and part.id:
-            # What a GET shows can be referred to, as what others make (OData Protocol 4.01, 11.7.3.1).
-            self.references[part.id] = asked.entity or asked.path
+            # Later parts may refer to the entity of a GET, too (OData Protocol 4.01, 11.7.3.1).
+            self.references[part.id] = exchange.entity or exchange.received.path
         return Done(part, response)
 
     def _group(self, parts: list[Part]) -> list[Done]:
-        """A changeset: one dataset, one commit; one failure answers for all (11.7.4)."""
+        """A changeset: one dataset, one commit; one failure is the response for all (11.7.4)."""
         culprit: Part | None = None
         dataset: Dataset | None = None
+        applied: list[tuple[Part, Exchange, Callable[[], ODataResponse]]] = []
 
-        def attempted(attempt: Attempt) -> list[Done]:
+        def attempted(retry: RetryState) -> list[Done]:
             nonlocal culprit, dataset
-            responds: list[tuple[Part, Callable[[], ODataResponse]]] = []
-            with self._dataset_of(parts, attempt) as (dataset, transaction_id):
+            applied.clear()
+            with self._dataset_of(parts, retry) as (dataset, commits):
                 for culprit in parts:
-                    asked = self._asked(culprit)
-                    responds.append((culprit, self.service.apply_in(asked, dataset, transaction_id)))
-                    if asked.entity is not None and culprit.id:
-                        self.references[culprit.id] = asked.entity
+                    exchange = Exchange(self._received(culprit), dataset=dataset)
+                    exchange.request = parse(exchange.received)
+                    resolve(exchange)
+                    authorize(exchange)
+                    applied.append((culprit, exchange, apply(exchange, dataset)))
+                    if exchange.entity is not None and culprit.id:
+                        self.references[culprit.id] = exchange.entity
                 culprit = None
-                if transaction_id is None:
+                if commits:
                     dataset.commit(savepoint=False)
-                return [_answered(part, respond) for part, respond in responds]
+                return [_answered(*each) for each in applied]
 
         inside = {part.id for part in parts}
         try:
@@ -129,79 +138,84 @@ class Runner:
                 self._check_dependencies(culprit, inside)
             culprit = None
             self._check_budget(len(parts))
-            return repeated(attempted)
+            return run_with_retries(attempted)
         except Exception as error:
             for other in parts:
                 self.references.pop(other.id, None)
-            failed = tell(self._failure(error), dataset)
-            if self.request.content_type != JSON:
+            writers = _writers(applied)
+            if culprit is None and isinstance(error, errors.PlatformError):
+                culprit = _writer_of(error.about, dataset, writers)
+            failed = annotate(self._failure(error), dataset)
+            if culprit is not None or isinstance(error, errors.PlatformError):
+                _name_requests(failed, error, culprit, partial(_writer_of, dataset=dataset, writers=writers))
+            if self.request.content_type not in (JSON, ""):
                 return [Done(culprit or parts[0], failed)]
             return self._all_failed(parts, culprit, failed)
 
     def _check_budget(self, requests: int) -> None:
-        """Count requests that are to be carried out. Raises TooManyRequests, and PayloadTooLarge of the answers."""
+        """Count requests before they run. Raises TooManyRequests, and PayloadTooLarge for the batch's budgets."""
         if self.answered > MAX_ANSWER_BYTES:
-            spent = Phrase("{0} bytes of answers", MAX_ANSWER_BYTES)
+            spent = Message("{0} bytes of answers", MAX_ANSWER_BYTES)
             raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, spent)
         if time.monotonic() - self.begun > MAX_SECONDS:
-            raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, Phrase("{0} seconds", int(MAX_SECONDS)))
+            raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, Message("{0} seconds", int(MAX_SECONDS)))
         if self.counted:
-            # The first part is what the batch itself was counted for.
+            # The batch itself was counted for the first part.
             requests, self.counted = requests - self.counted, 0
         if requests and self.request.context.quota is not None:
             check_api_request(self.request.context.quota, requests)
 
     @contextmanager
-    def _dataset_of(self, parts: list[Part], attempt: Attempt) -> Iterator[tuple[Dataset, str | None]]:
-        """The dataset that the group's parts share, and the Domain transaction that it is the dataset of."""
-        ids = {self.service.transaction_id_of(self._asked(part)) for part in parts}
+    def _dataset_of(self, parts: list[Part], retry: RetryState) -> Iterator[tuple[Dataset, bool]]:
+        """The dataset of the group's parts, and whether the group commits it: not in a Domain transaction."""
+        ids = {transaction_id_of(self._received(part)) for part in parts}
         if len(ids) > 1:
             raise errors.BadRequest(
-                errors.INVALID_HEADER, "TransactionId", Phrase("the parts of a group are in one transaction")
+                errors.INVALID_HEADER, "TransactionId", Message("the parts of a group are in one transaction")
             )
         (id,) = ids
         if id is None:
-            with attempt.transaction():
-                yield Dataset(self.request.context, locks=attempt.locks), None
+            with retry.transaction():
+                yield Dataset(self.request.context, locks=retry.locks), True
         else:
             with domain_transactions.opened(self.request.context, id) as dataset:
-                attempt.begin()
-                yield dataset, id
+                retry.begin()
+                yield dataset, False
 
     def _all_failed(self, parts: list[Part], culprit: Part | None, failed: ODataResponse) -> list[Done]:
-        """OData JSON 4.01, 19.5: every request of the group has an answer; the others failed for the culprit's sake.
+        """Every request of the group has a response (OData JSON 4.01, 19.5): the others failed because of the culprit.
 
-        What the commit refuses is nobody's alone, and all are told it.
+        An error of the commit belongs to no single request, and is the response to all of them.
         """
         if culprit is None:
             return [Done(part, replace(failed)) for part in parts]
-        because = self._failure(_DependencyFailed(Phrase("request {0} of the same atomicity group failed", culprit.id)))
+        because = self._failure(
+            _DependencyFailed(Message("request {0} of the same atomicity group failed", culprit.id))
+        )
         return [Done(part, failed if part is culprit else replace(because)) for part in parts]
 
     def _failure(self, error: Exception) -> ODataResponse:
-        response = failure(self.request, error)
+        response = failure(error, self.request.context, f"{self.request.method} {self.request.path}")
         if isinstance(error, _DependencyFailed):
             response.status = 424
-        response.headers.setdefault("OData-Version", "4.01")
+        response.headers.setdefault("OData-Version", self.request.version)
         return response
 
     def _check_dependencies(self, part: Part, inside: frozenset[str] | set[str] = frozenset()) -> None:
-        """Raise where the part is not to be carried out. `inside`: ids of its group, which fails or succeeds as one."""
+        """Raise if the part must not run. `inside`: ids of its group, which fails or succeeds as one."""
         before = [id for id in part.depends_on if id not in inside]
         unknown = [id for id in before if id not in self.done]
         if unknown:
-            raise errors.BadRequest(
-                errors.INVALID_BODY, Phrase("dependsOn names {0}, which did not run before", ", ".join(unknown))
-            )
+            raise invalid_body(Message("dependsOn names {0}, which did not run before", ", ".join(unknown)))
         if part.condition is not None:
             if not holds(part.condition, {id: not done.failed for id, done in self.done.items()}):
-                raise _DependencyFailed(Phrase("its condition does not hold: {0}", part.condition))
+                raise _DependencyFailed(Message("its condition does not hold: {0}", part.condition))
             return
         failed = [id for id in before if self.done[id].failed]
         if failed:
-            raise _DependencyFailed(Phrase("a request it depends on failed: {0}", ", ".join(failed)))
+            raise _DependencyFailed(Message("a request it depends on failed: {0}", ", ".join(failed)))
 
-    def _asked(self, part: Part) -> ODataRequest:
+    def _received(self, part: Part) -> ReceivedRequest:
         path, query = self._relative(part.url)
         inherited = {name: value for name, value in self.request.headers.items() if name not in _OWN_HEADERS}
         headers = {**inherited, **part.headers}
@@ -212,9 +226,9 @@ class Runner:
         if "prefer" in part.headers:
             context = context.with_(prefer=parse_prefer(part.headers["prefer"]))
         elif "prefer" in headers:
-            # What the caller prefers of the batch (continue-on-error) is not what they prefer of each part.
+            # The preferences of the batch (continue-on-error) do not apply to its parts.
             context = context.with_(prefer={})
-        return ODataRequest(
+        return ReceivedRequest(
             method=part.method,
             path=path,
             query=query,
@@ -224,54 +238,94 @@ class Runner:
             service_root=self.request.service_root,
             references=self.references,
             depth=self.request.depth + 1,
+            batch_version=self.request.version,
         )
 
     def _etag(self, given: str) -> str:
-        """`$1` stands for the ETag that request 1 was answered with (OData JSON 4.01, 19.3)."""
+        """`$1` stands for the ETag in the response to request 1 (OData JSON 4.01, 19.3)."""
         done = self.done.get(given[1:]) if given.startswith("$") else None
         return given if done is None else done.response.headers.get("ETag", given)
 
     def _relative(self, url: str) -> tuple[str, str]:
-        """Path and query behind the service root of an absolute, host-relative or service-relative URL."""
+        """Path and query below the service root of an absolute, host-relative or service-relative URL."""
         root = urlsplit(self.request.service_root)
         try:
             split = urlsplit(url)
         except ValueError as exc:
-            raise errors.BadRequest(errors.INVALID_BODY, Phrase("'{0}' is no URL", url), info=str(exc)) from exc
+            raise invalid_body(Message("'{0}' is no URL", url), info=str(exc)) from exc
         if (split.scheme or split.netloc) and split.netloc != root.netloc:
-            raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} leads out of this service", url))
+            raise invalid_body(Message("{0} leads out of this service", url))
         path = split.path
         if path.startswith("/"):
             if not path.startswith(root.path.rstrip("/")):
-                raise errors.BadRequest(errors.INVALID_BODY, Phrase("{0} leads out of this service", url))
+                raise invalid_body(Message("{0} leads out of this service", url))
             path = path[len(root.path.rstrip("/")) :]
         return path.strip("/"), split.query
 
 
 class _DependencyFailed(errors.BadRequest):
-    """424: not carried out, because something that it depends on has failed."""
+    """424: the request did not run, because a request that it depends on failed."""
 
     def __init__(self, why: str) -> None:
         super().__init__(errors.INVALID_BODY, why)
 
 
-def _answered(part: Part, respond: Callable[[], ODataResponse]) -> Done:
-    response = respond()
-    response.headers.setdefault("OData-Version", "4.01")
+def _writers(applied: list[tuple[Part, Exchange, Callable[[], ODataResponse]]]) -> dict[str, Part]:
+    """Guid → the last part of a group that wrote the entity, or started its path there."""
+    writers: dict[str, Part] = {}
+    for part, exchange, _respond in applied:
+        key = targets.starting_key(exchange.target)
+        if key:
+            writers[key] = part
+        if exchange.entity is not None:
+            writers[exchange.entity.rpartition("(")[2].rstrip(")")] = part
+    return writers
+
+
+def _writer_of(about: tuple[str, str] | None, dataset: Dataset | None, writers: Mapping[str, Part]) -> Part | None:
+    """The part that wrote an entity, or one of its owners; None where a rule or another part's effect did."""
+    record = dataset.records.get(about) if dataset is not None and about is not None else None
+    while record is not None:
+        if record.id in writers:
+            return writers[record.id]
+        record = record.parent
+    return None
+
+
+def _name_requests(
+    response: ODataResponse,
+    error: Exception,
+    culprit: Part | None,
+    writer_of: Callable[[tuple[str, str] | None], Part | None],
+) -> None:
+    """Add the Content-ID of the request that failed to the error, and to each of its details."""
+    body = orjson.loads(response.body)
+    shown = body["error"]
+    if culprit is not None and culprit.id:
+        shown[CONTENT_ID] = culprit.id
+    details = error.details if isinstance(error, errors.PlatformError) else ()
+    for detail, entry in zip(details, shown.get("details", ()), strict=False):
+        part = writer_of(detail.about) or culprit
+        if part is not None and part.id:
+            entry[CONTENT_ID] = part.id
+    response.body = json.dumps(body).encode()
+
+
+def _answered(part: Part, exchange: Exchange, respond: Callable[[], ODataResponse]) -> Done:
+    response = annotate(former_names.warn(respond(), exchange.renamed), exchange.dataset)
+    response.headers.setdefault("OData-Version", exchange.request.version)
     return Done(part, response)
 
 
 def _check(parts: list[Part]) -> None:
     if len(parts) > MAX_PARTS:
-        raise errors.BadRequest(
-            errors.INVALID_BODY, Phrase("a batch has at most {0} requests, not {1}", MAX_PARTS, len(parts))
-        )
+        raise invalid_body(Message("a batch has at most {0} requests, not {1}", MAX_PARTS, len(parts)))
     if any(part.group and part.method in ("GET", "HEAD") for part in parts):
-        raise errors.BadRequest(errors.INVALID_BODY, Phrase("a changeset or atomicity group holds no reading requests"))
+        raise invalid_body(Message("a changeset or atomicity group holds no reading requests"))
 
 
 def _groups(parts: list[Part]) -> Iterator[list[Part]]:
-    """Parts of one group together; those of a group stand side by side."""
+    """Adjacent parts of one group together."""
     group: list[Part] = []
     for part in parts:
         if group and not (part.group and part.group == group[0].group):

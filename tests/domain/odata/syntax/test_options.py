@@ -1,25 +1,18 @@
 """Query options: values of single options, and whole query strings."""
 
+from urllib.parse import quote
+
 import pytest
 
 from domain.syntax import (
     NotSupportedConstruct,
     ODataSyntaxError,
     parse_compute,
-    parse_count,
-    parse_deltatoken,
     parse_expand,
-    parse_format,
-    parse_index,
-    parse_levels,
     parse_orderby,
     parse_query_options,
-    parse_schemaversion,
     parse_search,
     parse_select,
-    parse_skip,
-    parse_skiptoken,
-    parse_top,
 )
 from domain.syntax.ast import (
     NO_OPTIONS,
@@ -200,25 +193,53 @@ def test_an_encoded_semicolon_elsewhere_is_one() -> None:
     assert encoded == parse_query_options("$expand=Lines($filter=Url eq 'x?search=a;b';$top=1)")
 
 
-def test_scalars() -> None:
-    assert parse_top("10").value == 10
-    assert parse_skip("0").value == 0
-    assert parse_count("True") is True
-    assert parse_levels("max") == "max"
-    assert parse_levels("2") == 2
-    assert parse_index("-1") == -1
-    assert parse_format("application/json;odata.metadata=full") == "application/json;odata.metadata=full"
-    assert parse_schemaversion("*") == "*"
-    assert parse_skiptoken("a=b/c") == "a=b/c"
-    assert parse_deltatoken("x") == "x"
+def value_of(option: str, text: str) -> object:
+    """The value of one option, as a request gives it."""
+    return getattr(parse_query_options(f"${option}={quote(text)}"), option)
+
+
+@pytest.mark.parametrize(
+    "option, text, value",
+    [
+        ("count", "True", True), ("index", "-1", -1),
+        ("format", "application/json;odata.metadata=full", "application/json;odata.metadata=full"),
+        ("schemaversion", "*", "*"), ("skiptoken", "a=b/c", "a=b/c"), ("deltatoken", "x", "x"),
+    ],
+)  # fmt: skip
+def test_scalars(option: str, text: str, value: object) -> None:
+    assert value_of(option, text) == value
+
+
+@pytest.mark.parametrize("option, text, number", [("top", "10", 10), ("skip", "0", 0)])
+def test_numbers_of_rows(option: str, text: str, number: int) -> None:
+    literal = value_of(option, text)
+    assert isinstance(literal, Literal)
+    assert literal.value == number
+
+
+@pytest.mark.parametrize("text, levels", [("max", "max"), ("2", 2)])
+def test_levels(text: str, levels: object) -> None:
+    (item,) = parse_expand(f"Lines($levels={text})")
+    assert item.options.levels == levels
+
+
+@pytest.mark.parametrize(
+    "option, text",
+    [
+        ("top", "-1"), ("top", "1.5"), ("top", ""), ("skip", "x"), ("count", "1"), ("index", "a"), ("format", ""),
+        ("format", "yaml"), ("schemaversion", "a b"), ("skiptoken", ""),
+    ],
+)  # fmt: skip
+def test_wrong_values_of_scalars_are_refused(option: str, text: str) -> None:
+    with pytest.raises(ODataSyntaxError):
+        value_of(option, text)
 
 
 @pytest.mark.parametrize(
     "parse, text",
     [
-        (parse_top, "-1"), (parse_top, "1.5"), (parse_top, ""), (parse_skip, "x"), (parse_count, "1"),
-        (parse_levels, "0"), (parse_levels, "-1"), (parse_index, "a"), (parse_format, ""), (parse_format, "yaml"),
-        (parse_schemaversion, "a b"), (parse_skiptoken, ""), (parse_select, ""), (parse_select, "a,"),
+        (parse_expand, "Lines($levels=0)"), (parse_expand, "Lines($levels=-1)"),
+        (parse_select, ""), (parse_select, "a,"),
         (parse_select, "a/*"), (parse_select, "Ns.A/Ns.B/c"), (parse_select, "a b"), (parse_select, "a()"),
         (parse_select, "a($expand=b)"), (parse_expand, ""), (parse_expand, "Ns.Type"), (parse_expand, "Lines()"),
         (parse_expand, "Lines($top=1,$skip=2)"), (parse_expand, "Lines($top=1;$top=2)"),

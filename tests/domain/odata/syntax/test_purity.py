@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import domain.syntax
-import foundation.phrases
+import foundation.messages
 
 FOLDER = Path(domain.syntax.__file__).parent
-MODULES = [*sorted(FOLDER.rglob("*.py")), Path(foundation.phrases.__file__)]
-OWN = ("domain.syntax", "foundation.phrases")
+MODULES = [*sorted(FOLDER.rglob("*.py")), Path(foundation.messages.__file__)]
+OWN = ("domain.syntax", "foundation.messages")
 
 
 def imported(module: Path) -> set[str]:

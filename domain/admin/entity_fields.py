@@ -1,0 +1,79 @@
+"""Shared base of pages and inlines of entities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
+from django.db import models
+from django.http import HttpRequest
+
+from domain.admin.context import is_administrator, permitted
+from domain.admin.fieldsets import editable, shown_read_only
+from domain.admin.forms import EntityForm
+from domain.admin.visible_rows import rows_of, with_visible_references
+from domain.admin.widgets import MultilanguageFormField
+from domain.model.administration import needs_administrator
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation.fields import MultilanguageField
+from identity.context import Operation
+
+
+class EntityFields:
+    """Fields and permissions of an entity, for Django's ModelAdmin and InlineModelAdmin."""
+
+    form: Any = EntityForm
+    extra = 0
+    model: type[models.Model]
+    formfield_overrides: Any = {MultilanguageField: {"form_class": MultilanguageFormField}}
+
+    @property
+    def repository(self) -> Repository[Any]:
+        return repositories.for_model(self.model)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A reference has links to change its target and to add one, not to delete it."""
+        field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
+        if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
+            field.widget.can_delete_related = field.widget.can_view_related = False
+            field.label_from_instance = lambda chosen: str(with_visible_references(request, [chosen], ())[0])
+        return field
+
+    def get_field_queryset(self, db: Any, db_field: Any, request: HttpRequest) -> Any:
+        """The readable targets of a reference."""
+        result = super().get_field_queryset(db, db_field, request)  # type: ignore[misc]
+        return rows_of(request, db_field.remote_field.model._default_manager.all() if result is None else result)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """The rows that the user may read."""
+        return rows_of(request, super().get_queryset(request))  # type: ignore[misc]
+
+    def editable(self) -> list[str]:
+        """Python names of the inputs, in declared order."""
+        return editable(self.repository)
+
+    def shown_read_only(self) -> list[str]:
+        """Python names of the form's read-only fields."""
+        return shown_read_only(self.repository)
+
+    def offered(self, request: HttpRequest) -> list[str]:
+        """As `editable`, without references to unreadable repositories."""
+        own = self.repository.by_python_name
+        return [
+            name
+            for name in self.editable()
+            if not own[name].is_reference or permitted(request, "read", repositories[own[name].target])
+        ]
+
+    def left_to_administrators(self, request: HttpRequest) -> list[str]:
+        """Python names of fields that only an administrator may change; for other users."""
+        if is_administrator(request):
+            return []
+        own = self.repository.by_python_name
+        return [each for each in self.editable() if needs_administrator(self.repository, "update", own[each].name)]
+
+    def may(self, request: HttpRequest, operation: Operation, obj: Any = None) -> bool:
+        """Whether roles and row policies permit the operation; only the platform writes read-only repositories."""
+        written = operation == "read" or self.repository.access != "ReadOnly"
+        return written and permitted(request, operation, self.repository, obj)

@@ -1,0 +1,112 @@
+"""Forms of entities and of their owned rows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Protocol
+
+from django import forms
+from django.forms.formsets import DELETION_FIELD_NAME
+from django.http import HttpRequest
+
+from domain.admin import custom_properties
+from domain.admin.visible_rows import with_visible_references
+from domain.model.custom_properties import PREFIX
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from identity.admin_bases import NameInput
+
+_ABBREVIATIONS = re.compile(r"\b(?:uri|url|utc|xml|id)\b", re.I)
+
+
+class Saving(Protocol):
+    """Saves a valid form, and adds refusals to its errors (domain.admin.submission)."""
+
+    def save(self, form: EntityForm) -> None: ...
+
+
+class EntityForm(forms.ModelForm[Any]):
+    """The form of an entity. It is valid once the dataset has accepted its values.
+
+    No field is required: late defaults may fill it, and the dataset reports all missing values at once.
+    """
+
+    #: Set on the class that a page makes for a POST.
+    submission: ClassVar[Saving | None] = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        repository = self.repository
+        options = repository.admin_options
+        for name, field in self.fields.items():
+            field.required = False
+            if name.startswith(PREFIX):
+                continue
+            if name in options.short_texts and isinstance(field.widget, forms.Textarea):
+                field.widget.attrs["rows"] = 3
+            field.label = _ABBREVIATIONS.sub(lambda match: match[0].upper(), str(field.label))
+            if name in repository.by_python_name:
+                field.help_text = options.hints.get(name) or field.help_text
+            if name in options.repository_names and isinstance(field.widget, forms.TextInput):
+                field.widget = NameInput("repository-names", repository_names)
+        if any(name.startswith(PREFIX) for name in self.fields):
+            custom_properties.custom_initial(self)
+
+    @property
+    def repository(self) -> Repository[Any]:
+        """The repository whose entity is edited."""
+        return repositories.for_model(self._meta.model)
+
+    def full_clean(self) -> None:
+        """Validate the input and, in a POST of a page, save it."""
+        super().full_clean()
+        if self.submission is not None and self.is_bound and not self.errors:
+            self.submission.save(self)
+
+    def _post_clean(self) -> None:
+        """Without the check of constraints: it names an index above the form, the dataset names the attribute."""
+        self.instance.validate_constraints = lambda exclude=None: None
+        super()._post_clean()  # type: ignore[misc]
+        del self.instance.validate_constraints
+
+
+class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
+    """The forms of an owned collection, prefixed with its name, because references have no reverse accessor.
+
+    A page makes a subclass for each request:
+
+    request   the request
+    fixed     keys of rows that the user may read but not change
+    kept      keys of rows that the user may read but not delete
+    """
+
+    collection: ClassVar[str] = "children"
+    request: ClassVar[HttpRequest]
+    fixed: ClassVar[frozenset[str]] = frozenset()
+    kept: ClassVar[frozenset[str]] = frozenset()
+
+    def get_queryset(self) -> Any:
+        """The rows; hidden references are null."""
+        if not hasattr(self, "_queryset"):
+            with_visible_references(self.request, list(super().get_queryset()))
+        return super().get_queryset()
+
+    def add_fields(self, form: Any, index: int | None) -> None:
+        """Disable the fields of a row that may not be changed: submitted values are ignored."""
+        super().add_fields(form, index)
+        key = str(form.instance.pk)
+        for name, field in form.fields.items():
+            if name == DELETION_FIELD_NAME:
+                field.disabled = key in self.kept
+            elif key in self.fixed and name != "id":
+                field.disabled = True
+
+    @classmethod
+    def get_default_prefix(cls) -> str:
+        """`Lines-0-quantity`."""
+        return cls.collection
+
+
+def repository_names() -> list[str]:
+    """Suggestions for a field with the name of a repository."""
+    return sorted(repository.name for repository in repositories)

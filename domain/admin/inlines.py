@@ -1,0 +1,103 @@
+"""Inlines: owned collections as rows on the page of their owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from domain.admin.context import edit_refusal, permitted
+from domain.admin.entity_fields import EntityFields
+from domain.admin.fieldsets import row_fieldsets
+from domain.admin.forms import ChildFormSet
+from domain.admin.visible_rows import rows_of
+from domain.model.attributes import Child
+from domain.model.naming import in_words
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from identity.context import Operation
+
+
+class ChildInline(EntityFields, admin.StackedInline[Any, Any]):
+    """The rows of an owned collection."""
+
+    show_change_link = True
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """All inputs except the reference to the owner."""
+        owner = self.repository.owner
+        return [name for name in self.offered(request) if owner is None or name != owner.python_name]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Sections: essential fields, then rarely used ones."""
+        return row_fieldsets(self.repository, list(self.get_fields(request, obj)))
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """The class of the rows' forms, for this request."""
+        formset: Any = super().get_formset(request, obj, **kwargs)
+        formset.request = request
+        if obj is not None:
+            formset.fixed = self._not_covered(request, obj, "update")
+            formset.kept = self._not_covered(request, obj, "delete")
+        return formset
+
+    def _not_covered(self, request: HttpRequest, parent: Any, operation: Operation) -> frozenset[str]:
+        """Keys of the parent's rows that row policies exclude from the operation; no query without policies."""
+        rows = self.model._default_manager.filter(**{f"{self.fk_name}_id": parent.pk})
+        covered = rows_of(request, rows, operation)
+        if covered is rows:
+            return frozenset()
+        return frozenset(map(str, rows.exclude(pk__in=covered.values("pk")).values_list("pk", flat=True)))
+
+    # obj is the parent in all of these; the permissions are those on the rows' repository.
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the user may read such rows."""
+        return self.may(request, "read")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the user may add rows, and the parent may be edited."""
+        return self._may_write(request, "create", obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the user may change rows, and the parent may be edited."""
+        return self._may_write(request, "update", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the user may delete rows, and the parent may be edited."""
+        return self._may_write(request, "delete", obj)
+
+    def _may_write(self, request: HttpRequest, operation: Operation, parent: Any) -> bool:
+        if not self.may(request, operation):
+            return False
+        if parent is None:
+            return True
+        owner = repositories.for_model(self.parent_model)
+        return permitted(request, "update", owner, parent) and not edit_refusal(request, parent)
+
+
+def inline_classes(repository: Repository[Any]) -> list[type[ChildInline]]:
+    """The inlines of a repository's collections, the open ones first."""
+    opened = repository.admin_options.open_collections
+    ordered = sorted(repository.collections.values(), key=lambda collection: collection.name not in opened)
+    return [inline_class(collection, is_open=collection.name in opened) for collection in ordered]
+
+
+def inline_class(collection: Child, *, is_open: bool = False) -> type[ChildInline]:
+    """The inline of an owned collection."""
+    child = repositories[collection.repository]
+    back = child.references[collection.back_reference]
+    attributes: dict[str, Any] = {
+        "model": child.model,
+        "formset": type(f"{collection.name}FormSet", (ChildFormSet,), {"collection": collection.name}),
+        "fk_name": back.python_name,
+        "autocomplete_fields": [
+            attribute.python_name
+            for attribute in child.references.values()
+            if not attribute.read_only and attribute.name != back.name and not attribute.owner
+        ],
+        "verbose_name_plural": in_words(collection.name),
+        "classes": () if is_open else ("collapse",),
+    }
+    return type(f"{child.model.__name__}Inline", (ChildInline,), attributes)

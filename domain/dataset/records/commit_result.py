@@ -1,0 +1,40 @@
+"""The result of a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from domain.dataset.records.record import Record, State
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedEvent:
+    """A COMMITTED event that a subscriber watches.
+
+    state           what the commit did with the entity: Added, Modified or Deleted
+    values, custom  of a deleted entity, as it was; None for others, which are loaded
+    """
+
+    repository: str
+    id: str
+    event: str
+    state: State
+    values: Mapping[str, Any] | None = None
+    custom: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class CommitResult:
+    """Written records by kind of write; `touched` are roots of which only parts changed."""
+
+    inserted: list[Record] = field(default_factory=list)
+    updated: list[Record] = field(default_factory=list)
+    deleted: list[Record] = field(default_factory=list)
+    touched: list[Record] = field(default_factory=list)
+    #: whose row the database refused, where that is known
+    refused: Record | None = None
+    committed_events: list[CommittedEvent] = field(default_factory=list)
+    #: for these events: the rules and scripts of the commits that led to them, oldest first
+    lineage: tuple[str, ...] = ()

@@ -1,0 +1,390 @@
+"""SQL statements that load, insert, update and delete rows of a repository. Only the dataset calls this.
+
+Statements are built once per (repository, database vendor) and cached until the registry changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+from django.db import connection
+
+from domain.database.cursor import execute, execute_many, fetch
+from domain.model.attributes import Attribute
+from domain.model.registry import derived, repositories
+from domain.model.repository import Repository
+from domain.model.values import Convert, from_storage, to_storage
+from foundation.kinds import Kind
+
+#: Keys in one IN list; below the parameter limits of SQLite and PostgreSQL.
+CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stored entity: API name → canonical value, its version, its custom values by code."""
+
+    values: dict[str, Any]
+    version: int
+    custom: dict[str, Any]
+
+
+#: Kinds whose columns SQLite's driver would convert by their declared types, slower than we do.
+_CONVERTED_BY_DRIVER = frozenset({Kind.BOOL, Kind.DATE, Kind.DATETIME})
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    attribute: Attribute
+    table: str
+    column: str
+    read: Convert | None
+    write: Convert | None
+
+
+def quote(name: str) -> str:
+    """A quoted identifier. Both databases quote alike, and model names contain no quotation marks."""
+    return f'"{name}"'
+
+
+def chunks(items: Iterable[Any], size: int = CHUNK) -> Iterator[list[Any]]:
+    """Consecutive lists of at most `size`."""
+    iterator = iter(items)
+    while part := list(islice(iterator, size)):
+        yield part
+
+
+#: A row in the driver's form → API name → canonical value
+_Reader = Callable[[Sequence[Any]], dict[str, Any]]
+#: API name → canonical value, to parameters
+_Writer = Callable[[Mapping[str, Any]], list[Any]]
+
+
+def _values_reader(columns: Sequence[_Column]) -> _Reader:
+    """Build a converter of rows to canonical values: one generated expression for all columns is twice as fast."""
+    converts: dict[str, Any] = {f"read{index}": column.read for index, column in enumerate(columns)}
+    values = ", ".join(
+        f"{column.attribute.name!r}: " + (f"row[{index}]" if column.read is None else _unless_null(index))
+        for index, column in enumerate(columns)
+    )
+    result: _Reader = eval(f"lambda row: {{{values}}}", converts)  # noqa: S307  (names are the model's)
+    return result
+
+
+def _unless_null(index: int) -> str:
+    return f"None if row[{index}] is None else read{index}(row[{index}])"
+
+
+def _parameters_writer(columns: Sequence[_Column]) -> _Writer:
+    """The inverse, for the columns of an INSERT after the key."""
+    converts: dict[str, Any] = {f"write{index}": column.write for index, column in enumerate(columns)}
+    parameters = "".join(
+        f", get({column.attribute.name!r})"
+        if column.write is None
+        else f", None if (value := get({column.attribute.name!r})) is None else write{index}(value)"
+        for index, column in enumerate(columns)
+    )
+    source = f"lambda values, get: [values['Id']{parameters}]"
+    result: Callable[[Mapping[str, Any], Any], list[Any]] = eval(source, converts)  # noqa: S307  (names are the model's)
+    return lambda values: result(values, values.get)
+
+
+class RowStorage:
+    """Statements of one repository on the current database."""
+
+    def __init__(self, repository: Repository[Any]) -> None:
+        self.repository = repository
+        vendor = connection.vendor
+        self.columns = [
+            _Column(
+                attribute,
+                attribute.table,
+                attribute.column,
+                from_storage(attribute, vendor),
+                to_storage(attribute, vendor),
+            )
+            for attribute in repository.attributes.values()
+            if attribute.field is not None and not attribute.key_alias
+        ]
+        self.base_table, self.base_key = repository.tables[0]
+        self._select = self._build_select(vendor)
+        self._values = _values_reader(self.columns)
+        self._inserts = [self._build_insert(table, key) for table, key in repository.tables]
+        self._finds: dict[tuple[Any, ...], str] = {}
+
+    def _build_select(self, vendor: str) -> str:
+        names = [f"{quote(column.table)}.{quote(column.column)}" for column in self.columns]
+        if vendor == "sqlite":
+            # A unary plus makes it an expression without a declared type.
+            kinds = (column.attribute.kind for column in self.columns)
+            names = [f"+{n}" if kind in _CONVERTED_BY_DRIVER else n for n, kind in zip(names, kinds, strict=True)]
+        names.append(f"{quote(self.base_table)}.{quote('custom_property_values')}")
+        joins = "".join(
+            f" JOIN {quote(table)} ON {quote(table)}.{quote(key)} = {quote(self.base_table)}.{quote(self.base_key)}"
+            for table, key in self.repository.tables[1:]
+        )
+        return f"SELECT {', '.join(names)} FROM {quote(self.base_table)}{joins} WHERE "
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def load(self, ids: Sequence[str]) -> dict[str, Row]:
+        """Rows by guid, without missing ones."""
+        result: dict[str, Row] = {}
+        key = f"{quote(self.base_table)}.{quote(self.base_key)}"
+        for part in chunks(ids):
+            marks = ", ".join(["%s"] * len(part))
+            result.update(self.load_where(f"{key} IN ({marks})", part))
+        return result
+
+    def load_where(self, condition: str, parameters: Sequence[Any]) -> dict[str, Row]:
+        """Rows by guid that satisfy a SQL condition over columns of the repository's tables."""
+        result: dict[str, Row] = {}
+        for raw in fetch(f"{self._select}{condition}", parameters):
+            row = self._row(raw)
+            result[row.values["Id"]] = row
+        return result
+
+    def _row(self, raw: Sequence[Any]) -> Row:
+        values = self._values(raw)
+        custom = orjson.loads(raw[-1]) if raw[-1] else {}
+        return Row(values, values["ObjectVersion"], custom)
+
+    def concrete_names(self, ids: Sequence[str]) -> dict[str, str]:
+        """Guid → concrete repository's name, for polymorphic repositories."""
+        result: dict[str, str] = {}
+        for part in chunks(ids):
+            marks = ", ".join(["%s"] * len(part))
+            statement = (
+                f"SELECT {quote(self.base_key)}, {quote('concrete_repository')} FROM {quote(self.base_table)} "
+                f"WHERE {quote(self.base_key)} IN ({marks})"
+            )
+            result.update((str(key), name) for key, name in fetch(statement, part))
+        return result
+
+    def existing(self, ids: Sequence[str]) -> set[str]:
+        """The stored ones among the guids."""
+        result: set[str] = set()
+        for part in chunks(ids):
+            marks = ", ".join(["%s"] * len(part))
+            statement = (
+                f"SELECT {quote(self.repository.key_column)} FROM {quote(self.repository.table)} "
+                f"WHERE {quote(self.repository.key_column)} IN ({marks})"
+            )
+            result.update(str(row[0]) for row in fetch(statement, part))
+        return result
+
+    def find_ids(self, values: Mapping[str, Any], limit: int | None) -> list[str]:
+        """Guids of the rows with these values (API name → canonical), in order of creation."""
+        shape = (*((name, value is None) for name, value in values.items()), limit is None)
+        statement = self._finds.get(shape)
+        columns = {column.attribute.name: column for column in self.columns}
+        if statement is None:
+            tests = [
+                f"{quote(columns[name].table)}.{quote(columns[name].column)} {'IS NULL' if value is None else '= %s'}"
+                for name, value in values.items()
+            ]
+            joined = self._select.partition(" FROM ")[2].removesuffix(" WHERE ")
+            key = f"{quote(self.base_table)}.{quote(self.base_key)}"
+            statement = f"SELECT {key} FROM {joined}{' WHERE ' if tests else ''}{' AND '.join(tests)} ORDER BY 1"
+            statement += "" if limit is None else " LIMIT %s"
+            self._finds[shape] = statement
+        parameters = [self._write(columns[name], value) for name, value in values.items() if value is not None]
+        return [str(row[0]) for row in fetch(statement, parameters if limit is None else [*parameters, limit])]
+
+    def child_ids(self, back_reference: Attribute, parent: str) -> list[str]:
+        """Guids of the rows that refer to the parent, in order of creation."""
+        statement = (
+            f"SELECT {quote(self.repository.key_column)} FROM {quote(back_reference.table)} "
+            f"WHERE {quote(back_reference.column)} = %s ORDER BY 1"
+        )
+        return [str(row[0]) for row in fetch(statement, [parent])]
+
+    def child_ids_of(self, back_reference: Attribute, parents: Sequence[str]) -> list[tuple[str, str]]:
+        """(parent, guid) of the rows that refer to one of the parents, in order of creation."""
+        result: list[tuple[str, str]] = []
+        for chunk in chunks(parents):
+            marks = ", ".join(["%s"] * len(chunk))
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    f"SELECT {quote(back_reference.column)}, {quote(self.repository.key_column)} "
+                    f"FROM {quote(back_reference.table)} WHERE {quote(back_reference.column)} IN ({marks}) ORDER BY 2",
+                    chunk,
+                )
+                result.extend((str(parent), str(id)) for parent, id in cursor.fetchall())
+        return result
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def insert(self, rows: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+        """Insert (values, custom) pairs: one statement per table for all of them, base tables first."""
+        for index, (statement, parameters_of) in enumerate(self._inserts):
+            parameters = [parameters_of(values) for values, _ in rows]
+            if index == 0:
+                for row, (_, custom) in zip(parameters, rows, strict=True):
+                    row.append(orjson.dumps(custom).decode() if custom else None)
+                    if self.repository.is_polymorphic:
+                        row.append(self.repository.name)
+            if len(parameters) == 1:
+                execute(statement, parameters[0])
+            else:
+                execute_many(statement, parameters)
+
+    def _build_insert(self, table: str, key: str) -> tuple[str, _Writer]:
+        """The statement, and the function that computes its parameters for the key and the table's attributes."""
+        columns = [column for column in self.columns if column.table == table and column.attribute.name != "Id"]
+        names = [key, *(column.column for column in columns)]
+        if table == self.base_table:
+            names.append("custom_property_values")
+            if self.repository.is_polymorphic:
+                names.append("concrete_repository")
+        marks = ", ".join(["%s"] * len(names))
+        statement = f"INSERT INTO {quote(table)} ({', '.join(quote(name) for name in names)}) VALUES ({marks})"
+        return statement, _parameters_writer(columns)
+
+    @staticmethod
+    def _write(column: _Column, value: Any) -> Any:
+        return value if value is None or column.write is None else column.write(value)
+
+    def update(self, id: str, changes: dict[str, Any], custom: dict[str, Any] | None, version: int | None) -> bool:
+        """Write changed attributes and increment the version; False if the stored version is not `version`.
+
+        `changes` maps API names → canonical values; `custom` has all custom values, or None if unchanged; `version`
+        None overwrites any version (autoflush, whose writes are rolled back).
+        """
+        by_table: dict[str, list[tuple[str, Any]]] = {}
+        for column in self.columns:
+            if column.attribute.name in changes and column.attribute.name != "ObjectVersion":
+                by_table.setdefault(column.table, []).append(
+                    (column.column, self._write(column, changes[column.attribute.name]))
+                )
+        base = by_table.pop(self.base_table, [])
+        if custom is not None:
+            base.append(("custom_property_values", orjson.dumps(custom).decode() if custom else None))
+        assignments = "".join(f"{quote(name)} = %s, " for name, _ in base)
+        with connection.cursor() as cursor:
+            # The base row has the version, so this statement also detects a concurrent update.
+            check = "" if version is None else f" AND {quote('object_version')} = %s"
+            cursor.execute(
+                f"UPDATE {quote(self.base_table)} SET {assignments}{quote('object_version')} = "
+                f"{quote('object_version')} + 1 WHERE {quote(self.base_key)} = %s{check}",
+                [*(value for _, value in base), id, *([] if version is None else [version])],
+            )
+            if cursor.rowcount != 1:
+                return False
+            for table, key in self.repository.tables[1:]:
+                pairs = by_table.get(table)
+                if pairs:
+                    cursor.execute(
+                        f"UPDATE {quote(table)} SET {', '.join(f'{quote(name)} = %s' for name, _ in pairs)} "
+                        f"WHERE {quote(key)} = %s",
+                        [*(value for _, value in pairs), id],
+                    )
+        return True
+
+    def touch(self, id: str, version: int | None, stamp: Any) -> bool:
+        """Increment version and stamp of an aggregate root whose own attributes did not change.
+
+        `version` None: any version. False if the row is missing or its version is not `version`.
+        """
+        check = "" if version is None else f" AND {quote('object_version')} = %s"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"UPDATE {quote(self.base_table)} SET {quote('object_version')} = {quote('object_version')} + 1, "
+                f"{quote('aggregate_last_update_time_utc')} = %s WHERE {quote(self.base_key)} = %s{check}",
+                [stamp, id, *([] if version is None else [version])],
+            )
+            return bool(cursor.rowcount == 1)
+
+    def lock_versions(self, ids: Sequence[str]) -> dict[str, int]:
+        """Guid → stored ObjectVersion of existing rows, locked until the transaction ends."""
+        result: dict[str, int] = {}
+        key = quote(self.base_key)
+        # NO KEY UPDATE: references to the rows stay possible. The order is the same for all transactions.
+        lock = f" ORDER BY {key} FOR NO KEY UPDATE" if connection.features.has_select_for_update else ""
+        for part in chunks(sorted(ids)):
+            marks = ", ".join(["%s"] * len(part))
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    f"SELECT {key}, {quote('object_version')} FROM {quote(self.base_table)} "
+                    f"WHERE {key} IN ({marks}){lock}",
+                    part,
+                )
+                result.update((str(id), version) for id, version in cursor.fetchall())
+        return result
+
+    def version(self, id: str) -> int | None:
+        """The stored ObjectVersion; None for a missing row."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT {quote('object_version')} FROM {quote(self.base_table)} WHERE {quote(self.base_key)} = %s",
+                [id],
+            )
+            row = cursor.fetchone()
+        return None if row is None else row[0]
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete rows, own table first."""
+        for part in chunks(ids):
+            marks = ", ".join(["%s"] * len(part))
+            with connection.cursor() as cursor:
+                for table, key in reversed(self.repository.tables):
+                    cursor.execute(f"DELETE FROM {quote(table)} WHERE {quote(key)} IN ({marks})", part)
+
+
+@derived
+def row_storage_of(repository: Repository[Any]) -> RowStorage:
+    """The statements of a repository on the current database."""
+    return RowStorage(repository)
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """A reference of the model to a repository."""
+
+    repository: Repository[Any]
+    attribute: Attribute
+
+
+@derived
+def referrers_to(repository: Repository[Any]) -> list[Referrer]:
+    """Every stored reference, except ownership, that may hold a key of the repository's entities."""
+    targets = {repository.name}
+    base = repository.base
+    while base is not None:
+        targets.add(base.name)
+        base = base.base
+    return [
+        Referrer(other, attribute)
+        for other in repositories
+        for attribute in other.references.values()
+        if attribute.target in targets
+        and not attribute.owner
+        and not other.view_of
+        and attribute.table in {table for table, _ in other.tables[-1:]}
+    ]
+
+
+def references_in_use(repository: Repository[Any], ids: Sequence[str]) -> Iterator[tuple[Referrer, str]]:
+    """Stored references to one of the entities: (referrer, guid of the referring entity)."""
+    for part in chunks(ids):
+        marks = ", ".join(["%s"] * len(part))
+        for group in chunks(referrers_to(repository), 100):
+            selects: list[str] = []
+            parameters: list[Any] = []
+            for number, referrer in enumerate(group):
+                own_key = dict(referrer.repository.tables)[referrer.attribute.table]
+                selects.append(
+                    f"SELECT {number} AS n, {quote(own_key)} AS k FROM {quote(referrer.attribute.table)} "
+                    f"WHERE {quote(referrer.attribute.column)} IN ({marks})"
+                )
+                parameters.extend(part)
+            with connection.cursor() as cursor:
+                cursor.execute(" UNION ALL ".join(selects), parameters)
+                # Thousands of its entities may be deleted with them; callers stop at the first that counts.
+                while rows := cursor.fetchmany(CHUNK):
+                    for number, key in rows:
+                        yield group[number], str(key)

@@ -1,0 +1,109 @@
+"""The first step: parses a received request into an immutable ODataRequest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from domain.odata.message.message import ODataRequest, ReceivedRequest, odata_version
+from domain.odata.metadata.csdl import SCHEMA
+from domain.odata.operations.catalogue import operations
+from domain.syntax import parse_query_options, parse_resource_path
+from domain.syntax.ast import NO_OPTIONS, KeywordSegment, NameSegment, QueryOptions, ResourcePath
+from foundation import errors
+from foundation.messages import TranslatableMessage as Message
+
+
+def parse(received: ReceivedRequest) -> ODataRequest:
+    """Parse method, path, query string and headers. Raises BadRequest, ODataSyntaxError."""
+    method = received.method
+    options = _parsed_options(received.query)
+    version = odata_version(received.headers, options.format, of_batch=received.batch_version)
+    return ODataRequest(
+        method,
+        received.path,
+        received.query,
+        received.headers,
+        received.body,
+        received.context,
+        received.service_root,
+        received.references,
+        received.depth,
+        received.body_file,
+        received.batch_version,
+        resource=_resource(received, options),
+        options=options,
+        version=version,
+        transaction_id=None if method == "OPTIONS" else _transaction_id(received, options),
+    )
+
+
+def parse_query(request: ODataRequest) -> ODataRequest:
+    """The GET equivalent to `POST Set/$query`: the query string is the body (OData Protocol 4.01, 11.2.5)."""
+    if request.content_type not in ("text/plain", ""):
+        raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, "text/plain", request.content_type)
+    raw = request.body.decode("utf-8", errors="replace").strip()
+    joined = "&".join(part for part in (request.query, raw) if part)
+    path = request.path.removesuffix("/$query")
+    return replace(request, method="GET", path=path, query=joined, body=b"", options=_parsed_options(joined))
+
+
+def transaction_id_of(received: ReceivedRequest) -> str | None:
+    """The Domain transaction of a request. Raises BadRequest if it names two."""
+    return _transaction_id(received, _parsed_options(received.query))
+
+
+def _transaction_id(received: ReceivedRequest, options: QueryOptions) -> str | None:
+    """The TransactionId header or `tr=` (spec 03, 3.2). Raises BadRequest if they differ."""
+    header = received.headers.get("transactionid", "").strip()
+    queried = next((value for name, value in options.custom if name.lower() == "tr"), "")
+    if header and queried and header != queried:
+        raise errors.BadRequest(
+            errors.INVALID_HEADER, "TransactionId", Message("the query option tr names another transaction")
+        )
+    return header or queried or None
+
+
+def _resource(received: ReceivedRequest, options: QueryOptions) -> ResourcePath:
+    """The path; `$entity?$id=Set(key)` is the path of the id (OData URL Conventions 4.01, 4.10)."""
+    path = _parsed_path(_with_content_ids(received))
+    first = path.segments[0] if path.segments else None
+    if not isinstance(first, KeywordSegment) or first.name != "$entity":
+        return path
+    if not options.id:
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", Message("$entity needs it"), target="$id")
+    named = _parsed_path(options.id.removeprefix(received.service_root).strip("/"))
+    last = named.segments[-1] if named.segments else None
+    if not isinstance(last, NameSegment) or not last.suffixes:
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", Message("it names no entity by its key"), target="$id")
+    return ResourcePath((*named.segments, *path.segments[1:]))
+
+
+def _with_content_ids(received: ReceivedRequest) -> str:
+    """`$1/Lines` in a batch: the path of the entity that part 1 created (OData Protocol 4.01, 11.7.3.1)."""
+    if not received.references or not received.path.startswith("$"):
+        return received.path
+    first, slash, rest = received.path.partition("/")
+    known = received.references.get(first[1:])
+    return received.path if known is None else f"{known}{slash}{rest}"
+
+
+@lru_cache(maxsize=2048)
+def _parsed_path(path: str) -> ResourcePath:
+    """The path; an unbound operation may have a namespace, which the grammar allows only for bound ones."""
+    first, slash, rest = path.partition("/")
+    namespace, dot, name = first.partition(".")
+    if dot and rest.partition("/")[0] == "$all":
+        # The grammar has no container before $all, but some clients write it.
+        raise errors.NotSupported(f"{first}/$all")
+    if dot and namespace.lower() == SCHEMA.lower() and operations.unbound(name.partition("(")[0]) is not None:
+        path = f"{name}{slash}{rest}"
+    return parse_resource_path(path)
+
+
+@lru_cache(maxsize=2048)
+def _parsed_options(raw: str) -> QueryOptions:
+    return parse_query_options(raw, plus_is_space=True) if raw else NO_OPTIONS
+
+
+__all__ = ["parse", "parse_query", "transaction_id_of"]

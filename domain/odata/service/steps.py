@@ -1,0 +1,125 @@
+"""Steps between parsing and rendering, shared by single requests and parts of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from domain import query
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.record import Record
+from domain.model.repository import Repository
+from domain.odata.invoke import invocation
+from domain.odata.message.message import ODataRequest, ODataResponse, ReceivedRequest
+from domain.odata.message.pending_json import pending_response
+from domain.odata.read import reader
+from domain.odata.resources import former_names, targets
+from domain.odata.resources.resolver import Resolver
+from domain.odata.write import writer
+from foundation import errors
+
+_DATA_METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "MERGE", "DELETE"})
+
+
+@dataclass(slots=True)
+class Exchange:
+    """State of one request.
+
+    request   the result of `parse`
+    target    the result of `resolve`
+    renamed   (former name, new name) of sets and types in the request
+    dataset   for reads and writes; None for reads outside of Domain transactions and changesets
+    entity    path of the created or changed entity
+    """
+
+    received: ReceivedRequest
+    request: ODataRequest = field(init=False)
+    target: targets.Target = field(init=False)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    dataset: Dataset | None = None
+    entity: str | None = None
+
+
+def resolve(exchange: Exchange) -> None:
+    """Resolve the path. Raises NotFound, BadRequest, NotSupported."""
+    request = exchange.request
+    aliases = {alias.name: alias.value for alias in request.options.aliases}
+    resolver = Resolver(partial(_follow, exchange), aliases)
+    exchange.target = resolver.resolve(request.resource)
+    exchange.renamed = former_names.names_used(request, resolver.renamed)
+
+
+def _follow(
+    exchange: Exchange, repository: Repository[Any], key: str, names: tuple[str, ...]
+) -> tuple[str, str] | None:
+    """The target of a reference in the path, including the dataset's pending changes."""
+    request, dataset = exchange.request, exchange.dataset
+    # Nothing is read with a token that is not sufficient for the request.
+    if request.is_read or request.method == "OPTIONS" or not request.context.scopes & {"update", "exec"}:
+        _check_scope(request, "read")
+    with dataset.flushed(around=key) if dataset is not None else nullcontext():
+        if not query.select_rows(repository, ["Id"], ctx=request.context, ids=[key]):
+            raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, key)
+        return query.follow(repository, key, names, request.context)
+
+
+def authorize(exchange: Exchange) -> None:
+    """Check method and scope. Raises MethodNotAllowed, Forbidden.
+
+    Permissions on entities are checked where entities are read and opened.
+    """
+    request, target = exchange.request, exchange.target
+    # Whether data may be written is checked with the rights to it.
+    is_known = request.method in _DATA_METHODS and targets.subject(target) is not None
+    if not is_known and request.method not in (allowed := targets.allowed_methods(target)):
+        raise errors.MethodNotAllowed(request.method, allowed)
+    match target:
+        case targets.ServiceDocument() | targets.Metadata() | targets.Batch():
+            return
+        case targets.Call():
+            _check_scope(request, target.operation.scope)
+        case _:
+            _check_scope(request, "read" if request.is_read or isinstance(target, targets.Query) else "update")
+
+
+def _check_scope(request: ODataRequest, scope: str) -> None:
+    if scope not in request.context.scopes:
+        raise errors.Forbidden(errors.SCOPE_MISSING, scope)
+
+
+def read(request: ODataRequest, target: targets.Target, dataset: Dataset | None) -> ODataResponse:
+    """Plan and run a query; a dataset's pending changes are flushed for its duration."""
+    if dataset is None:
+        return reader.read(request, target)
+    try:
+        with dataset.flushed(around=targets.starting_key(target)):
+            return reader.read(request, target)
+    except errors.NotFound:
+        created = _pending_new(target, dataset)
+        if created is None:
+            raise
+        return pending_response(created, request, 200)
+
+
+def apply(exchange: Exchange, dataset: Dataset) -> Callable[[], ODataResponse]:
+    """Write to the dataset or run the operation; the returned function makes the response after the commit."""
+    exchange.dataset = dataset
+    if isinstance(exchange.target, targets.Call):
+        return invocation.invoke(exchange.request, exchange.target, dataset)
+    outcome = writer.apply(exchange.request, exchange.target, dataset)
+    exchange.entity = outcome.entity
+    return outcome.respond
+
+
+def _pending_new(target: targets.Target, dataset: Dataset) -> Record | None:
+    """A new entity that row policies hide from queries; its key identifies it all the same (spec 03, 3.2)."""
+    if not isinstance(target, targets.Entity) or not target.key:
+        return None
+    record = dataset.load(target.repository, target.key)
+    return record if record is not None and record.state == "Added" else None
+
+
+__all__ = ["Exchange", "apply", "authorize", "read", "resolve"]

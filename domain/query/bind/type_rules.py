@@ -1,0 +1,117 @@
+"""Type rules of expressions: the common type of two operands, and the result types of arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from domain.query.base.bound import (
+    DATETIME,
+    INTEGER,
+    REAL,
+    STRING,
+    Bound,
+    Call,
+    Input,
+    Sort,
+    ValueType,
+    call,
+    decimal_type,
+)
+from domain.query.bind.expression_binder import mismatch, retype
+from foundation.messages import TranslatableMessage as Message
+
+_THIS_COMPARISON = Message("this comparison")
+_SCALE_MAX = 12
+_LITERAL_SCALE_MAX = 18
+#: Maximum decimal places that are assumed for a lifted decimal literal (see cache.lift).
+SLOT_SCALE = 6
+
+
+def unify(left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
+    """Convert both sides to one type; a literal takes the type of the other side. Raises BadRequest(TYPE_MISMATCH)."""
+    one, other = left.type.sort, right.type.sort
+    if one is Sort.NULL or other is Sort.NULL:
+        target = right.type if one is Sort.NULL else left.type
+        return null_as(left, target), null_as(right, target)
+    if Sort.CUSTOM in (one, other) and one is not other:
+        return _unify_custom(left, right, position)
+    if one is other and one not in (Sort.ENUM, Sort.REFERENCE):
+        return left, right
+    if {one, other} == {Sort.DATE, Sort.DATETIME} and not (_retypable(left) or _retypable(right)):
+        return as_datetime(left), as_datetime(right)
+    for literal, against in ((right, left), (left, right)):
+        if isinstance(literal, Input) and _retypable(literal) and not (isinstance(against, Input) and one is other):
+            met = as_datetime(against) if {one, other} == {Sort.DATE, Sort.DATETIME} else against
+            result = retype(literal, met.type, _THIS_COMPARISON)
+            return (met, result) if literal is right else (result, met)
+    if one is other or {one, other} <= {Sort.REFERENCE, Sort.GUID} or {one, other} <= {Sort.ENUM, Sort.STRING}:
+        return left, right
+    raise mismatch(position, Message("{0} cannot be compared with {1}", left.type, right.type))
+
+
+def _unify_custom(left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
+    custom, value = (left, right) if left.type.sort is Sort.CUSTOM else (right, left)
+    result: Bound = replace(custom, type=STRING)
+    if value.type.sort is Sort.NUMBER:
+        result = Call(REAL, True, "text_to_number", (result,))
+    elif value.type.sort is Sort.DATE:
+        result = Call(value.type, True, "text_to_date", (result,))
+    elif value.type.sort is not Sort.STRING:
+        raise mismatch(position, Message("a custom property cannot be compared with {0}", value.type))
+    return (result, value) if custom is left else (value, result)
+
+
+def _retypable(value: Bound) -> bool:
+    return isinstance(value, Input) and value.literal is not None
+
+
+def null_as(value: Bound, target: ValueType) -> Bound:
+    return replace(value, type=target) if value.type.sort is Sort.NULL else value
+
+
+def as_datetime(value: Bound) -> Bound:
+    return call("date_to_datetime", DATETIME, value) if value.type.sort is Sort.DATE else value
+
+
+def by_number(value: Bound) -> Bound:
+    """An enum value for ordering. Inputs become the number; columns hold names and are translated."""
+    enum = value.type.enum
+    assert enum is not None
+    if isinstance(value, Input):
+        convert, members = value.convert, enum.members
+
+        def number(raw: Any) -> Any:
+            member = convert(raw)
+            return None if member is None else members[member]
+
+        return replace(value, type=INTEGER, convert=number, literal=None)
+    return Call(INTEGER, value.nullable, "enum_number", (value,))
+
+
+def literal_scale(value: Any) -> int | None:
+    """Decimal places of a literal; of a lifted one, whose value is unknown, the maximum of attributes."""
+    if value is None:
+        return SLOT_SCALE
+    exponent = value.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) and exponent >= -_LITERAL_SCALE_MAX else None
+
+
+def arithmetic_type(operator: str, left: ValueType, right: ValueType) -> ValueType:
+    both_integer = left.integer and right.integer
+    if operator == "divby" or (operator == "div" and not both_integer):
+        return REAL
+    if both_integer:
+        return INTEGER
+    if left.scale is None or right.scale is None:
+        return REAL
+    scale = left.scale + right.scale if operator == "mul" else max(left.scale, right.scale)
+    return decimal_type(scale) if scale <= _SCALE_MAX else REAL
+
+
+def number_result(types: list[ValueType]) -> ValueType:
+    if all(each.integer for each in types):
+        return INTEGER
+    scales = [each.scale for each in types]
+    known = [scale for scale in scales if scale is not None]
+    return decimal_type(max(known)) if len(known) == len(scales) else REAL

@@ -1,0 +1,142 @@
+"""Resolves $select and $expand of one entity to the members of its JSON object (Part 2, 5.1.3 and 5.1.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from domain.model.attributes import Attribute
+from domain.model.custom_properties import definitions
+from domain.model.repository import Repository
+from domain.query.bind.sources import unknown
+from domain.syntax import ast
+from foundation import errors
+from foundation.kinds import Kind
+from foundation.messages import TranslatableMessage as Message
+
+
+@dataclass(slots=True)
+class SelectedMembers:
+    """The members of one entity.
+
+    names          member → members of its complex value; () for all of them
+    casts          derived type → items of $select after it
+    expands        navigation property → item of $expand
+    cast_expands   derived type → items of $expand after it
+    """
+
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    casts: dict[str, list[ast.SelectItem]] = field(default_factory=dict)
+    expands: dict[str, ast.ExpandItem] = field(default_factory=dict)
+    cast_expands: dict[str, list[ast.ExpandItem]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, repository: Repository[Any], options: ast.QueryOptions, computed: Iterable[str]) -> SelectedMembers:
+        """The selected members; without $select the default ones and those of $compute."""
+        result = cls()
+        if not options.select:
+            result._add_defaults(repository, computed)
+        for item in options.select:
+            result.select(repository, item, computed)
+        for expand in options.expand:
+            result.expand(repository, expand)
+        return result
+
+    def _add_defaults(self, repository: Repository[Any], computed: Iterable[str]) -> None:
+        self.names.update(dict.fromkeys((each.name for each in repository.default_members), ()))
+        self.names.update(dict.fromkeys(computed, ()))
+
+    def select(self, repository: Repository[Any], item: ast.SelectItem, computed: Iterable[str]) -> None:
+        """Add an item of $select. Raises BadRequest for an unknown name."""
+        step = item.path[0]
+        if isinstance(step, ast.StarStep):
+            self.names.update(dict.fromkeys((*repository.attributes, *definitions(repository.name), *computed), ()))
+            return
+        if not isinstance(step, ast.NameStep):
+            return  # annotations and operations have no values here
+        name = step.name
+        if "." in name:
+            if len(item.path) > 1:
+                self.casts.setdefault(name, []).append(replace(item, path=item.path[1:]))
+            return
+        if name in computed:
+            self.names[name] = ()
+            return
+        attribute = repository.attribute(name)
+        if attribute is not None:
+            if attribute.is_reference and len(item.path) > 1:
+                self._select_behind(attribute, item)
+                return
+            members = tuple(each.name for each in item.path[1:] if isinstance(each, ast.NameStep))
+            members += tuple(
+                inner.path[0].name for inner in item.options.select if isinstance(inner.path[0], ast.NameStep)
+            )
+            if replace(item.options, select=()) != ast.NO_OPTIONS:
+                raise errors.NotSupported(Message("options other than $select behind {0} in $select", name))
+            if members and attribute.kind not in (Kind.AMOUNT, Kind.QUANTITY, Kind.MULTILANGUAGE):
+                raise errors.NotSupported(Message("$select of {0}/{1}; expand {2} instead", name, members[0], name))
+            self.names[attribute.name] = (*self.names.get(attribute.name, ()), *members)
+            return
+        child = repository.collection(name)
+        if child is not None:
+            self.expands.setdefault(child.name, ast.ExpandItem((step,), options=item.options))
+            return
+        custom = _custom_name(repository, name)
+        if custom is not None:
+            self.names[custom] = ()
+        elif name.lower() == "default":
+            self._add_defaults(repository, computed)
+        else:
+            unknown(name, [*repository.attributes, *repository.collections, *computed], repository.set_name)
+
+    def _select_behind(self, attribute: Attribute, item: ast.SelectItem) -> None:
+        """`$select=Customer/Number`: the reference is expanded with the selected member."""
+        inner = replace(item, path=item.path[1:])
+        known = self.expands.get(attribute.name)
+        options = known.options if known is not None else ast.NO_OPTIONS
+        step = ast.NameStep(attribute.name)
+        self.expands[attribute.name] = ast.ExpandItem(
+            (step,), options=replace(options, select=(*options.select, inner))
+        )
+
+    def expand(self, repository: Repository[Any], item: ast.ExpandItem) -> None:
+        """Add an item of $expand. Raises BadRequest for an unknown name, NotSupported for other paths."""
+        step = item.path[0]
+        if isinstance(step, ast.StarStep):
+            for name in (*repository.references, *repository.collections):
+                star = replace(item, path=(ast.NameStep(name),))
+                self.expands.setdefault(name, star)
+            return
+        if not isinstance(step, ast.NameStep):
+            raise errors.NotSupported(Message("annotations in $expand"))
+        if "." in step.name:
+            self.cast_expands.setdefault(step.name, []).append(replace(item, path=item.path[1:]))
+            return
+        attribute, child = repository.attribute(step.name), repository.collection(step.name)
+        if (attribute is None or not attribute.is_reference) and child is None:
+            known = [*repository.references, *repository.collections]
+            if attribute is not None:
+                raise errors.BadRequest(
+                    errors.BAD_QUERY_OPTION, "$expand", Message("{0} is not a navigation property", attribute.name)
+                )
+            unknown(step.name, known, repository.set_name)
+        name = child.name if child is not None else attribute.name if attribute is not None else ""
+        if len(item.path) > 1:
+            behind = item.path[1]
+            if not isinstance(behind, ast.NameStep) or "." not in behind.name or len(item.path) > 2:
+                raise errors.NotSupported(Message("a path behind {0} in $expand; nest it in parentheses", name))
+            if child is not None:
+                raise errors.NotSupported(
+                    Message("a type behind the collection {0} in $expand; filter it with isof", name)
+                )
+        # The count beside the entities is a separate property.
+        self.expands[f"{name}/$count" if item.kind is ast.ExpandKind.COUNT else name] = item
+
+
+def _custom_name(repository: Repository[Any], name: str) -> str | None:
+    known = definitions(repository.name)
+    if name in known:
+        return name
+    lowered = name.lower()
+    return next((each for each in known if each.lower() == lowered), None)

@@ -1,0 +1,124 @@
+"""The interface of a SQL dialect: functions, parameters, output columns (storage: foundation.fields).
+
+Function templates are keyed by the engine's name for the function, or by name and sort of the first argument
+(`hour:TIME`). Both dialects give the same results: strings compare by code point, lower and upper case follow Unicode,
+nulls sort first.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from domain.database.cursor import Row
+from domain.query.base.bound import STRING, Sort, ValueType
+from domain.query.base.functions import query_functions
+from domain.query.sql.fragments import Param, Sql, Static, compose
+
+#: White space of Unicode (trim).
+_WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
+
+#: Characters that no text contains.
+LONGEST = 1 << 30
+NUMBER_PATTERN = "^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"
+COMMON_TEMPLATES: dict[str, str] = {
+    "length": "length({0})",
+    "concat": "({0} || {1})",
+    "or_empty": "coalesce({0}, '')",
+    "or_zero": "coalesce({0}, 0)",
+    "is_true": "({0} IS TRUE)",
+    "negate": "(- {0})",
+    "duration_add": "({0} + {1})",
+    "duration_sub": "({0} - {1})",
+    "to_text:STRING": "{0}",
+    "to_text:ENUM": "{0}",
+}
+
+
+class Dialect:
+    """The base of both dialects."""
+
+    vendor = ""
+    scaled_decimals = False
+    templates: Mapping[str, str] = {}
+
+    def function(self, name: str, sort: Sort, *arguments: Sql) -> Sql:
+        """A call of an engine function. Raises KeyError for an unknown one."""
+        if (added := query_functions.get(name)) is not None:
+            return compose(added.template(self.vendor), *arguments)
+        template = self.templates.get(f"{name}:{sort.name}") or self.templates[name]
+        if "{9}" in template:
+            arguments = (*arguments, *(Sql(""),) * (9 - len(arguments)), Sql("%s", (Static(_WHITE_SPACE),)))
+        return compose(template, *arguments)
+
+    def encode(self, value_type: ValueType, scale: int | None) -> Callable[[Any], Any]:
+        """The conversion from the canonical value to the driver's."""
+        raise NotImplementedError
+
+    def placeholder(self, value_type: ValueType) -> str:
+        """The placeholder of a parameter of the type."""
+        return "%s"
+
+    def seek_placeholder(self, value_type: ValueType) -> str:
+        """The placeholder of an order key whose value an earlier page returned."""
+        return "%s"
+
+    def null(self, value_type: ValueType) -> str:
+        """A null of the type."""
+        return "NULL"
+
+    def output(self, value: Sql, value_type: ValueType) -> Sql:
+        """An output column in the form that shapers read."""
+        raise NotImplementedError
+
+    def order(self, value: Sql, *, is_descending: bool, nullable: bool, sort: Sort) -> Sql:
+        """One key of ORDER BY; null is the least value (11.2.6.2)."""
+        raise NotImplementedError
+
+    def collated(self, value: Sql, sort: Sort) -> Sql:
+        """A value in a collation that orders by code point."""
+        return value
+
+    def among_keys(self, column: Sql, keys: Param) -> Sql:
+        """The condition that a key is among those of a batch, which are one parameter in any number."""
+        raise NotImplementedError
+
+    def encode_keys(self, keys: list[str]) -> Any:
+        """The value of that parameter."""
+        raise NotImplementedError
+
+    def pattern(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Extend the conversion of a pattern operand by the translation to the database's syntax."""
+        return convert
+
+    def text_parameter(self, value: str) -> Sql:
+        """A constant text."""
+        return Sql(self.placeholder(STRING), (Static(value),))
+
+    def same(self, left: Sql, right: Sql) -> Sql:
+        """Equality in which null equals null; never null."""
+        raise NotImplementedError
+
+    def different(self, left: Sql, right: Sql) -> Sql:
+        """The negation of `same`."""
+        raise NotImplementedError
+
+    def texts_of(self, texts: Sql, alias: str) -> Sql:
+        """A table with a column `value` of the texts of a multilanguage value."""
+        raise NotImplementedError
+
+    def prepare(self, connection: Any) -> None:
+        """Add the functions that the database lacks to the connection."""
+
+    def native(self, text: str) -> str:
+        """The statement in the driver's placeholder syntax."""
+        return text
+
+    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
+        """All rows, without Django's cursor. by_key: one query plan suits all parameters."""
+        raise NotImplementedError
+
+
+def microseconds(value: datetime.timedelta) -> int:
+    return value // datetime.timedelta(microseconds=1)

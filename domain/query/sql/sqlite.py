@@ -1,0 +1,202 @@
+"""The dialect of SQLite, with the functions that Python adds to it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from domain.database import time_limit
+from domain.database.cursor import Row, fetch_natively, native
+from domain.model.template_syntax import format_date
+from domain.query.base import regex
+from domain.query.base.bound import Sort, ValueType, unchanged
+from domain.query.sql.dialect import COMMON_TEMPLATES, LONGEST, NUMBER_PATTERN, Dialect, microseconds
+from domain.query.sql.fragments import Param, Sql, compose
+from domain.query.sql.reals import decimal_text, real_text, rounded
+
+
+def _stored_datetime(value: datetime.datetime | None) -> str | None:
+    if value is None:
+        return None
+    return value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" ")
+
+
+def _scaled_encoder(scale: int) -> Callable[[Any], Any]:
+    def encode(value: Any) -> int | float | None:
+        if value is None:
+            return None
+        if isinstance(value, int):
+            scaled = value * 10**scale
+        else:
+            exact = value.scaleb(scale)
+            whole = int(exact.to_integral_value(rounding="ROUND_FLOOR"))
+            # A number between two stored ones equals neither.
+            scaled = whole if whole == exact else whole + 0.5
+        # A value beyond 64-bit integers is larger, or smaller, than every stored number.
+        return scaled if -(2**63) <= scaled < 2**63 else float(scaled)
+
+    return encode
+
+
+class Sqlite(Dialect):
+    """SQLite 3.35 and later."""
+
+    vendor = "sqlite"
+    scaled_decimals = True
+    templates = COMMON_TEMPLATES | {
+        "contains": "(instr({0}, {1}) > 0)",
+        "startswith": "(substr({0}, 1, length({1})) = {1})",
+        "endswith": "(substr({0}, length({0}) - length({1}) + 1) = {1})",
+        "matchesPattern": "pattern_matches({0}, {1})",
+        "indexof": "(instr({0}, {1}) - 1)",
+        # Beyond 31 bits, substr would count from the end.
+        "substring": f"substr({{0}}, min(max({{1}}, 0), {LONGEST}) + 1)",
+        "substring_of": f"substr({{0}}, min(max({{1}}, 0), {LONGEST}) + 1, min(max({{2}}, 0), {LONGEST}))",
+        "tolower": "unicode_lower({0})",
+        "toupper": "unicode_upper({0})",
+        "trim": "trim({0}, {9})",
+        "year": "CAST(substr({0}, 1, 4) AS INTEGER)",
+        "month": "CAST(substr({0}, 6, 2) AS INTEGER)",
+        "day": "CAST(substr({0}, 9, 2) AS INTEGER)",
+        "hour": "CAST(substr({0}, 12, 2) AS INTEGER)",
+        "minute": "CAST(substr({0}, 15, 2) AS INTEGER)",
+        "second": "CAST(substr({0}, 18, 2) AS INTEGER)",
+        "fractionalseconds": "CAST(substr({0}, 21, 6) AS INTEGER)",
+        "hour:TIME": "CAST(substr({0}, 1, 2) AS INTEGER)",
+        "minute:TIME": "CAST(substr({0}, 4, 2) AS INTEGER)",
+        "second:TIME": "CAST(substr({0}, 7, 2) AS INTEGER)",
+        "fractionalseconds:TIME": "CAST(substr({0}, 10, 6) AS INTEGER)",
+        "yearmonth": "substr({0}, 1, 7)",
+        "date": "substr({0}, 1, 10)",
+        "time": "substr({0}, 12)",
+        "date_to_datetime": "({0} || ' 00:00:00')",
+        "datetime_difference": "((CAST(strftime('%%s', substr({0}, 1, 19)) AS INTEGER)"
+        " - CAST(strftime('%%s', substr({1}, 1, 19)) AS INTEGER))"
+        " * 1000000 + CAST(substr({0}, 21, 6) AS INTEGER) - CAST(substr({1}, 21, 6) AS INTEGER))",
+        "datetime_add": "datetime_moved({0}, {1})",
+        "datetime_sub": "datetime_moved({0}, - {1})",
+        "totalseconds": "{0}",
+        "zero_for": "CASE WHEN {0} IS NOT NULL THEN 0 END",
+        "text": "coalesce(json_extract({0}, '$.\"' || {1} || '\"'), json_extract({0}, '$.EN'),"
+        " (SELECT e.value FROM json_each({0}) e LIMIT 1))",
+        "text_in": "json_extract({0}, '$.\"' || {1} || '\"')",
+        "text_to_number": f"CASE WHEN {{0}} REGEXP '{NUMBER_PATTERN}' THEN CAST({{0}} AS REAL) END",
+        "text_to_date": "CASE WHEN date(substr({0}, 1, 10)) = substr({0}, 1, 10) THEN substr({0}, 1, 10) END",
+        "custom": "json_extract({0}, '$.\"' || {1} || '\".' || {2})",
+        "custom_is": "(json_extract({0}, '$.\"' || {1} || '\".Value') = {2})",
+        "custom_object": "json_extract({0}, '$.\"' || {1} || '\"')",
+        # JSON paths match no key with characters that JSON escapes. Reading all keys is slower, and such codes are
+        # rare.
+        "custom_escaped": "(SELECT json_extract(e.value, '$.' || {2}) FROM json_each({0}) e WHERE e.key = {1})",
+        "custom_is_escaped": "EXISTS (SELECT 1 FROM json_each({0}) e"
+        " WHERE e.key = {1} AND json_extract(e.value, '$.Value') = {2})",
+        "custom_object_escaped": "(SELECT e.value FROM json_each({0}) e WHERE e.key = {1})",
+        "to_text": "CAST({0} AS TEXT)",
+        "to_text:BOOL": "CASE WHEN {0} THEN 'true' WHEN NOT {0} THEN 'false' END",
+        "to_text:DATE": "{0}",
+        "to_text:DATETIME": "(replace({0}, ' ', 'T') || 'Z')",
+        "decimal_text": "decimal_text({0}, {1})",
+        "real": "real_rounded({0})",
+        "real_text": "real_text({0})",
+        "format_date": "format_date({0}, {1})",
+        "format_number": "format_number({0}, {1}, {2})",
+    }
+
+    def encode(self, value_type: ValueType, scale: int | None) -> Callable[[Any], Any]:
+        sort = value_type.sort
+        if sort is Sort.NUMBER:
+            return (
+                _scaled_encoder(scale) if scale is not None else (lambda value: None if value is None else float(value))
+            )
+        if sort is Sort.DATETIME:
+            return _stored_datetime
+        if sort in (Sort.DATE, Sort.TIME):
+            return lambda value: None if value is None else value.isoformat()
+        if sort is Sort.DURATION:
+            return lambda value: None if value is None else microseconds(value)
+        if sort is Sort.BOOL:
+            return lambda value: None if value is None else int(value)
+        return unchanged
+
+    def output(self, value: Sql, value_type: ValueType) -> Sql:
+        if value_type.sort in (Sort.BOOL, Sort.DATE, Sort.DATETIME, Sort.TIME):
+            # A unary plus makes it an expression, which bypasses Django's converters for declared types.
+            return Sql("+" + value.text, value.params)
+        return value
+
+    def order(self, value: Sql, *, is_descending: bool, nullable: bool, sort: Sort) -> Sql:
+        return value + Sql(" DESC" if is_descending else "")
+
+    def among_keys(self, column: Sql, keys: Param) -> Sql:
+        return Sql(f"{column.text} IN (SELECT value FROM json_each(%s))", (*column.params, keys))  # noqa: S608  (names are the model's, values parameters)
+
+    def encode_keys(self, keys: list[str]) -> Any:
+        return '["' + '","'.join(keys) + '"]' if keys else "[]"
+
+    def same(self, left: Sql, right: Sql) -> Sql:
+        return compose("({0} IS {1})", left, right)
+
+    def different(self, left: Sql, right: Sql) -> Sql:
+        return compose("({0} IS NOT {1})", left, right)
+
+    def texts_of(self, texts: Sql, alias: str) -> Sql:
+        return compose(f"json_each({{0}}) {alias}", texts)
+
+    def prepare(self, connection: Any) -> None:
+        if connection.connection is None:
+            connection.ensure_connection()
+        raw = connection.connection
+        if getattr(connection, "_query_functions_on", None) is not raw:
+            for name, count, function in _FUNCTIONS:
+                raw.create_function(name, count, function, deterministic=True)
+            time_limit.watch(raw)
+            connection._query_functions_on = raw
+
+    def native(self, text: str) -> str:
+        return native(text)
+
+    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
+        return fetch_natively(connection, native, parameters)
+
+
+def _udf_lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _udf_upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _udf_datetime_moved(value: str | None, microseconds: int | None) -> str | None:
+    if value is None or microseconds is None:
+        return None
+    try:
+        moved = datetime.datetime.fromisoformat(value) + datetime.timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    return moved.isoformat(" ")
+
+
+def _udf_format_date(value: str | None, pattern: str) -> str | None:
+    return None if value is None else format_date(datetime.datetime.fromisoformat(value), pattern)
+
+
+def _udf_format_number(value: int | None, digits: int, scale: int) -> str | None:
+    if value is None:
+        return None
+    return f"{Decimal(value).scaleb(-scale).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
+
+
+_FUNCTIONS: tuple[tuple[str, int, Callable[..., Any]], ...] = (
+    ("unicode_lower", 1, _udf_lower),
+    ("unicode_upper", 1, _udf_upper),
+    ("datetime_moved", 2, _udf_datetime_moved),
+    ("decimal_text", 2, decimal_text),
+    ("real_rounded", 1, rounded),
+    ("real_text", 1, real_text),
+    ("format_date", 2, _udf_format_date),
+    ("format_number", 3, _udf_format_number),
+    ("pattern_matches", 2, regex.matches),
+)

@@ -1,0 +1,50 @@
+"""Shared base classes of admin pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Read-only pages of rows that only the platform writes."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        # Admin actions need this permission; the pages of single rows stay read-only.
+        return obj is None and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class SingleRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Pages of a table with one row, which cannot be added or deleted."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and not self.model._default_manager.exists()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class NameInput(forms.TextInput):
+    """A text input with suggestions, where a drop-down would repeat hundreds of names in each row."""
+
+    def __init__(self, list_id: str, names: Callable[[], list[str]]) -> None:
+        super().__init__(attrs={"list": list_id, "size": 40, "autocomplete": "off", "spellcheck": "false"})
+        self._list_id, self._names = list_id, names
+
+    def render(self, *args: Any, **kwargs: Any) -> SafeString:
+        """Render the input and its datalist; of several datalists with one id browsers use the first."""
+        options = format_html_join("", '<option value="{}"></option>', ((name,) for name in self._names()))
+        return format_html('{}<datalist id="{}">{}</datalist>', super().render(*args, **kwargs), self._list_id, options)

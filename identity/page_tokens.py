@@ -1,0 +1,127 @@
+"""Issues access tokens to the instance's own pages (spec 09, 9.5), which call the API as any other client.
+
+The page has the origin of the sign-in, so it needs no redirect: the sign-in's cookie and the page's CSRF token are
+exchanged for a short-lived access token of a built-in application. Administrators see that application among the
+trusted ones, and may narrow, limit or disable it; it has no login URL, so no code or token of it can be sent anywhere.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.http import HttpRequest
+
+from foundation import errors
+from foundation.fields import utc_now
+from identity import instance
+from identity.changes import tokens_revoked
+from identity.models import AccessToken, TrustedApplication, User
+from identity.oauth import claims, jwt
+from identity.oauth.issue import seconds
+from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
+from identity.scopes import API_SCOPES
+from identity.sessions import session_close
+
+
+@dataclass(frozen=True, slots=True)
+class PageApplication:
+    """The application of a family of pages; registered at first use.
+
+    `uri` is one of identity.applications.OWN_PAGES.
+    """
+
+    uri: str
+    name: str
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageToken:
+    """An access token for a page, which keeps it in memory."""
+
+    access_token: str
+    expires_in_seconds: int
+    user: User
+
+
+def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
+    """Issue a token to the signed-in user of the request. The caller has checked CSRF.
+
+    Raises Unauthorized if nobody is signed in, Forbidden for external users and disabled applications.
+    """
+    sign_in = sign_in_get(request)
+    if sign_in is None:
+        raise errors.Unauthorized(errors.TOKEN_MISSING)
+    if sign_in.user.user_type != "InternalUser":
+        raise errors.Forbidden(errors.USER_NOT_INTERNAL)
+    application = _application(page)
+    if not (application.is_enabled and application.impersonate_as_internal_user_allowed):
+        raise errors.Forbidden(errors.APPLICATION_DISABLED, application.name)
+    scopes = [scope for scope in application.scopes if scope in API_SCOPES]
+    lifetime = seconds("ACCESS_TOKEN_EXPIRE_SECONDS")
+    token = jwt.sign(
+        claims.access_token_claims(
+            issuer=instance.issuer(request),
+            application=application,
+            user=sign_in.user,
+            scopes=scopes,
+            sid=sign_in.sid(str(application.pk)),
+            jti=uuid.uuid4().hex,
+            lifetime_seconds=lifetime,
+            auth_time=sign_in.auth_time,
+        ),
+        type_=jwt.ACCESS_TOKEN_TYPE,
+    )
+    _save(token, sign_in, application, scopes, lifetime)
+    # Sign-out closes its session and revokes its tokens with those of every other application.
+    application_joined(request, application)
+    return PageToken(token, lifetime, sign_in.user)
+
+
+def page_session_close(request: HttpRequest, page: PageApplication) -> None:
+    """Close the pages' session and revoke their tokens, which frees the licence slot; the browser stays signed in."""
+    sign_in = sign_in_get(request)
+    application = TrustedApplication.objects.filter(application_uri=page.uri).first()
+    if sign_in is None or application is None:
+        return
+    sid = sign_in.sid(str(application.pk))
+    with transaction.atomic():
+        session_close([sid])
+        if AccessToken.objects.filter(sid=sid).delete()[0]:
+            tokens_revoked()
+
+
+def _application(page: PageApplication) -> TrustedApplication:
+    """The registered application; registers it at first use."""
+    application, _created = TrustedApplication.objects.get_or_create(
+        application_uri=page.uri,
+        defaults={
+            "name": page.name,
+            "client_type": "Public",
+            "impersonate_as_internal_user_allowed": True,
+            "scope": " ".join(page.scopes),
+        },
+    )
+    return application
+
+
+def _save(
+    token: str, sign_in: SignIn, application: TrustedApplication, scopes: list[str], lifetime_seconds: int
+) -> None:
+    row = AccessToken(
+        user=sign_in.user,
+        application=application,
+        scope=" ".join(scopes),
+        expires=utc_now() + datetime.timedelta(seconds=lifetime_seconds),
+        sid=sign_in.sid(str(application.pk)),
+        token_family=uuid.uuid4(),
+        token="",
+    )
+    row._raw_token = token  # the toolkit stores only the checksum then
+    row.save(force_insert=True)
+
+
+__all__ = ["PageApplication", "PageToken", "page_session_close", "page_token_issue"]

@@ -1,0 +1,153 @@
+"""Admin pages of tokens and signing keys."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import oauth2_provider.admin  # noqa: F401  (registers pages, which are unregistered below)
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from foundation import errors
+from identity.admin_bases import ReadOnlyAdmin
+from identity.models import (
+    AccessToken,
+    Grant,
+    IDToken,
+    ReferenceToken,
+    RefreshToken,
+    SigningKey,
+    User,
+)
+from identity.oauth.issue import family_revoke
+from identity.oauth.keys import keys_rotate
+from identity.reference_tokens import ReferenceTokenRefused, reference_token_issue, reference_token_revoke
+from identity.scopes import API_SCOPES
+
+for model in (AccessToken, Grant, IDToken, RefreshToken):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
+
+
+class ReferenceTokenAddForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Issues a token for a user or, without a user, for the application's service; validation issues it."""
+
+    user = forms.ModelChoiceField(
+        User.objects.filter(user_type="InternalUser"), required=False, help_text=_("Empty: a service token.")
+    )
+    scope = forms.MultipleChoiceField(
+        choices=[(scope, scope) for scope in API_SCOPES], widget=forms.CheckboxSelectMultiple, initial=["read"]
+    )
+    days = forms.IntegerField(min_value=1, max_value=365, initial=30)
+
+    class Meta:
+        model = ReferenceToken
+        fields = ("name", "application", "user")
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if self.errors:
+            return data
+        try:
+            self.token, self.row = reference_token_issue(
+                user=data["user"],
+                application=data["application"],
+                name=data["name"],
+                scopes=data["scope"],
+                lifetime=datetime.timedelta(days=data["days"]),
+            )
+        except ReferenceTokenRefused as refused:
+            self.add_error(None, errors.reason(refused))
+        return data
+
+    def _post_clean(self) -> None:
+        # reference_token_issue has created the row; the form's own instance is never saved.
+        if not self.errors:
+            self.instance = self.row
+
+    def save(self, commit: bool = True) -> ReferenceToken:
+        return self.row
+
+    def save_m2m(self) -> None:
+        """Nothing to save."""
+
+
+@admin.register(ReferenceToken)
+class ReferenceTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Reference tokens; a new token is shown once."""
+
+    form = ReferenceTokenAddForm
+    list_display = ("name", "kind", "user", "application", "scope", "hint", "expires", "revoked", "last_used")
+    list_filter = ("kind", "application", ("revoked", admin.EmptyFieldListFilter))
+    list_select_related = ("user", "application")
+    search_fields = ("name", "user__login", "hint")
+    ordering = ("-created",)
+    actions = ("revoke_tokens",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return obj is None and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: ReferenceToken, form: Any, change: bool) -> None:
+        """Show the token, which was issued while the form was validated."""
+        said = gettext("Copy the token now; it is not shown again.")
+        self.message_user(request, format_html("{} <code>{}</code>", said, form.token))
+
+    def response_add(self, request: HttpRequest, obj: ReferenceToken, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Suppress Django's message; `save_model` shows the token."""
+        return self.response_post_save_add(request, obj)
+
+    @admin.action(description=_("Revoke the chosen tokens"), permissions=["change"])
+    def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[ReferenceToken]) -> None:
+        """Revoke the tokens; other nodes learn of it within a second."""
+        rows = list(chosen.filter(revoked=None))
+        for row in rows:
+            reference_token_revoke(row)
+        said = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
+        self.message_user(request, said, messages.SUCCESS)
+
+
+@admin.register(AccessToken)
+class AccessTokenAdmin(ReadOnlyAdmin):
+    """Issued access tokens; the tokens themselves are not stored."""
+
+    list_display = ("user", "application", "is_service", "scope", "created", "expires")
+    list_filter = ("is_service", "application")
+    list_select_related = ("user", "application")
+    search_fields = ("user__login", "application__application_uri", "sid")
+    fields = ("user", "application", "is_service", "scope", "sid", "created", "expires")
+    ordering = ("-created",)
+    actions = ("revoke_tokens",)
+
+    @admin.action(description=_("Revoke the chosen tokens and all of their families"), permissions=["change"])
+    def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[AccessToken]) -> None:
+        """Revoke the tokens and the refresh tokens of the same sign-ins, and close their sessions."""
+        families = set(chosen.values_list("token_family", flat=True))
+        for family in families:
+            family_revoke(family)
+        count = len(families)
+        said = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
+        self.message_user(request, said % {"count": count}, messages.SUCCESS)
+
+
+@admin.register(SigningKey)
+class SigningKeyAdmin(ReadOnlyAdmin):
+    """The signing keys that are published."""
+
+    list_display = ("kid", "created", "retired")
+    ordering = ("-created",)
+    actions = ("rotate",)
+
+    @admin.action(description=_("Sign with a new key from now on"), permissions=["change"])
+    def rotate(self, request: HttpRequest, chosen: QuerySet[SigningKey]) -> None:
+        """Make this node sign with a new key; tokens signed with older keys stay valid until they expire."""
+        said = gettext("New tokens are signed with %(key)s.") % {"key": keys_rotate().kid}
+        self.message_user(request, said, messages.SUCCESS)

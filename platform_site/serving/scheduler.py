@@ -1,0 +1,319 @@
+"""Decides which request of a web process executes next, so that no caller delays the others for long.
+
+CPU-bound threads slow one another down when they share an interpreter lock, so one request at a time holds the
+execution slot of the process. Each caller has a queue, and the callers take turns. A request leaves the slot
+
+- at its end,
+- before it waits for something outside the process (`release`),
+- after SLICE_SECONDS, when requests of other callers wait, or OWN_SLICE_SECONDS, when its own caller's do (`preempt`).
+
+The server's thread that submits a request executes it at once if the slot is free, and then the queue until it is
+empty: handing a request from thread to thread takes as long as a small read. Meanwhile the server's other thread is
+parked. It listens in place of the first one when a request keeps that one for long. Request threads of the scheduler
+execute what waits behind a preempted request.
+
+A request looks at the clock itself at each database statement (`defer`); a thread of the scheduler looks after those
+that execute none for long (`watch`). A preempted request goes on in its thread, and waits a moment at each statement
+while another request holds the slot, so short requests overtake long ones. One caller has at most MAX_RUNNING requests
+that run and MAX_QUEUED that wait, so no caller takes all threads or fills the memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from foundation.fair_queue import FairQueue
+
+logger = logging.getLogger("platform.serving")
+
+#: A request holds the slot for this time at most while requests of other callers wait.
+SLICE_SECONDS: Final = 0.03
+#: The same while only requests of the same caller wait. Its writers would delay one another at SQLite's lock.
+OWN_SLICE_SECONDS: Final = 0.3
+#: A request that holds the slot for this time is long: another thread of the server listens in place of its own.
+LONG_SECONDS: Final = 0.01
+#: The scheduler looks at the holder this often while there is no long request. Each look takes the interpreter lock
+#: from the holder: at every LONG_SECONDS that was a tenth of the processor time of keyed reads.
+LOOK_SECONDS: Final = 0.05
+#: A request without the slot waits for this time at most before it goes on.
+DEFER_SECONDS: Final = 0.02
+#: A caller with a running request starts no other while this many run, without those that wait outside the process.
+MAX_RUNNING: Final = 3
+#: Requests of one caller that wait in the queue.
+MAX_QUEUED: Final = 1000
+#: Requests of the process that run or wait for something outside; each has a thread.
+MAX_THREADS: Final = 128
+#: The scheduler asks about the client of a request that has waited for this time.
+WATCH_SECONDS: Final = 1.0
+#: Threads of the server. One listens while the other executes a long request; else one of them is parked.
+SERVER_THREADS: Final = 2
+#: Threads that are kept for the next requests.
+IDLE_THREADS: Final = 4
+
+
+class Request:
+    """A request that is queued or runs.
+
+    caller    the name of the queue
+    work      answers the request
+    notify    calls its argument when the client disconnects
+    resolve   returns the name of the caller, which the process does not know yet; None when it is known
+    """
+
+    __slots__ = ("caller", "is_counted", "notify", "resolve", "since", "work")
+
+    def __init__(
+        self,
+        caller: str,
+        work: Callable[[], None],
+        notify: Callable[[Callable[[], None]], None] | None,
+        resolve: Callable[[], str] | None = None,
+    ) -> None:
+        self.caller = caller
+        self.work = work
+        self.notify = notify
+        self.resolve = resolve
+        self.since = time.monotonic()  # it has waited since then, or has held the slot
+        self.is_counted = False  # among the running requests of its caller
+
+
+class Scheduler:
+    """The request queues, the execution slot and the request threads of one web process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._queue: FairQueue[Request] = FairQueue()
+        self._running: Counter[str] = Counter()  # caller → requests that count towards MAX_RUNNING
+        self._holder: Request | None = None
+        self._slot_is_free = threading.Event()
+        self._is_busy = threading.Event()
+        self._threads = 0
+        self._idle = 0
+        self._submitter_executes = False
+        self._listening = SERVER_THREADS  # server threads that take the next request
+        self._nobody_listens = threading.Condition(self._lock)
+        self._is_stopping = False
+        self._next_watch = 0.0
+        self._current = threading.local()
+
+    def submit(self, request: Request) -> bool:
+        """Queue a request, or execute it and those that wait behind it; False if its caller has too many in the queue.
+
+        Threads: all of the server's; one of them at a time executes requests.
+        """
+        with self._lock:
+            if self._queue.count_of(request.caller) >= MAX_QUEUED:
+                return False
+            self._queue.put(request)
+            if self._submitter_executes or (first := self._start()) is None:
+                self._wake()
+                return True
+            self._submitter_executes = True
+            self._threads += 1
+            self._listening -= 1
+        self._run(first, self._next_at_once)
+        with self._lock:
+            if self._listening and not self._is_stopping:
+                self._nobody_listens.wait()
+            self._listening += 1
+        return True
+
+    def release(self) -> None:
+        """The request of this thread waits for something outside: give the slot to the next one."""
+        request: Request | None = getattr(self._current, "request", None)
+        if request is None or not request.is_counted:
+            return
+        with self._lock:
+            self._uncount(request)
+            if self._holder is request:
+                self._vacate()
+            self._wake()
+            self._listen()
+
+    def defer(self) -> None:
+        """Wait a moment for a free slot, if the request of this thread has lost it."""
+        request: Request | None = getattr(self._current, "request", None)
+        if request is None:
+            return
+        if self._holder is request and time.monotonic() - request.since >= LONG_SECONDS:
+            self.preempt()
+        if self._holder is not request:
+            self._slot_is_free.wait(DEFER_SECONDS)
+
+    def watch(self) -> None:
+        """Preempt requests that hold the slot for too long; a loop for a thread of its own."""
+        is_long = False
+        while True:
+            self._is_busy.wait()
+            time.sleep(LONG_SECONDS if is_long else LOOK_SECONDS)
+            try:
+                is_long = self.preempt()
+                self.watch_clients()
+            except Exception:
+                # Without this thread a long request would delay all others to its end.
+                logger.exception("could not preempt")
+
+    def preempt(self) -> bool:
+        """Take the slot from a request that has held it for its slice, if another request can have it.
+
+        Returns whether a long request holds the slot.
+        """
+        with self._lock:
+            holder = self._holder
+            if holder is None:
+                self._is_busy.clear()
+                return False
+            held = time.monotonic() - holder.since
+            if held < LONG_SECONDS:
+                return False
+            self._listen()
+            if held >= SLICE_SECONDS:
+                waiting = [caller for caller in self._queue.callers if self._may_start(caller)]
+                if any(caller != holder.caller or held >= OWN_SLICE_SECONDS for caller in waiting):
+                    self._vacate()
+                    self._wake()
+            return True
+
+    def watch_clients(self) -> None:
+        """Drop requests that have waited for WATCH_SECONDS and whose clients have gone or will go."""
+        now = time.monotonic()
+        with self._lock:
+            if now < self._next_watch:
+                return
+            self._next_watch = now + WATCH_SECONDS
+            waiting = self._queue.tickets()
+        for request in waiting:
+            if request.notify is not None and now - request.since >= WATCH_SECONDS:
+                notify, request.notify = request.notify, None
+                notify(partial(self._drop, request))
+
+    def _drop(self, request: Request) -> None:
+        with self._lock:
+            self._queue.remove(request)
+
+    def finish(self, timeout_seconds: float) -> None:
+        """The process stops: wait until the running requests have ended."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+            self._nobody_listens.notify_all()
+            self._changed.wait_for(lambda: self._threads == 0, timeout_seconds)
+
+    # --- threads ------------------------------------------------------------------------------------------------------
+
+    def _run_queue(self) -> None:
+        self._run(None, self._wait_for_next)
+
+    def _run(self, request: Request | None, find_next: Callable[[], Request | None]) -> None:
+        """Execute the request and those that `find_next` returns, until it returns None."""
+        try:
+            while request is not None or (request := find_next()) is not None:
+                self._current.request = request
+                try:
+                    if self._is_resolved(request):
+                        request.work()
+                except Exception:
+                    logger.exception("unhandled exception in a request thread")
+                self._end(request)
+                request = None
+        finally:
+            self._current.request = None
+            with self._changed:
+                self._threads -= 1
+                if self._is_stopping:
+                    self._changed.notify_all()
+
+    def _end(self, request: Request) -> None:
+        with self._lock:
+            self._uncount(request)
+            if self._holder is request:
+                self._vacate()
+
+    def _wait_for_next(self) -> Request | None:
+        """The next request for this thread; None if the thread is not needed any more."""
+        with self._changed:
+            while (request := self._start()) is None:
+                if self._is_stopping or self._idle >= IDLE_THREADS:
+                    return None
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
+            return request
+
+    def _next_at_once(self) -> Request | None:
+        """The next request for the submitting thread; None if there is none to execute now."""
+        with self._lock:
+            if (request := self._start()) is None:
+                self._submitter_executes = False
+            return request
+
+    def _is_resolved(self, request: Request) -> bool:
+        """Whether the request may go on; a newly known caller with too many requests waits in its own queue."""
+        if request.resolve is None:
+            return True
+        caller, request.resolve = request.resolve(), None
+        if caller == request.caller:
+            return True
+        with self._lock:
+            self._uncount(request)
+            if self._may_start(caller) or self._queue.count_of(caller) >= MAX_QUEUED:
+                request.caller = caller
+                self._count(request)
+                return True
+            # Another object: a thread may start it before this one has ended the request.
+            self._queue.put(Request(caller, request.work, request.notify))
+        return False
+
+    # --- with the lock ------------------------------------------------------------------------------------------------
+
+    def _start(self) -> Request | None:
+        """Give the free slot to the next request of the next caller that may have it."""
+        if self._holder is not None or (request := self._queue.take(self._may_start)) is None:
+            return None
+        self._count(request)
+        request.since = time.monotonic()
+        self._holder = request
+        self._slot_is_free.clear()
+        if not self._is_busy.is_set():
+            self._is_busy.set()
+        return request
+
+    def _may_start(self, caller: str) -> bool:
+        return not self._running[caller] or self._running.total() < MAX_RUNNING
+
+    def _listen(self) -> None:
+        """Unpark a thread of the server if no other listens."""
+        if not self._listening:
+            self._nobody_listens.notify()
+
+    def _vacate(self) -> None:
+        self._holder = None
+        self._slot_is_free.set()
+
+    def _wake(self) -> None:
+        """Let a thread look for the next request."""
+        if self._holder is not None or not self._queue:
+            return
+        if self._idle:
+            self._changed.notify()
+        elif self._threads < MAX_THREADS:
+            self._threads += 1
+            threading.Thread(target=self._run_queue, name="request", daemon=True).start()
+
+    def _count(self, request: Request) -> None:
+        request.is_counted = True
+        self._running[request.caller] += 1
+
+    def _uncount(self, request: Request) -> None:
+        if request.is_counted:
+            request.is_counted = False
+            self._running[request.caller] -= 1
+            if not self._running[request.caller]:
+                del self._running[request.caller]

@@ -1,0 +1,119 @@
+"""Dry runs of a rule on an entity, in a dataset that is never committed (spec 05, 5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from domain.dataset.checks.authority import of_caller
+from domain.dataset.dataset import Dataset
+from domain.dataset.records.dispatch import Occurrence
+from domain.dataset.records.record import Record
+from domain.model.template_syntax import format_value
+from foundation import errors
+from identity.context import CallContext
+from rules import tracing
+from rules.compiling import CompiledRule, compile_rule
+from rules.engine import evaluate
+from rules.read_access import unreadable
+from rules.specs import RULES, rule_from_record
+
+#: Shown for a value that the caller may not read.
+HIDDEN = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The effect of one event of the rule.
+
+    trace      conditions with both values, and the actions that ran
+    refusal    the error message of a refusal or failure; None if the rule lets the operation pass
+    changes    "Set(guid).Attribute" → (before, after), as text
+    warnings   warnings for the caller
+    """
+
+    event: str
+    parameter: str
+    fired: bool
+    trace: Mapping[str, Any]
+    refusal: str | None = None
+    changes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def rule_dry_run(
+    *, rule_id: str, entity_id: str, context: CallContext, attributes: Mapping[str, Any] | None = None
+) -> list[DryRun]:
+    """One dry run for each event of the rule, each on the stored entity; works for inactive rules too.
+
+    attributes are event attributes (with `$`) → canonical values; by default an attribute changes to its current value,
+    and a document moves from its current state to the event's state. Nothing is committed, so nothing is saved, sent or
+    counted. Raises NotFound for an unknown rule or entity.
+    """
+    stored = Dataset(context).load(RULES, rule_id)
+    if stored is None:
+        raise errors.NotFound(errors.ENTITY_NOT_FOUND, RULES, rule_id)
+    rule = rule_from_record(stored)
+    return [_dry_run(compiled, entity_id, context, attributes) for compiled in compile_rule(rule)]
+
+
+def _dry_run(rule: CompiledRule, entity_id: str, context: CallContext, attributes: Mapping[str, Any] | None) -> DryRun:
+    dataset = Dataset(context)
+    record = dataset.load(rule.spec.repository, entity_id)
+    if record is None:
+        raise errors.NotFound(errors.ENTITY_NOT_FOUND, rule.spec.repository, entity_id)
+    given = _default_attributes(rule, record) if attributes is None else attributes
+    occurrence = Occurrence(rule.event, record, dataset, rule.parameter, given)
+    trace = tracing.trace_of(rule, occurrence, for_caller=True)
+    fired, refusal = False, None
+    try:
+        fired = evaluate(rule, occurrence, trace)
+    except errors.PlatformError as exc:
+        fired, refusal = exc.code is not errors.RULE_BROKEN, exc.message
+    return DryRun(
+        rule.event,
+        rule.parameter,
+        fired,
+        _shown(trace.entry(0), rule, occurrence),
+        refusal,
+        {key: change for changed in dataset.changed() for key, change in _changes(changed)},
+        tuple(dataset.warnings),
+    )
+
+
+def _shown(entry: dict[str, Any], rule: CompiledRule, occurrence: Occurrence) -> dict[str, Any]:
+    """The trace without compared values if the rule reads what its author may read and the caller may not."""
+    caller = of_caller(occurrence.dataset.context)
+    if unreadable(caller, rule.reads, occurrence.record, occurrence.attributes):
+        entry["Conditions"] = [{**condition, "Actual": HIDDEN} for condition in entry["Conditions"]]
+    return entry
+
+
+def _default_attributes(rule: CompiledRule, record: Record) -> dict[str, Any]:
+    """Default event attributes for the stored entity."""
+    if rule.event.startswith("ATTRIBUTE"):
+        value = record.values.get(rule.parameter)
+        return {"$OldValue": value, "$NewValue": value}
+    if rule.event.startswith("STATE"):
+        status = record.values.get("UserStatus")
+        return {
+            "$FromState": record.values.get("State"),
+            "$ToState": rule.parameter,
+            "$FromUserStatusId": status,
+            "$ToUserStatusId": status,
+        }
+    return {"$VoidReason": None} if rule.event == "VOIDING" else {}
+
+
+def _changes(record: Record) -> list[tuple[str, tuple[str, str]]]:
+    entity = f"{record.repository.set_name}({record.id})"
+    if record.is_new:
+        return [(entity, ("", record.describe()))]
+    changes = [
+        (f"{entity}.{name}", (format_value(before), format_value(record.values[name])))
+        for name, before in record.original_values.items()
+    ]
+    if record.custom_changed:
+        changes.append((f"{entity}.CustomProperties", ("", ", ".join(sorted(record.custom)))))
+    return changes
