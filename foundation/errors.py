@@ -188,6 +188,7 @@ ANSWER_TOO_LARGE = _add(
     _("The answer would have more than {0}. Ask for less in $expand or $select, or for fewer rows."),
     413,
 )
+STORED_TOO_LARGE = _add(253, "StoredTooLarge", _("What is stored at {0} is larger than {1} bytes."), 413)
 QUERY_TOO_LARGE = _add(252, "QueryTooLarge", _("The query is too large: {0}"), 400)
 
 # 300–399: Domain transactions.

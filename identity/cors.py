@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
 
 from foundation.stamped_cache import StampedCache
 from identity.changes import TOKENS
@@ -41,7 +42,7 @@ def for_applications(view: View) -> View:
             response = view(request, *args, **kwargs)
         if allowed:
             response.headers["Access-Control-Allow-Origin"] = origin
-        response.headers["Vary"] = "Origin"
+        patch_vary_headers(response, ("Origin",))
         return response
 
     # The decorated views take no cookies, so CSRF is impossible.

@@ -1,62 +1,141 @@
-"""`GET /profile/me`: the user of a token or cookie (spec 01, 1.6)."""
+"""`/profile/me` and `/profile/me/picture`: the user of a token or cookie (spec 01, 1.6)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.http import require_safe
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from rest_framework import serializers
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from foundation import errors
-from identity import authentication, cors, instance
+from identity import instance
+from identity.languages import request_language
 from identity.models import User
-from identity.oauth.responses import no_store
-from identity.permissions import may_enter_admin
+from identity.pictures import LARGE, MAX_STORED_BYTES, SMALL, picture_get
+from identity.rest import IsPerson, PlatformView, TokenAuthentication
+
+#: How long a client may keep a picture.
+_PICTURE_CACHE = "private, max-age=7200"
+_VARY = ("Authorization", "Cookie", "X-Api-Key", "Api-Key")
 
 
-@cors.for_applications
-@require_safe
-def me(request: HttpRequest) -> HttpResponse:
-    """JSON; 401 without a user, 403 for services."""
-    try:
-        return no_store(JsonResponse(profile_of(request, load_person(request))))
-    except errors.PlatformError as error:
-        rendered = errors.render(error, correlation_id=getattr(request, "request_id", ""), debug=bool(settings.DEBUG))
-        return no_store(JsonResponse(dict(rendered.body), status=rendered.status, headers=dict(rendered.headers)))
+class ProfileSerializer(serializers.Serializer[User]):
+    """A user as `/profile/me` returns it. Context: `base`, the instance's root URL, and `language` of texts."""
+
+    id = serializers.CharField(source="pk")
+    login = serializers.CharField()
+    name = serializers.SerializerMethodField()
+    email = serializers.CharField()
+    phoneNumber = serializers.CharField(source="phone_number")
+    isAdmin = serializers.BooleanField(source="is_admin")
+    isActive = serializers.BooleanField(source="active")
+    userType = serializers.CharField(source="user_type")
+    preferredLanguage = serializers.SerializerMethodField()
+    pictureUrl = serializers.SerializerMethodField()
+    largePictureUrl = serializers.SerializerMethodField()
+    person = serializers.SerializerMethodField()
+    domain = serializers.SerializerMethodField()
+    instance = serializers.SerializerMethodField()  # type: ignore[assignment]  # the metaclass takes it
+    links = serializers.SerializerMethodField()
+
+    def get_name(self, user: User) -> str:
+        return user.display_name(self.context["language"])
+
+    def get_preferredLanguage(self, user: User) -> str:
+        return user.default_language or "en"
+
+    def get_pictureUrl(self, user: User) -> str | None:
+        return self._picture(user, SMALL)
+
+    def get_largePictureUrl(self, user: User) -> str | None:
+        return self._picture(user, LARGE)
+
+    def get_person(self, user: User) -> dict[str, str] | None:
+        """The person that the user is, if an administrator has said so."""
+        person = user.person
+        if person is None:
+            return None
+        return {"id": str(person.pk), "name": text_in(person.party_name, self.context["language"])}
+
+    def get_domain(self, user: User) -> None:
+        """Always null: this platform has no security domains."""
+        return
+
+    def get_instance(self, user: User) -> dict[str, str]:
+        return {"database": instance.database_name(), "url": self.context["base"]}
+
+    def get_links(self, user: User) -> dict[str, str]:
+        base, profile = self.context["base"], reverse("identity:profile")
+        return {
+            "profile": f"{base}{profile}",
+            "changePassword": f"{base}{reverse('identity:password')}",
+            "accessTokens": f"{base}{profile}#tokens",
+            "devices": f"{base}{profile}#devices",
+        }
+
+    def _picture(self, user: User, pixels: int) -> str | None:
+        if not self.context["has_picture"]:
+            return None
+        return f"{self.context['base']}{reverse('identity:picture', args=[pixels])}"
 
 
-def load_person(request: HttpRequest) -> User:
-    """The user of the token, else of the cookie. Raises Unauthorized or Forbidden."""
-    meta = request.META
-    if not any(meta.get(name) for name in ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_API_KEY")):
-        if isinstance(request.user, User) and request.user.active:
-            return request.user
-        raise errors.Unauthorized(errors.TOKEN_MISSING)
-    identity = authentication.identify_caller(request)
-    if identity.is_service:
-        raise errors.Forbidden(errors.USER_REQUIRED)
-    return User.objects.get(pk=identity.caller.id)
+class ProfileApiView(PlatformView):
+    """For people, by access token, personal token or the cookie of their sign-in; services are refused."""
+
+    authentication_classes = (TokenAuthentication, SessionAuthentication)
+    permission_classes = (IsPerson,)
 
 
-def profile_of(request: HttpRequest, user: User) -> dict[str, Any]:
-    """The response body."""
-    base = instance.base_url(request)
-    language = user.default_language or "en"
-    return {
-        "id": user.pk,
-        "login": user.login,
-        "name": user.display_name(language),
-        "email": user.email,
-        "isAdmin": user.is_admin,
-        "userType": user.user_type,
-        "preferredLanguage": language,
-        "instance": base,
-        "links": {
-            "self": f"{base}/profile/me",
-            "profile": f"{base}/profile/",
-            "changePassword": f"{base}/id/account/password",
-            "logout": f"{base}/id/account/logout",
-            **({"admin": f"{base}/admin/"} if may_enter_admin(user) else {}),
-        },
-    }
+class MeView(ProfileApiView):
+    """`GET /profile/me`; 401 without a user, 403 for services."""
+
+    def get(self, request: Request) -> Response:
+        user = request.user
+        assert isinstance(user, User)
+        language = request_language(request._request, (user.default_language or "").lower())
+        context = {
+            "base": instance.base_url(request._request),
+            "language": language,
+            "has_picture": picture_get(user.pk) is not None,
+        }
+        return Response(ProfileSerializer(user, context=context).data, headers={"Content-Language": language})
+
+
+class PictureView(ProfileApiView):
+    """`GET /profile/me/picture[/64|/128]`: PNG, or a redirect to the address of the picture.
+
+    404 without a picture and for other sizes; 413 for a stored one of more than MAX_STORED_BYTES.
+    """
+
+    def get(self, request: Request, size: str = str(SMALL)) -> HttpResponse:
+        picture = picture_get(str(request.user.pk)) if size in (str(SMALL), str(LARGE)) else None
+        if picture is None:
+            raise errors.NotFound(errors.RESOURCE_NOT_FOUND, request.path)
+        if picture.url:
+            return _cached(HttpResponseRedirect(picture.url))
+        content = bytes((picture.large if size == str(LARGE) else picture.small) or b"")
+        if len(content) > MAX_STORED_BYTES:
+            raise errors.PayloadTooLarge(errors.STORED_TOO_LARGE, request.path, MAX_STORED_BYTES)
+        return _cached(HttpResponse(content, content_type="image/png"))
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Every response depends on the caller's credentials."""
+        result = super().finalize_response(request, response, *args, **kwargs)
+        patch_vary_headers(result, _VARY)
+        return result
+
+
+def _cached(response: HttpResponse) -> HttpResponse:
+    response.headers["Cache-Control"] = _PICTURE_CACHE
+    return response
+
+
+def text_in(texts: dict[str, str] | None, language: str) -> str:
+    """A multilanguage text in the language, else in English, else in any, else ""."""
+    known = texts or {}
+    return known.get(language.upper()) or known.get("EN") or next(iter(known.values()), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
-from identity import cors, email_change, password_reset, profile, views
+from identity import cors, email_change, password_reset, profile, profile_pages, views
 from identity.oauth import authorize, discovery, logout, token
 
 app_name = "identity"
@@ -35,6 +35,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("id/account/reset/<str:uid>/set", password_reset.set_page, name="reset_set"),
     path("id/account/reset/<str:uid>/<str:token>", password_reset.link_page, name="reset_link"),
     path("profile/", views.profile_page, name="profile"),
-    path("profile/me", profile.me, name="me"),
+    path("profile/me", cors.for_applications(profile.MeView.as_view()), name="me"),
+    path("profile/me/picture", cors.for_applications(profile.PictureView.as_view())),
+    path("profile/me/picture/<str:size>", cors.for_applications(profile.PictureView.as_view()), name="picture"),
+    path("profile/picture", profile_pages.picture_page, name="picture_page"),
+    path("profile/devices/<str:session_id>/sign-out", profile_pages.device_page, name="device_sign_out"),
     path("profile/tokens/<str:token_id>/revoke", views.token_revoke, name="token_revoke"),
 ]

@@ -22,6 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from foundation import errors
 from foundation.guids import is_guid
 from foundation.languages import active_language
+from identity.devices import devices_list
 from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
 from identity.known_browsers import browser_remember
 from identity.languages import ui_language
@@ -35,6 +36,8 @@ from identity.oauth.sign_in import sign_in_started
 from identity.password_checks import password_authenticate
 from identity.passwords import password_set
 from identity.permissions import may_enter_admin
+from identity.pictures import picture_get
+from identity.profile_pages import PictureForm
 from identity.reference_tokens import (
     ReferenceTokenRefused,
     applications_for,
@@ -132,6 +135,9 @@ def profile_page(request: HttpRequest) -> HttpResponse:
         "token": token,
         "tokens": reference_tokens_list(user=user),
         "person": user,
+        "picture": picture_get(user.pk),
+        "picture_form": PictureForm(),
+        "devices": devices_list(user),
         "person_name": user.display_name(active_language()),
         "may_enter_admin": may_enter_admin(user),
     }

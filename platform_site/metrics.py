@@ -21,7 +21,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import psutil
 from django.conf import settings
+from django.db import connection
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -51,7 +53,7 @@ _SILENT_SECONDS = 7 * 86_400
 #: Room for some 2,000 series; the library lets a file grow beyond.
 _FILE_BYTES = 1 << 18
 #: The client that failed attempts with METRICS_TOKEN are counted for; no application can have this name.
-_SCRAPER = "\0metrics"
+SCRAPER = "\0metrics"
 _PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 _requests = Counter("platform_requests", "Requests answered.", ("site", "method", "status"))
@@ -124,12 +126,12 @@ def scrape_refusal(request: HttpRequest) -> HttpResponse | None:
     if shown:
         # The operator may have chosen a short token: attempts are limited, unlike those with generated tokens.
         try:
-            check_client(_SCRAPER, address)
+            check_client(SCRAPER, address)
         except errors.TooManyRequests as limited:
             return HttpResponse(status=429, headers=dict(limited.headers()))
     if not may_scrape(request):
         if shown:
-            note_client_failure(_SCRAPER, address)
+            note_client_failure(SCRAPER, address)
         headers = {"WWW-Authenticate": 'Bearer realm="metrics"'} if settings.METRICS_TOKEN else {}
         return HttpResponse(status=401 if headers else 403, headers={"Cache-Control": "no-store", **headers})
     return None
@@ -159,6 +161,22 @@ def forget_processes(directory: Path) -> None:
     for machine in directory.parent.iterdir():
         if machine != directory and machine.is_dir() and time.time() - _last_written(machine) > _SILENT_SECONDS:
             shutil.rmtree(machine, ignore_errors=True)
+
+
+def process_ids() -> set[int]:
+    """Ids of the instance's processes on this machine that count metrics and run."""
+    names = (file.stem.rpartition("_")[2] for file in settings.METRICS_DIR.glob("*.db"))
+    return {int(name) for name in names if name.isdigit() and _runs(int(name))}
+
+
+def figures() -> dict[str, float]:
+    """The collected metrics: `name` or `name{label="value"}` → value."""
+    result: dict[str, float] = {}
+    for metric in _Collected().collect():
+        for sample in metric.samples:
+            labels = ",".join(f'{name}="{value}"' for name, value in sample.labels.items())
+            result[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return result
 
 
 def _last_written(directory: Path) -> float:
@@ -238,8 +256,28 @@ def _rules() -> Iterator[Metric]:
     yield CounterMetricFamily("platform_rule_seconds", "Time that firings of business rules took.", value=seconds)
 
 
+def _database() -> Iterator[Metric]:
+    """On PostgreSQL as the server counts them, of all nodes; on SQLite the open handles of this machine's processes."""
+    text = "Connections to the main database."
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+            yield gauge("platform_database_connections", text, cursor.fetchone()[0])
+        return
+    path = os.path.realpath(str(connection.settings_dict["NAME"]))
+    yield gauge("platform_database_connections", text, sum(_handles(pid, path) for pid in process_ids()))
+
+
+def _handles(pid: int, path: str) -> int:
+    try:
+        return sum(file.path == path for file in psutil.Process(pid).open_files())
+    except psutil.Error:
+        return 0  # it has just ended
+
+
 register("webhooks", _webhooks)
 register("queue", _queue)
 register("sessions", _sessions)
 register("transactions", _transactions)
 register("rules", _rules)
+register("database", _database)

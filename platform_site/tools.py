@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import platform as python_platform
-import resource
-import sys
 import tomllib
 
 import django
@@ -21,7 +18,6 @@ from identity.cors import for_everybody
 from identity.instance import base_url
 from platform_site import health
 from platform_site.environment import BASE_DIR
-from platform_site.metrics import scrape_refusal
 
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 _NO_STORE = {"Cache-Control": "no-store"}
@@ -55,27 +51,6 @@ def ver(request: HttpRequest) -> HttpResponse:
 def ver_text(request: HttpRequest) -> HttpResponse:
     """The product's version as text/plain, at the reference platform's address."""
     return HttpResponse(VERSION, content_type="text/plain; charset=utf-8", headers=_NO_STORE)
-
-
-@reads_only
-def resource_monitor(request: HttpRequest) -> HttpResponse:
-    """Load of the machine, and memory and CPU time of the process that answers, for those who may read the metrics."""
-    if refused := scrape_refusal(request):
-        return refused
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    # Linux counts kilobytes, macOS bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    content = {
-        "serverTimeUtc": timezone.now().isoformat(),
-        "processors": os.cpu_count(),
-        "loadAverage": [round(each, 2) for each in os.getloadavg()],
-        "process": {
-            "id": os.getpid(),
-            "maxMemoryBytes": usage.ru_maxrss * unit,
-            "cpuSeconds": round(usage.ru_utime + usage.ru_stime, 2),
-        },
-    }
-    return JsonResponse(content, headers=_NO_STORE)
 
 
 @reads_only

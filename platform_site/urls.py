@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 from platform_site import discovery, landing, metrics, tools
+from platform_site.resource_monitor import ResourceMonitorView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", landing.landing, name="landing"),
@@ -16,11 +17,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sys/tools/sha256", tools.sha256),
     path("sys/ver", tools.ver),
     path("sys/server-info", tools.server_info),
-    path("sys/resource-monitor", tools.resource_monitor),
+    path("sys/resource-monitor", ResourceMonitorView.as_view()),
     path("tools/sha256", tools.sha256),
     path("tools/ver", tools.ver_text),
     path("tools/server-info", tools.server_info),
-    path("tools/resource-monitor", tools.resource_monitor),
+    path("tools/resource-monitor", ResourceMonitorView.as_view()),
     path("api/", include("domain.odata.http.urls")),
     path("api/", include("domain.api_site.urls")),
     path("healthz", tools.healthz),

@@ -19,6 +19,7 @@ from identity.changes import access_changed
 from identity.email_change import old_address_notify
 from identity.logins import check_login_unused, claim_login
 from identity.models import Role, RoleUser, TrustedApplication, User
+from identity.pictures import picture_remove
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record
@@ -46,6 +47,12 @@ def notify_old_address(user: Record) -> None:
         user.dataset.defer_write(("old address", user.id), lambda: transaction.on_commit(notify, robust=True))
 
 
+def remove_picture(user: Record) -> None:
+    """Validation: a deleted user's picture goes, too."""
+    if user.is_deleted:
+        user.dataset.defer_write(("picture", user.id), partial(picture_remove, user.id))
+
+
 @repositories.register
 class Users(Repository[User]):
     name = "Systems.Security.Users"
@@ -56,7 +63,7 @@ class Users(Repository[User]):
     display_format = "{Name} <{Login}>"
     admin = AdminOptions(hints={"is_admin": _("May do everything, and needs no role.")})
     children = (Child("RoleUsers", "Systems.Security.RoleUsers"),)
-    validations = (keep_logins_apart, notify_old_address, access_changes)
+    validations = (keep_logins_apart, notify_old_address, remove_picture, access_changes)
     decides_access = True
     # Not the name: row policies may use it ($user.Name).
     left_to_roles = frozenset(

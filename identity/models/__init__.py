@@ -2,6 +2,7 @@
 
 from identity.models.applications import TrustedApplication
 from identity.models.permissions import RolePermission, RowPolicy
+from identity.models.pictures import UserPicture
 from identity.models.sessions import Licence, RateLimits, ReservedSeat, Session
 from identity.models.tokens import AccessToken, Grant, IDToken, ReferenceToken, RefreshToken, SigningKey
 from identity.models.users import Role, RoleUser, UsedLogin, User
@@ -24,4 +25,5 @@ __all__ = [
     "TrustedApplication",
     "UsedLogin",
     "User",
+    "UserPicture",
 ]

@@ -77,6 +77,7 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
     time_zone = models.CharField(max_length=64, null=True, blank=True)
     notes = models.CharField(max_length=254, null=True, blank=True)
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
+    person = ReferenceField("domain.Person", null=True, blank=True)
     roles = models.ManyToManyField(Role, through="identity.RoleUser", related_name="users")
 
     # Membership is in `roles`; Django's permissions are granted to nobody (identity.backends).

@@ -69,17 +69,21 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "id/": (),
     "profile/": (),
     "profile/me": (REFERENCE_TOKEN,),
+    "profile/me/picture": (REFERENCE_TOKEN,),
+    "profile/me/picture/<str:size>": (REFERENCE_TOKEN,),
+    "profile/picture": (),
+    "profile/devices/<str:session_id>/sign-out": (),  # the id of one of one's own sessions
     "profile/tokens/<str:token_id>/revoke": (),  # the id of one of one's own tokens
     "sys/auto-discovery": (),
     "tools/auto-discovery": (),
     "sys/tools/sha256": (),  # compares its secret with nothing
     "sys/ver": (),
     "sys/server-info": (),
-    "sys/resource-monitor": (METRICS_TOKEN,),
+    "sys/resource-monitor": (METRICS_TOKEN, REFERENCE_TOKEN),
     "tools/sha256": (),  # as above
     "tools/ver": (),
     "tools/server-info": (),
-    "tools/resource-monitor": (METRICS_TOKEN,),
+    "tools/resource-monitor": (METRICS_TOKEN, REFERENCE_TOKEN),
     "api/^domain/odata/[Rr]eset(?:\\(\\))?/?$": (REFERENCE_TOKEN,),
     "api/^domain/odata(?:/.*)?$": (REFERENCE_TOKEN,),
     "api/^domain/reset/?$": (REFERENCE_TOKEN,),

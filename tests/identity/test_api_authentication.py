@@ -304,7 +304,7 @@ class TestProfileMe:
             body = response.json()
             assert (body["login"], body["isAdmin"], body["userType"]) == ("demo", False, "InternalUser")
             assert body["preferredLanguage"] == "en"
-            assert body["instance"] == "http://testserver"
+            assert body["instance"]["url"] == "http://testserver"
 
     def test_strangers_and_services(self, http: Client) -> None:
         assert error_of(http.get("/profile/me")) == (401, "TokenMissing")

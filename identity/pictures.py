@@ -1,0 +1,118 @@
+"""Profile pictures: decoded within limits, encoded anew, so that nothing of the uploaded file is stored.
+
+A file can claim any size in its header and carry a place, a time or a program behind its pixels. So only JPEG and PNG
+are accepted, the size is checked before the pixels are decoded, one picture is decoded at a time in a process, and
+what is stored is a PNG that Pillow made from the pixels alone.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import IO, Final
+from urllib.parse import urlsplit
+
+from django.db import transaction
+from PIL import Image, ImageOps
+
+from foundation.fields import utc_now
+from foundation.messages import TranslatableMessage as Message
+from identity.models import User, UserPicture
+
+SMALL: Final = 64
+LARGE: Final = 128
+#: Of an uploaded file; below the limit of forms (DATA_UPLOAD_MAX_MEMORY_SIZE).
+MAX_FILE_BYTES: Final = 3_000_000
+#: Width times height: above the 12 megapixels of telephones, and 96 MB once decoded.
+MAX_PIXELS: Final = 24_000_000
+#: Of a stored image; larger ones are answered 413. A PNG of 128 x 128 pixels has at most 66 KB.
+MAX_STORED_BYTES: Final = 256 * 1024
+_FORMATS: Final = ("JPEG", "PNG")
+_decoding = threading.Lock()
+
+
+class PictureRefused(Exception):
+    """A picture that cannot be used; the message says why.
+
+    too_large   the file exceeds a limit (RFC 9110, 15.5.14)
+    """
+
+    def __init__(self, reason: str, *, too_large: bool = False) -> None:
+        super().__init__(reason)
+        self.too_large = too_large
+
+
+def picture_get(user_id: str) -> UserPicture | None:
+    """The picture of a user."""
+    return UserPicture.objects.filter(user_id=user_id).first()
+
+
+def picture_store(user: User, file: IO[bytes]) -> None:
+    """Store an uploaded image as the user's picture. Raises PictureRefused."""
+    content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise PictureRefused(Message("A picture has at most {0} bytes.", MAX_FILE_BYTES), too_large=True)
+    large = _decoded(content)
+    _save(user.pk, small=_png(large.resize((SMALL, SMALL), Image.Resampling.LANCZOS)), large=_png(large), url="")
+
+
+def picture_link(user_id: str, url: str) -> None:
+    """Make a picture at another site the user's. Raises PictureRefused."""
+    if problem := _url_problem(url):
+        raise PictureRefused(problem)
+    _save(user_id, small=None, large=None, url=url)
+
+
+def picture_remove(user_id: str) -> None:
+    """Remove the picture, if there is one."""
+    UserPicture.objects.filter(user_id=user_id).delete()
+
+
+def _save(user_id: str, **values: object) -> None:
+    with transaction.atomic():
+        UserPicture.objects.update_or_create(user_id=user_id, defaults={**values, "changed": utc_now()})
+
+
+def _decoded(content: bytes) -> Image.Image:
+    """The middle square of the picture, LARGE pixels wide, upright. Raises PictureRefused."""
+    with _decoding:
+        try:
+            image = Image.open(io.BytesIO(content), formats=_FORMATS)
+        except Image.DecompressionBombError as exc:
+            raise _too_many_pixels() from exc
+        except (OSError, ValueError, SyntaxError) as exc:
+            raise PictureRefused(Message("The file is not a JPEG or PNG picture.")) from exc
+        if image.width * image.height > MAX_PIXELS:
+            raise _too_many_pixels()
+        try:
+            # A JPEG is decoded at a fraction of its size.
+            image.draft("RGB", (2 * LARGE, 2 * LARGE))
+            upright = ImageOps.exif_transpose(image)
+            return ImageOps.fit(upright.convert("RGBA"), (LARGE, LARGE), Image.Resampling.LANCZOS)
+        except (OSError, ValueError, SyntaxError, TypeError, KeyError, Image.DecompressionBombError) as exc:
+            raise PictureRefused(Message("The picture is damaged: it cannot be decoded.")) from exc
+
+
+def _too_many_pixels() -> PictureRefused:
+    return PictureRefused(Message("A picture has at most {0} million pixels.", MAX_PIXELS // 10**6), too_large=True)
+
+
+def _png(image: Image.Image) -> bytes:
+    # A new image: `info` of the decoded one may hold texts, a profile or EXIF data.
+    clean = Image.new("RGBA", image.size)
+    clean.paste(image)
+    target = io.BytesIO()
+    clean.save(target, format="PNG", optimize=True)
+    return target.getvalue()
+
+
+def _url_problem(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        host, has_user = parts.hostname, "@" in parts.netloc
+    except ValueError:
+        host, has_user = None, False
+    usable = url.isascii() and url.isprintable() and " " not in url and len(url) <= 2000
+    if not usable or not host or has_user or not url.startswith("https://"):
+        return Message("The address of a picture is an https address of at most 2,000 characters.")
+    return None

@@ -1,0 +1,79 @@
+"""Forms of the profile page beside its tokens: the picture, and sign-outs of devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from foundation import errors
+from foundation.guids import is_guid
+from identity.devices import device_sign_out, devices_list
+from identity.models import User
+from identity.pictures import PictureRefused, picture_link, picture_remove, picture_store
+
+
+class PictureForm(forms.Form):
+    """A file, or the address of a picture elsewhere."""
+
+    picture = forms.FileField(
+        label=gettext_lazy("File"),
+        required=False,
+        help_text=gettext_lazy("JPEG or PNG, at most 3 MB. Only the pixels are stored: no place, time or camera."),
+        widget=forms.FileInput(attrs={"accept": "image/jpeg,image/png"}),
+    )
+    url = forms.CharField(
+        label=gettext_lazy("Or an https address"), required=False, widget=forms.TextInput(attrs={"inputmode": "url"})
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Exactly one of both."""
+        given: dict[str, Any] = super().clean() or {}
+        if not self.errors and bool(given.get("picture")) == bool(given.get("url")):
+            raise forms.ValidationError(_("Choose a file, or enter an address."))
+        return given
+
+
+@login_required
+@require_POST
+def picture_page(request: HttpRequest) -> HttpResponse:
+    """Replace or, with `remove`, remove the user's picture. A refused one is shown again with the reason."""
+    user = request.user
+    assert isinstance(user, User)
+    if "remove" in request.POST:
+        picture_remove(user.pk)
+        messages.success(request, _("Your picture has been removed."))
+        return redirect("identity:profile")
+    form, status = PictureForm(request.POST, request.FILES), 400
+    if form.is_valid():
+        try:
+            if form.cleaned_data["picture"]:
+                picture_store(user, form.cleaned_data["picture"])
+            else:
+                picture_link(user.pk, form.cleaned_data["url"])
+            messages.success(request, _("Your picture has been changed."))
+            return redirect("identity:profile")
+        except PictureRefused as refused:
+            form.add_error(None, errors.reason(refused))
+            status = 413 if refused.too_large else 400
+    return render(request, "identity/picture.html", {"form": form}, status=status)
+
+
+@login_required
+@require_POST
+def device_page(request: HttpRequest, session_id: str) -> HttpResponse:
+    """Sign one application of the user out."""
+    user = request.user
+    assert isinstance(user, User)
+    if not is_guid(session_id):
+        raise Http404
+    device_sign_out(get_object_or_404(devices_list(user), pk=session_id))
+    messages.success(request, _("The application has been signed out."))
+    return redirect("identity:profile")
