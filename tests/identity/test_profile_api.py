@@ -174,7 +174,7 @@ class TestPicture:
 
     @pytest.mark.parametrize(
         "url",
-        (
+        [
             "http://x.example/a",
             "javascript:alert(1)",
             "https://",
@@ -184,7 +184,7 @@ class TestPicture:
             "https://x.example/ä",
             "https://x.example/a b",
             "https://x.example/" + "a" * 2000,
-        ),
+        ],
     )
     def test_addresses_that_are_refused(self, signed_in: Browser, url: str) -> None:
         assert upload(signed_in, url=url).status_code == 400
