@@ -1,4 +1,5 @@
-"""What webhooks cost and carry: `.venv/bin/python bench/webhooks.py [cost|latency|throughput|backlog] [--count N]`.
+# ruff: noqa: E402  (the settings must be chosen before Django is imported)
+"""What webhooks cost and carry: `.venv/bin/python -m bench.webhooks [cost|latency|throughput|backlog] [--count N]`.
 
 Goals (spec 06, 6.2): a commit with a webhook costs at most 15 % more than without; on an idle instance the receiver has
 the first byte 250 ms after the commit (p50); 300 deliveries a second and more
@@ -26,7 +27,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+ROOT = Path(__file__).resolve().parents[1]
+_DIRECTORY = tempfile.TemporaryDirectory(prefix="bench-webhooks-")
+os.environ.update(
+    DATA_DIR=_DIRECTORY.name,
+    DJANGO_SETTINGS_MODULE="platform_site.settings",
+    EGRESS_ALLOW="127.0.0.0/8",
+    LOG_LEVEL="ERROR",
+)
+
 import django
+
+django.setup()
+
 from django.db import transaction
 from django.test import Client
 
@@ -47,9 +60,6 @@ from webhooks.templates import web_hook_get
 
 if TYPE_CHECKING:
     from tests.rules.cast import World
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
 
 TURNS = 30
 COMMITS_A_TURN = 15
@@ -88,24 +98,16 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=3000)
     parser.add_argument("--workers", type=int, default=2, help="worker processes of throughput and backlog")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-webhooks-") as directory:
-        os.environ.update(
-            DATA_DIR=directory,
-            DJANGO_SETTINGS_MODULE="platform_site.settings",
-            EGRESS_ALLOW="127.0.0.0/8",
-            LOG_LEVEL="ERROR",
-        )
-        for database in ("default", *(() if os.environ.get("REDIS_URL") else ("broker",))):
-            manage("migrate", "--database", database, "-v0")
-        django.setup()
-        if options.what in (None, "cost"):
-            measure_cost()
-        if options.what in (None, "latency"):
-            measure_latency()
-        if options.what in (None, "throughput"):
-            measure_throughput(options.count, options.workers)
-        if options.what == "backlog":
-            measure_throughput(max(options.count, 100_000), options.workers)
+    for database in ("default", *(() if os.environ.get("REDIS_URL") else ("broker",))):
+        manage("migrate", "--database", database, "-v0")
+    if options.what in (None, "cost"):
+        measure_cost()
+    if options.what in (None, "latency"):
+        measure_latency()
+    if options.what in (None, "throughput"):
+        measure_throughput(options.count, options.workers)
+    if options.what == "backlog":
+        measure_throughput(max(options.count, 100_000), options.workers)
 
 
 def manage(*arguments: str) -> None:

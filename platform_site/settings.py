@@ -398,6 +398,8 @@ LOGGING: dict[str, Any] = {
         # Below INFO these loggers write tokens and codes.
         "oauthlib": {"level": "INFO"},
         "oauth2_provider": {"level": "INFO"},
+        # At DEBUG and WARNING it writes URLs with their query strings.
+        "urllib3": {"level": "ERROR"},
         # The request log has every 4xx and 5xx response; only unexpected failures are logged here.
         "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
     },

@@ -1,13 +1,12 @@
-"""HTTP client for addresses that users configure: webhooks and scripts (spec 06, 6.2, "Egress safety").
+"""Outgoing HTTP: a `requests` session whose adapter applies the egress policy (spec 06, 6.2, "Egress safety").
 
-`send` resolves the host name once, refuses non-public addresses, and connects to the address that it checked. So DNS
-rebinding has no effect. The check uses resolved addresses, never the spelling in the URL: 2130706433, 0x7f.1,
-0177.0.0.1 and [::ffff:127.0.0.1] are all 127.0.0.1. TLS is verified against the host name. Redirects are not followed.
-Proxies of the environment are not used, because a proxy would resolve the name itself.
+The adapter resolves the host name once, refuses non-public addresses, and connects to the address that it checked. So
+DNS rebinding has no effect. The check uses resolved addresses, never the spelling in the URL: 2130706433, 0x7f.1,
+0177.0.0.1 and [::ffff:127.0.0.1] are all 127.0.0.1. TLS is verified against the host name. Redirects are not followed,
+cookies not kept. Proxies of the environment are not used, because a proxy would resolve the name itself.
 
-The client uses http.client, the layer below urllib3: only the opening of the socket is replaced, the request is sent
-byte for byte as given, and one deadline covers the whole exchange. urllib3's timeouts are per read, so a server that
-sends one byte a second could hold a connection for ever.
+Connections are pooled for requests that may be repeated: a server may close a pooled connection just when the request
+is sent, which is then sent again over a new connection.
 
 errors.Refused (EGRESS_REFUSED)   the URL or every address of its host is not allowed; the request was not sent
 EgressFailed                      the request was tried: kind is "resolve", "connect", "tls", "timeout" or "protocol"
@@ -18,40 +17,50 @@ from __future__ import annotations
 import http.client
 import io
 import ipaddress
+import os
 import socket
 import ssl
 import threading
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, cast
 
-import certifi
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from requests.structures import CaseInsensitiveDict
+from urllib3.util import SKIP_HEADER
 
 from foundation import errors
+from foundation.egress.connection import (
+    POOL_CLASSES,
+    Deadline,
+    EgressFailed,
+    Exchange,
+    current_exchange,
+    tls_context,
+)
 from foundation.egress.headers import InvalidHeader, check_headers
 from foundation.egress.policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 
 Headers = Sequence[tuple[str, str]]
-Kind = Literal["resolve", "connect", "tls", "timeout", "protocol"]
 #: (host, port) → addresses as text, in order of preference. Raises OSError.
 Resolver = Callable[[str, int], Sequence[str]]
 
 MAX_RESPONSE_BYTES = 64 * 1024
-_CHUNK_BYTES = 16 * 1024
+CONNECT_SECONDS, TOTAL_SECONDS = 5.0, 10.0
+#: Methods whose requests may be repeated (RFC 9110, 9.2.2), and headers by which receivers recognize a repetition.
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+_REPETITION_HEADERS = ("webhook-id", "Idempotency-Key")
 
 
-class EgressFailed(Exception):
-    """The request was tried and no complete response arrived. The message is for people and contains nothing of the
-    request.
-    """
-
-    def __init__(self, kind: Kind, message: str) -> None:
-        super().__init__(message)
-        self.kind: Kind = kind
+def resolve_by_system(host: str, port: int) -> list[str]:
+    """Addresses of a name from the operating system's resolver, without duplicates, in its order."""
+    result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +75,8 @@ class EgressRequest:
     url: str
     headers: Headers = ()
     body: bytes = b""
-    connect_timeout_seconds: float = 5.0
-    total_timeout_seconds: float = 10.0
-    max_response_bytes: int = MAX_RESPONSE_BYTES
+    connect_timeout_seconds: float = CONNECT_SECONDS
+    total_timeout_seconds: float = TOTAL_SECONDS
     listed_hosts_only: bool = False
 
 
@@ -88,27 +96,6 @@ class EgressResponse:
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
 
-# --- sending ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Deadline:
-    at: float
-
-    def remaining(self) -> float:
-        """Seconds left. Raises TimeoutError when there are none."""
-        left = self.at - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
-
-
-def resolve_by_system(host: str, port: int) -> list[str]:
-    """Addresses of a name from the operating system's resolver, without duplicates, in its order."""
-    result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in result))
-
-
 def send(
     request: EgressRequest, *, policy: EgressPolicy | None = None, resolver: Resolver = resolve_by_system
 ) -> EgressResponse:
@@ -116,10 +103,7 @@ def send(
 
     `policy` defaults to the instance's.
     """
-    try:
-        destination = destination_of(request.url)
-    except ValueError as exc:
-        raise errors.Refused(errors.EGRESS_REFUSED, _shown(request.url), reason_of(exc)) from exc
+    destination = _destination(request.url)
     policy = policy or egress_policy()
     if request.listed_hosts_only and not policy.lists(destination.host):
         raise errors.Refused(
@@ -131,53 +115,175 @@ def send(
         check_headers(request.headers)
     except InvalidHeader as exc:
         raise errors.Refused(errors.EGRESS_REFUSED, destination.name, reason_of(exc)) from exc
-    deadline = _Deadline(time.monotonic() + request.total_timeout_seconds)
-    try:
-        addresses = _allowed_addresses(destination, policy, resolver, deadline)
-        connection = _PinnedConnection(destination, addresses, deadline, request.connect_timeout_seconds)
+    prepared = requests.PreparedRequest()
+    prepared.method, prepared.url, prepared.body = request.method, request.url, request.body or None
+    prepared.headers = _FieldLines([*_lines(request, destination)])
+    seconds = request.connect_timeout_seconds, request.total_timeout_seconds
+    answer = _session(os.getpid()).send(prepared, timeout=seconds, policy=policy, resolver=resolver)
+    body = cast(_Body, answer.raw)
+    return EgressResponse(answer.status_code, answer.reason, body.headers, answer.content, body.truncated, body.address)
+
+
+def _lines(request: EgressRequest, destination: Destination) -> Iterator[tuple[str, Any]]:
+    """Every header line; SKIP_HEADER keeps urllib3 from adding one."""
+    yield "Host", destination.host_header
+    given = {name.lower() for name, _ in request.headers}
+    yield from ((name, SKIP_HEADER) for name in ("User-Agent", "Accept-Encoding") if name.lower() not in given)
+    # Beyond ASCII a header value is opaque bytes (RFC 9110, 5.5); UTF-8 is what receivers expect.
+    yield from ((name, value.encode()) for name, value in request.headers)
+    if request.body or request.method not in ("GET", "HEAD", "DELETE", "OPTIONS"):
+        yield "Content-Length", str(len(request.body))
+
+
+class _FieldLines(CaseInsensitiveDict[Any]):
+    """Headers in the order given; a name may repeat."""
+
+    def __init__(self, lines: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(lines)
+        self._lines = lines
+
+    def items(self) -> Any:
+        return self._lines
+
+    def copy(self) -> _FieldLines:
+        return _FieldLines(self._lines)
+
+
+class EgressSession(requests.Session):
+    """For users of `requests`: `get`, `post` … go through the adapter, and a timeout is for the whole exchange.
+
+    Responses are read completely, up to 64 KB, and undecoded. `policy` defaults to the instance's.
+    """
+
+    def __init__(self, policy: EgressPolicy | None = None) -> None:
+        super().__init__()
+        self.trust_env = False
+        self.headers.clear()
+        adapter = EgressAdapter(policy)
+        self.mount("http://", adapter)
+        self.mount("https://", adapter)
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """No redirect is followed: it could lead anywhere."""
+
+
+@lru_cache(maxsize=1)
+def _session(pid: int) -> EgressSession:
+    """The session of this process: a forked process must not share connections."""
+    return EgressSession()
+
+
+class EgressAdapter(HTTPAdapter):
+    """Sends requests to addresses that the policy allows; the module's docstring says how."""
+
+    def __init__(self, policy: EgressPolicy | None = None) -> None:
+        super().__init__(pool_connections=32, pool_maxsize=8)
+        self._policy = policy
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = POOL_CLASSES
+
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+        to = current_exchange.get().destination
+        tls = {"ssl_context": tls_context()} if to.scheme == "https" else {}
+        return {"scheme": to.scheme, "host": to.host, "port": to.port}, tls
+
+    def cert_verify(self, *args: Any, **kwargs: Any) -> None:
+        """The context of the pool verifies, whatever the caller says."""
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        *args: Any,
+        policy: EgressPolicy | None = None,
+        resolver: Resolver = resolve_by_system,
+        **kwargs: Any,
+    ) -> requests.Response:
+        """`timeout`: seconds for the whole exchange, or (to connect, for the whole exchange)."""
+        connect, total = timeout if isinstance(timeout, tuple) else (CONNECT_SECONDS, timeout or TOTAL_SECONDS)
+        deadline = Deadline.after(total)
+        destination = _destination(request.url or "")
         try:
-            return _exchange(connection, request, destination.target)
+            addresses = _allowed_addresses(destination, policy or self._policy or egress_policy(), resolver, deadline)
+            give_up = Deadline(min(deadline.at, Deadline.after(connect).at))
+            may_reuse = _may_repeat(request)
+            while True:
+                exchange = Exchange(destination, addresses, deadline, give_up, may_reuse)
+                try:
+                    return self._exchange(request, exchange)
+                except Exception as exc:
+                    if not (exchange.reused and isinstance(_cause(exc), ConnectionError)):
+                        raise
+                may_reuse = False
+        except Exception as exc:
+            cause = _cause(exc)
+            raise _failure(cause, total) from cause
+
+    def _exchange(self, request: requests.PreparedRequest, exchange: Exchange) -> requests.Response:
+        token = current_exchange.set(exchange)
+        try:
+            answer = super().send(request, stream=True, timeout=exchange.deadline.remaining())
+            answer.raw = _Body(answer.raw, exchange.address)
+            return answer
         finally:
-            connection.hang_up()
-    except TimeoutError as exc:
-        raise EgressFailed(
-            "timeout", Message("no complete answer within {0} seconds", f"{request.total_timeout_seconds:g}")
-        ) from exc
-    except ssl.SSLError as exc:
-        reason = getattr(exc, "verify_message", "") or exc.reason or Message("handshake failed")
-        raise EgressFailed("tls", Message("TLS: {0}", reason)) from exc
-    except http.client.RemoteDisconnected as exc:
-        raise EgressFailed("protocol", Message("the connection was closed without an answer")) from exc
-    except http.client.HTTPException as exc:
-        raise EgressFailed("protocol", Message("the answer is not HTTP: {0}", type(exc).__name__)) from exc
-    except ValueError as exc:
-        raise EgressFailed(
-            "protocol", Message("the method or a header holds characters that HTTP does not allow")
-        ) from exc
-    except OSError as exc:
-        raise EgressFailed("connect", exc.strerror or type(exc).__name__) from exc
+            current_exchange.reset(token)
 
 
-def _shown(url: str) -> str:
-    """A URL for messages, without query and userinfo, which may hold secrets."""
-    return url.partition("?")[0].rpartition("@")[2][:100]
+def _may_repeat(request: requests.PreparedRequest) -> bool:
+    return request.method in _IDEMPOTENT or any(name in request.headers for name in _REPETITION_HEADERS)
 
 
-def _allowed_addresses(
-    destination: Destination, policy: EgressPolicy, resolver: Resolver, deadline: _Deadline
-) -> list[str]:
-    addresses = _resolve(destination, resolver, deadline)
-    allowed: list[str] = []
-    problem: str = Message("its name has no address")
-    for address in addresses:
-        result = policy.problem(destination.host, address)
-        if result is None:
-            allowed.append(address)
-        else:
-            problem = result
-    if not allowed:
-        raise errors.Refused(errors.EGRESS_REFUSED, destination.name, problem)
-    return allowed
+class _Body(io.BytesIO):
+    """The body up to the limit, and what `requests` does not keep; reading it ends or closes the connection."""
+
+    def __init__(self, raw: urllib3.HTTPResponse, address: str) -> None:
+        raw.enforce_content_length = False  # a body that breaks off is a response, too
+        try:
+            read = raw.read(MAX_RESPONSE_BYTES + 1, decode_content=False)
+        finally:
+            raw.close()  # unless it is back in the pool
+        super().__init__(read[:MAX_RESPONSE_BYTES])
+        self.truncated = len(read) > MAX_RESPONSE_BYTES
+        self.headers: Headers = tuple(raw.headers.items())
+        self.address = address
+
+
+def _cause(exc: BaseException) -> BaseException:
+    """The error below those in which requests and urllib3 wrap it."""
+    while isinstance(exc, (requests.RequestException, urllib3.exceptions.HTTPError)):
+        below = exc.__cause__ or exc.__context__
+        if isinstance(exc, EgressFailed) or below is None:
+            break
+        exc = below
+    return exc
+
+
+def _failure(exc: BaseException, total_seconds: float) -> BaseException:
+    """The error to raise: EgressFailed of a kind, or the error itself if it is no failure of the exchange."""
+    match exc:
+        case EgressFailed():
+            exc.__cause__ = None
+            return exc
+        case TimeoutError() | urllib3.exceptions.TimeoutError():
+            return EgressFailed("timeout", Message("no complete answer within {0} seconds", f"{total_seconds:g}"))
+        case ssl.SSLError():
+            reason = getattr(exc, "verify_message", "") or exc.reason or Message("handshake failed")
+            return EgressFailed("tls", Message("TLS: {0}", reason))
+        case http.client.RemoteDisconnected():
+            return EgressFailed("protocol", Message("the connection was closed without an answer"))
+        case http.client.HTTPException() | urllib3.exceptions.HTTPError() | requests.RequestException():
+            return EgressFailed("protocol", Message("the answer is not HTTP: {0}", type(exc).__name__))
+        case ValueError():
+            return EgressFailed("protocol", Message("the method or a header holds characters that HTTP does not allow"))
+        case OSError():
+            return EgressFailed("connect", exc.strerror or type(exc).__name__)
+    return exc
+
+
+# --- destinations -------------------------------------------------------------------------------------------------
 
 
 def certain_refusal(destination: Destination, *, policy: EgressPolicy | None = None) -> str | None:
@@ -208,7 +314,7 @@ def present_refusal(
     out.
     """
     try:
-        addresses = _resolve(destination, resolver, _Deadline(time.monotonic() + timeout_seconds))
+        addresses = _resolve(destination, resolver, Deadline.after(timeout_seconds))
     except (TimeoutError, EgressFailed):
         return None
     return _refusal(destination, addresses, policy or egress_policy())
@@ -219,7 +325,29 @@ def _refusal(destination: Destination, addresses: Sequence[str], policy: EgressP
     return problems[0] if problems and all(problems) else None
 
 
-def _resolve(destination: Destination, resolver: Resolver, deadline: _Deadline) -> Sequence[str]:
+def _destination(url: str) -> Destination:
+    """Parse the URL. Raises Refused; its message shows neither query nor userinfo, which may hold secrets."""
+    try:
+        return destination_of(url)
+    except ValueError as exc:
+        shown = url.partition("?")[0].rpartition("@")[2][:100]
+        raise errors.Refused(errors.EGRESS_REFUSED, shown, reason_of(exc)) from exc
+
+
+def _allowed_addresses(
+    destination: Destination, policy: EgressPolicy, resolver: Resolver, deadline: Deadline
+) -> list[str]:
+    problems = {
+        address: policy.problem(destination.host, address) for address in _resolve(destination, resolver, deadline)
+    }
+    allowed = [address for address, problem in problems.items() if problem is None]
+    if not allowed:
+        problem = [*problems.values()][-1] if problems else Message("its name has no address")
+        raise errors.Refused(errors.EGRESS_REFUSED, destination.name, problem)
+    return allowed
+
+
+def _resolve(destination: Destination, resolver: Resolver, deadline: Deadline) -> Sequence[str]:
     """Resolve in a separate thread: getaddrinfo has no timeout and may take half a minute."""
     try:
         return [str(ipaddress.ip_address(destination.host))]
@@ -241,124 +369,3 @@ def _resolve(destination: Destination, resolver: Resolver, deadline: _Deadline) 
     if isinstance(result[0], Exception):
         raise EgressFailed("resolve", Message("the name {0} cannot be resolved", destination.host)) from result[0]
     return result[0]
-
-
-class _PinnedConnection(http.client.HTTPConnection):
-    """A connection to one of the checked addresses; the host name is not resolved again."""
-
-    def __init__(
-        self, destination: Destination, addresses: Sequence[str], deadline: _Deadline, connect_timeout_seconds: float
-    ) -> None:
-        super().__init__(destination.host, destination.port)
-        self._scheme = destination.scheme
-        self.host_header = destination.host_header
-        self._addresses = addresses
-        self._deadline = deadline
-        self._connect_timeout_seconds = connect_timeout_seconds
-        self.address = ""
-        self._opened: socket.socket | None = None
-
-    def connect(self) -> None:
-        """Try the addresses in order, within the connect timeout together."""
-        give_up = _Deadline(min(self._deadline.at, time.monotonic() + self._connect_timeout_seconds))
-        for position, address in enumerate(self._addresses):
-            try:
-                opened = socket.create_connection((address, self.port), give_up.remaining())
-            except TimeoutError as exc:
-                raise EgressFailed("timeout", Message("no connection in time")) from exc
-            except OSError:
-                if position == len(self._addresses) - 1:
-                    raise
-                continue
-            self.address, self._opened = address, opened
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._opened = self._secured(opened)
-            self.sock = _TimedSocket(self._opened, self._deadline)
-            return
-
-    def hang_up(self) -> None:
-        """Close without reading the rest of the response."""
-        if self._opened is not None:
-            self._opened.close()
-
-    def _secured(self, opened: socket.socket) -> socket.socket:
-        if self._scheme != "https":
-            return opened
-        opened.settimeout(self._deadline.remaining())
-        return tls_context().wrap_socket(opened, server_hostname=self.host.rstrip("."))
-
-
-@lru_cache(maxsize=1)
-def tls_context() -> ssl.SSLContext:
-    """A context that verifies certificate and host name against the system's authorities (or SSL_CERT_FILE)."""
-    context = ssl.create_default_context()
-    known: Any = ssl.get_default_verify_paths()  # files that do not exist are None, unlike the library's types say
-    if known.cafile is None and known.capath is None:
-        context.load_verify_locations(certifi.where())
-    return context
-
-
-class _TimedSocket:
-    """The socket interface that http.client needs; every wait ends at the deadline."""
-
-    def __init__(self, inner: socket.socket, deadline: _Deadline) -> None:
-        self._inner = inner
-        self._deadline = deadline
-
-    def sendall(self, data: Any) -> None:
-        self._inner.settimeout(self._deadline.remaining())
-        self._inner.sendall(data)
-
-    def makefile(self, mode: str, *args: Any, **kwargs: Any) -> io.BufferedReader:
-        return io.BufferedReader(_TimedReader(self._inner, self._deadline), _CHUNK_BYTES)
-
-    def close(self) -> None:
-        """Do nothing: http.client closes before it reads a response that ends with the connection. `send` closes."""
-
-
-class _TimedReader(io.RawIOBase):
-    def __init__(self, inner: socket.socket, deadline: _Deadline) -> None:
-        super().__init__()
-        self._inner = inner
-        self._deadline = deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._inner.settimeout(self._deadline.remaining())
-        return self._inner.recv_into(buffer)
-
-
-@dataclass(slots=True)
-class _Body:
-    limit: int
-    chunks: list[bytes] = field(default_factory=list)
-
-    def read(self, answer: http.client.HTTPResponse) -> bool:
-        """Read up to the limit; returns whether there was more."""
-        left = self.limit
-        while left > 0:
-            chunk = answer.read1(min(left, _CHUNK_BYTES))
-            if not chunk:
-                return False
-            self.chunks.append(chunk)
-            left -= len(chunk)
-        return bool(answer.read1(1))
-
-
-def _exchange(connection: _PinnedConnection, request: EgressRequest, target: str) -> EgressResponse:
-    connection.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
-    connection.putheader("Host", connection.host_header)
-    for name, value in request.headers:
-        # Beyond ASCII a header value is opaque bytes (RFC 9110, 5.5); UTF-8 is what receivers expect.
-        connection.putheader(name, value.encode())
-    if request.body or request.method not in ("GET", "HEAD", "DELETE", "OPTIONS"):
-        connection.putheader("Content-Length", str(len(request.body)))
-    connection.endheaders(request.body or None)
-    answer = connection.getresponse()
-    body = _Body(request.max_response_bytes)
-    truncated = body.read(answer)
-    return EgressResponse(
-        answer.status, answer.reason, tuple(answer.getheaders()), b"".join(body.chunks), truncated, connection.address
-    )

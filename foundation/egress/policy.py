@@ -210,6 +210,10 @@ class EgressPolicy:
         return _inside(ip)
 
 
+#: For URLs that only administrators enter.
+ANYWHERE = EgressPolicy.parse(["0.0.0.0/0", "::/0"])
+
+
 def real_address(address: str) -> IPAddress:
     """The address that packets finally reach: IPv4 inside IPv6 (mapped, 6to4, Teredo, NAT64) is extracted."""
     ip = ipaddress.ip_address(address.partition("%")[0])

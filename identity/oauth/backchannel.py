@@ -6,9 +6,10 @@ import logging
 import time
 import uuid
 
-import requests
 from django_q.tasks import async_task
 
+from foundation.egress.client import EgressSession
+from foundation.egress.policy import ANYWHERE
 from identity.models import TrustedApplication
 from identity.oauth import jwt
 
@@ -16,6 +17,8 @@ logger = logging.getLogger(__name__)
 _EVENT = "http://schemas.openid.net/event/backchannel-logout"
 _TIMEOUT_SECONDS = 5
 _LIFETIME_SECONDS = 120
+#: An administrator enters the URLs, like redirect URIs, and applications may be inside.
+_session = EgressSession(ANYWHERE)
 
 
 def enqueue(application: TrustedApplication, *, issuer: str, subject: str, sid: str) -> None:
@@ -47,8 +50,7 @@ def send(application_id: str, issuer: str, subject: str, sid: str) -> int:
         },
         type_=jwt.LOGOUT_TOKEN_TYPE,
     )
-    # An administrator sets the URL, like a redirect URI; redirects are not followed, because they could lead anywhere.
-    answer = requests.post(url, data={"logout_token": token}, timeout=_TIMEOUT_SECONDS, allow_redirects=False)
+    answer = _session.post(url, data={"logout_token": token}, timeout=_TIMEOUT_SECONDS)
     if answer.status_code not in {200, 204}:
         raise RuntimeError(f"back-channel logout answered {answer.status_code}")
     return answer.status_code

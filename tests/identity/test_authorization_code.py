@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from typing import Any
+from urllib.parse import parse_qs
 
 import jwt
 import pytest
 
 from identity.models import AccessToken, Grant, TrustedApplication, User
+from identity.oauth import backchannel
 from identity.oauth.codes import stored_code
 from tests.identity.flows import (
     DUAL,
@@ -24,6 +26,7 @@ from tests.identity.flows import (
     pkce,
     token_request,
 )
+from tests.support.receiver import LoopbackReceiver
 from tests.support.tasks import Worker
 
 
@@ -445,29 +448,21 @@ class TestEndSession:
         assert f"sid={sid}" in page.content.decode()
         assert "frame-src http://localhost:5080" in page.headers["Content-Security-Policy"]
 
-    def test_the_back_channel_is_told_by_the_worker(self, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_back_channel_is_told_by_the_worker(
+        self, browser: Browser, loopback_receiver: LoopbackReceiver
+    ) -> None:
         TrustedApplication.objects.filter(application_uri=WEB).update(
-            back_channel_logout_url="http://localhost:5080/backchannel"
+            back_channel_logout_url=f"{loopback_receiver.url}/backchannel"
         )
         worker = Worker()
         tokens = browser.tokens()
         browser.client.get("/id/connect/endsession", {"id_token_hint": tokens["id_token"]})
         calls = worker.take()
         assert [call[0] for call in calls] == ["identity.oauth.backchannel.send"]
-        sent: list[dict[str, str]] = []
-
-        class Answer:
-            status_code = 200
-
-        def post(url: str, data: dict[str, str], **options: Any) -> Answer:
-            sent.append(data)
-            return Answer()
-
-        monkeypatch.setattr("identity.oauth.backchannel.requests.post", post)
-        from identity.oauth import backchannel
-
         assert backchannel.send(*calls[0][1:]) == 200
-        token = sent[0]["logout_token"]
+        (request,) = loopback_receiver.requests
+        assert (request.method, request.headers["Content-Type"]) == ("POST", "application/x-www-form-urlencoded")
+        (token,) = parse_qs(request.body.decode())["logout_token"]
         claims = claims_of(token)
         assert jwt.get_unverified_header(token)["typ"] == "logout+jwt"
         assert claims["sid"] == claims_of(tokens["id_token"])["sid"]
