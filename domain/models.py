@@ -29,6 +29,7 @@ from domain.entities import (  # noqa: F401
     systems_document_types,
     systems_documents,
     systems_exchange,
+    systems_extensions,
     systems_monitoring,
     systems_printouts,
 )

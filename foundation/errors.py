@@ -311,6 +311,7 @@ SCRIPT_LACKS_AUTHORITY = _add(
 WEBHOOK_INVALID = _add(3200, "WebhookInvalid", _("The webhook cannot be saved: {0}"), 500)
 EGRESS_REFUSED = _add(3201, "EgressRefused", _("Requests to {0} are not allowed from this instance: {1}"), 500)
 APPLICATION_INVALID = _add(3300, "TrustedApplicationInvalid", _("The trusted application cannot be saved: {0}"), 500)
+EXTENSION_INVALID = _add(3301, "ExtensionInvalid", _("The extension cannot be saved: {0}"), 500)
 
 del _, _add
 

@@ -45,11 +45,13 @@ class PlatformAdminSite(admin.AdminSite):
 
     PlatformAdminConfig.ready sets these, since this module is imported before the admin modules of the apps:
 
-    cards     makes the cards of the home page, for administrators
-    chooser   the view of a chooser's entries
+    cards       makes the cards of the home page, for administrators
+    chooser     the view of a chooser's entries
+    extensions  makes the links to applications on the home page (Systems.Core.Extensions)
     """
 
     cards: ClassVar[Callable[[HttpRequest], list[Any]]]
+    extensions: ClassVar[Callable[[HttpRequest], list[Any]]]
     chooser: ClassVar[Callable[..., HttpResponseBase]]
 
     index_template = "site/admin_home.html"
@@ -61,7 +63,9 @@ class PlatformAdminSite(admin.AdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The home page: the state of the instance for administrators, then the sections."""
         shown = type(self).cards(request) if getattr(request.user, "is_admin", False) else []
-        return super().index(request, {"cards": shown, **(extra_context or {})})
+        return super().index(
+            request, {"cards": shown, "extensions": type(self).extensions(request), **(extra_context or {})}
+        )
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
         """The entries of choosers (platform_site.admin_choices)."""

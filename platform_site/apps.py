@@ -21,9 +21,11 @@ class PlatformAdminConfig(AdminConfig):
         super().ready()
         from django.contrib.admin import site
 
+        from domain.admin.extension_menu import menu_entries
         from platform_site import overview
         from platform_site.admin_choices import Choices
         from platform_site.admin_site import PlatformAdminSite
 
         PlatformAdminSite.cards = overview.cards
+        PlatformAdminSite.extensions = menu_entries
         PlatformAdminSite.chooser = Choices.as_view(admin_site=site)

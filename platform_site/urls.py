@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 from platform_site import discovery, landing, metrics, tools
+from platform_site.app_links import views as app_links
 from platform_site.resource_monitor import ResourceMonitorView
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -22,6 +23,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tools/ver", tools.ver_text),
     path("tools/server-info", tools.server_info),
     path("tools/resource-monitor", ResourceMonitorView.as_view()),
+    path("manage/apps/install", app_links.install_page, name="app_install"),
+    path("manage/apps/uninstall", app_links.uninstall_page, name="app_uninstall"),
     path("api/", include("domain.odata.http.urls")),
     path("api/", include("domain.api_site.urls")),
     path("healthz", tools.healthz),

@@ -140,9 +140,13 @@ def _as_model(application: Record) -> TrustedApplication:
     """The record's values as an unsaved model instance, for checks of identity."""
     members = application.repository.by_python_name
     fields = [field for field in TrustedApplication._meta.concrete_fields if field.name in members]
-    return TrustedApplication(
+    result = TrustedApplication(
         **{field.attname: application.values.get(members[field.name].name) for field in fields if field.attname != "id"}
     )
+    # As the dataset has it: it may be created or changed with the application.
+    user = application.system_user
+    result.system_user = user and User(id=user.id, login=user.login, user_type=user.user_type, active=user.active)
+    return result
 
 
 def _secret_key(application: Record) -> tuple[str, str]:

@@ -84,6 +84,8 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "tools/ver": (),
     "tools/server-info": (),
     "tools/resource-monitor": (METRICS_TOKEN, REFERENCE_TOKEN),
+    "manage/apps/install": (),
+    "manage/apps/uninstall": (),
     "api/^domain/odata/[Rr]eset(?:\\(\\))?/?$": (REFERENCE_TOKEN,),
     "api/^domain/odata(?:/.*)?$": (REFERENCE_TOKEN,),
     "api/^domain/reset/?$": (REFERENCE_TOKEN,),

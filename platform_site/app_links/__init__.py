@@ -1,0 +1,1 @@
+"""Links by which an administrator registers or removes a trusted application: /manage/apps/install and /uninstall."""
