@@ -64,7 +64,7 @@ class LinkForm(forms.Form):
 
     def problems(self) -> list[tuple[str, str]]:
         """(parameter, what is wrong with it), in order."""
-        return [(name, text) for name, texts in self.errors.items() for text in texts]
+        return [(name, str(text)) for name, texts in self.errors.items() for text in texts]
 
 
 class InstallForm(LinkForm):
