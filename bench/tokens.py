@@ -20,8 +20,10 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from bench.instance import free_port, prepare, serve, wait_for
 from bench.load import Request, requests_per_second
+from platform_site.wsgi import application  # reads the settings, which the next import needs
+
+# isort: split
 from identity.oauth import clients
-from platform_site.wsgi import application
 
 GOAL = 5.0
 _FORM = b"grant_type=client_credentials&client_id=ServiceDemoClient&client_secret=DEMO"
@@ -83,8 +85,6 @@ _made: list[Any] = []
 
 def _application() -> Any:
     if not _made:
-        # isort: split
-        # What follows needs the settings, which the import above has read.
         hasher = PBKDF2PasswordHasher()
         stored = hasher.encode("DEMO", hasher.salt())
         clients.secret_matches = lambda application, secret: hasher.verify(secret, stored)  # type: ignore[attr-defined]

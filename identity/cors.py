@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 
 from foundation.stamped_cache import StampedCache
@@ -16,7 +17,7 @@ from identity.models import TrustedApplication
 
 _PREFLIGHT_SECONDS = "3600"
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 
 def origin_allowed(origin: str, application_uri: str | None = None) -> bool:
@@ -29,11 +30,11 @@ def for_applications(view: View) -> View:
     """Allow scripts of trusted applications to call the view. No cookies: credentials are in the request itself."""
 
     @wraps(view)
-    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         origin = request.META.get("HTTP_ORIGIN", "")
         allowed = bool(origin) and origin_allowed(origin)
         if request.method == "OPTIONS":
-            response = HttpResponse(status=204, headers={"Allow": "GET, POST, OPTIONS"})
+            response: HttpResponseBase = HttpResponse(status=204, headers={"Allow": "GET, POST, OPTIONS"})
             if allowed:
                 response.headers["Access-Control-Allow-Methods"] = "GET, POST"
                 response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
@@ -54,7 +55,7 @@ def for_everybody(view: View) -> View:
     """Allow any origin to read the view's public response."""
 
     @wraps(view)
-    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = view(request, *args, **kwargs)
         response.headers["Access-Control-Allow-Origin"] = "*"
         return response

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.http import HttpRequest
+from oauth2_provider.models import set_token_value
+from oauth2_provider.settings import oauth2_settings
 
 from foundation import errors
 from foundation.fields import utc_now
@@ -20,7 +22,6 @@ from identity import instance
 from identity.changes import tokens_revoked
 from identity.models import AccessToken, TrustedApplication, User
 from identity.oauth import claims, jwt
-from identity.oauth.issue import seconds
 from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
 from identity.scopes import API_SCOPES
 from identity.sessions import session_close
@@ -61,7 +62,7 @@ def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
     if not (application.is_enabled and application.impersonate_as_internal_user_allowed):
         raise errors.Forbidden(errors.APPLICATION_DISABLED, application.name)
     scopes = [scope for scope in application.scopes if scope in API_SCOPES]
-    lifetime = seconds("ACCESS_TOKEN_EXPIRE_SECONDS")
+    lifetime = oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS
     token = jwt.sign(
         claims.access_token_claims(
             issuer=instance.issuer(request),
@@ -118,9 +119,8 @@ def _save(
         expires=utc_now() + datetime.timedelta(seconds=lifetime_seconds),
         sid=sign_in.sid(str(application.pk)),
         token_family=uuid.uuid4(),
-        token="",
     )
-    row._raw_token = token  # the toolkit stores only the checksum then
+    set_token_value(row, token)
     row.save(force_insert=True)
 
 

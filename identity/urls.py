@@ -1,4 +1,4 @@
-"""URLs of the id site, under /id/, and of the profile, under /profile/."""
+"""URLs of the account pages, under /id/, and of the profile, under /profile/; identity.oauth.urls has the endpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
 from identity import cors, email_change, password_reset, profile, profile_pages, views
-from identity.oauth import authorize, discovery, logout, token
 
 app_name = "identity"
 
@@ -17,14 +16,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # The URL that discovery names for the profile site; it redirects anonymous users to the login.
     path("id", _PROFILE),
     path("id/", _PROFILE),
-    path("id/.well-known/openid-configuration", discovery.configuration, name="configuration"),
-    path("id/.well-known/openid-configuration/jwks", discovery.jwks, name="jwks"),
-    path("id/connect/authorize", authorize.authorize, name="authorize"),
-    path("id/connect/token", cors.for_applications(token.token), name="token"),
-    path("id/connect/userinfo", cors.for_applications(token.userinfo), name="userinfo"),
-    path("id/connect/revocation", cors.for_applications(token.revocation), name="revocation"),
-    path("id/connect/introspect", token.introspection, name="introspect"),
-    path("id/connect/endsession", logout.end_session, name="end_session"),
     path("id/account/login", views.login_page, name="login"),
     path("id/account/logout", views.logout_page, name="logout"),
     path("id/account/password", views.password_page, name="password"),

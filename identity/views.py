@@ -190,14 +190,14 @@ def _stranger_to_admin(request: HttpRequest, target: str) -> User | None:
 def _client_of(target: str) -> str | None:
     """The registered redirect URI to which the login will lead, for an authorization request."""
     parts = urlsplit(target)
-    if parts.path != reverse("identity:authorize"):
+    if parts.path != reverse("oauth2_provider:authorize"):
         return None
     query = parse_qs(parts.query)
-    loaded = client_load(query.get("client_id", [""])[0])
-    if loaded is None or not loaded.application.login_urls:
+    application = client_load(query.get("client_id", [""])[0])
+    if application is None or not application.login_urls:
         return None
-    given = query.get("redirect_uri", loaded.application.login_urls)[0]
-    return given if loaded.application.redirect_uri_allowed(given) else None
+    given = query.get("redirect_uri", application.login_urls)[0]
+    return given if application.redirect_uri_allowed(given) else None
 
 
 def _user(request: HttpRequest) -> User:

@@ -21,6 +21,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from foundation import private_files, spans
 from foundation.vault import key_is_valid
+from identity.scopes import ALL_SCOPES, DESCRIPTIONS
 from platform_site.environment import BASE_DIR, SETTINGS, Environment
 from platform_site.serving.addresses import start_problem
 from webhooks.conf import WebhookSettings
@@ -224,10 +225,23 @@ OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "identity.AccessToken"
 OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "identity.RefreshToken"
 OAUTH2_PROVIDER_GRANT_MODEL = "identity.Grant"
 OAUTH2_PROVIDER_ID_TOKEN_MODEL = "identity.IDToken"
+_CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
 OAUTH2_PROVIDER: dict[str, Any] = {
     "OIDC_ENABLED": True,
+    "OIDC_ISS_ENDPOINT": f"{BASE_URL}/id" if BASE_URL else "",
+    "OAUTH2_SERVER_CLASS": "identity.oauth.server.Server",
+    "OAUTH2_BACKEND_CLASS": "identity.oauth.server.Core",
     "OAUTH2_VALIDATOR_CLASS": "identity.oauth.validator.Validator",
-    "OIDC_SERVER_CLASS": "identity.oauth.server.Server",
+    "ACCESS_TOKEN_GENERATOR": "identity.oauth.issue.access_token_create",
+    "REFRESH_TOKEN_GENERATOR": "oauthlib.oauth2.rfc6749.tokens.random_token_generator",
+    "SCOPES": {scope: DESCRIPTIONS.get(scope, "") for scope in ALL_SCOPES},
+    "OAUTH2_GRANT_TYPES_SUPPORTED": ["authorization_code", "client_credentials", "refresh_token"],
+    "OIDC_RESPONSE_TYPES_SUPPORTED": ["code", "code id_token"],
+    "OAUTH2_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],
+    "OIDC_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],
+    # A rotated key signs at once; clients fetch the keys again for an unknown kid.
+    "OIDC_JWKS_MAX_AGE_SECONDS": 300,
+    "OIDC_RP_INITIATED_LOGOUT_ENABLED": True,
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
     "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
     "ID_TOKEN_EXPIRE_SECONDS": 3600,

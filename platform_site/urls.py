@@ -12,6 +12,7 @@ from platform_site.resource_monitor import ResourceMonitorView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", landing.landing, name="landing"),
+    path("id/", include("identity.oauth.urls")),
     path("", include("identity.urls")),
     path("sys/auto-discovery", discovery.auto_discovery, name="discovery"),
     path("tools/auto-discovery", discovery.auto_discovery),

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+from oauth2_provider.models import AbstractApplication
 from oauthlib.oauth2.rfc6749.errors import MissingRedirectURIError
 
 from foundation.fields import EnumField, ReferenceField, utc_now
@@ -77,6 +78,22 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     notes = models.TextField(null=True, blank=True)
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
 
+    # What the toolkit's modules read from the class when they are imported.
+    CLIENT_PUBLIC = AbstractApplication.CLIENT_PUBLIC
+    CLIENT_CONFIDENTIAL = AbstractApplication.CLIENT_CONFIDENTIAL
+    GRANT_AUTHORIZATION_CODE = AbstractApplication.GRANT_AUTHORIZATION_CODE
+    GRANT_CLIENT_CREDENTIALS = AbstractApplication.GRANT_CLIENT_CREDENTIALS
+    GRANT_IMPLICIT = AbstractApplication.GRANT_IMPLICIT
+    GRANT_OPENID_HYBRID = AbstractApplication.GRANT_OPENID_HYBRID
+    GRANT_PASSWORD = AbstractApplication.GRANT_PASSWORD
+    HS256_ALGORITHM = AbstractApplication.HS256_ALGORITHM
+    # Applications are registered by administrators only.
+    RegistrationSource = AbstractApplication.RegistrationSource
+    registration_source = RegistrationSource.MANUAL
+
+    #: Whether a request has named the service half (identity.oauth.clients.client_load).
+    service_half = False
+
     objects: ClassVar[models.Manager[TrustedApplication]] = TrustedApplicationQuerySet.as_manager()
 
     def __str__(self) -> str:
@@ -86,8 +103,8 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
 
     @property
     def client_id(self) -> str:
-        """RFC 6749, 2.2."""
-        return self.application_uri
+        """RFC 6749, 2.2; with the suffix if a request has named the service half."""
+        return f"{self.application_uri}{SERVICE_SUFFIX if self.service_half else ''}"
 
     @property
     def is_public(self) -> bool:

@@ -1,10 +1,13 @@
-"""The OpenID provider (spec 01, 1.2–1.5) on django-oauth-toolkit, one module per protocol role.
+"""The OpenID provider (spec 01, 1.2–1.5): django-oauth-toolkit with what the specification adds, one module per role.
 
+urls        the endpoints                            validator   oauthlib's callbacks → the functions below
+server      the toolkit's server and backend         endpoints   forms, throttles and errors of endpoints for clients
+authorize, token, userinfo, logout, discovery        the toolkit's views, subclassed
 keys        signing keys and their rotation          clients     client authentication, dual-mode applications
 jwt         signing and verifying JWTs               scopes      scopes of each flow
 claims      claims of the tokens                     codes       authorization codes
-issue       access, refresh and id tokens            refresh     rotation and reuse of refresh tokens
-validator   oauthlib's callbacks → the functions above
-server      the supported grants                     responses   responses of the authorization endpoint
-authorize, token, userinfo, logout, discovery        the endpoints
+issue       access and refresh tokens                refresh     rotation and reuse of refresh tokens
+responses   responses of the authorization endpoint
+
+Lifetimes, grants, response types, scopes and generators are settings: OAUTH2_PROVIDER.
 """

@@ -1,7 +1,7 @@
 """The authorization endpoint (spec 01, 1.2; RFC 6749, 4.1; OIDC Core, 3.1.2 and 3.3.2).
 
-A request goes through STEPS in order; each may raise, fill in fields, or end the request with a response.
-AuthorizationRefused is returned to the client; errors that must not be redirected are shown as a page.
+The toolkit's base view, with STEPS for its strategy: in order, each may raise, fill in fields, or end the request with
+a response. OAuthToolkitError is returned to the client; FatalClientError must not be redirected and is shown as a page.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.core import signing
 from django.core.exceptions import DisallowedRedirect
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils import translation
+from django.utils.decorators import method_decorator
+from django.views import View
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods
-from oauthlib.oauth2.rfc6749.errors import FatalClientError, OAuth2Error
+from oauth2_provider.exceptions import FatalClientError, OAuthToolkitError
+from oauth2_provider.settings import oauth2_settings
+from oauth2_provider.views.base import BaseAuthorizationView
+from oauthlib.oauth2.rfc6749 import errors
 
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 from identity.languages import ui_language
 from identity.models import TrustedApplication
-from identity.oauth import jwt, responses
+from identity.oauth import codes, jwt, responses
 from identity.oauth.clients import client_load
 from identity.oauth.fresh_login import (
     PARAMETER,
@@ -35,19 +41,13 @@ from identity.oauth.fresh_login import (
     fresh_login_store,
     fresh_login_used,
 )
-from identity.oauth.server import request_headers, server
 from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
-from identity.oauth.validator import RESPONSE_TYPES
 from identity.scopes import DESCRIPTIONS
 
 # Salt of the signed proof that this instance has shown the consent page.
 _CONSENT = "_consent"
 _PROOF_SECONDS = 3600
 _FRESH_PROMPTS = {"login", "select_account"}
-# Parameters for oauthlib. Others would become attributes of oauthlib's request, such as `user`.
-_FOR_OAUTHLIB = {
-    "client_id", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
-}  # fmt: skip
 # RFC 7636, 4.2: BASE64URL of a SHA-256.
 _S256_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _NONCE_LENGTH = 255
@@ -55,19 +55,25 @@ _NONCE_LENGTH = 255
 _LONGEST_MAX_AGE = 10**9
 
 
-class AuthorizationRefused(Exception):
+class AuthorizationRefused(OAuthToolkitError):  # type: ignore[misc]
     """An error response that is returned to the client."""
 
     def __init__(self, error: str, description: str) -> None:
-        super().__init__(error)
-        self.error = error
-        self.description = description
+        super().__init__(errors.CustomOAuth2Error(error, description=description))
+
+
+class UnknownClient(FatalClientError):  # type: ignore[misc]
+    """An error that is shown as a page: where it could be returned to is unknown."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__(errors.InvalidRequestFatalError(description=description))
 
 
 @dataclass(slots=True)
 class AuthorizationRequest:
     """State of one request. After `load_client`, `redirect_uri` is registered."""
 
+    view: AuthorizationEndpoint
     http: HttpRequest
     query: QueryDict
     application: TrustedApplication = field(init=False)
@@ -96,70 +102,78 @@ class AuthorizationRequest:
         # The error of an unsupported response type is returned where its response would have been.
         return "fragment" if {"token", "id_token"} & set(self.response_type.split()) else "query"
 
-    @property
-    def uri(self) -> str:
-        """The request in oauthlib's form."""
-        known = {name: self.query[name] for name in _FOR_OAUTHLIB & set(self.query)}
-        return f"{self.http.build_absolute_uri(self.http.path)}?{urlencode({**known, **self._response_type})}"
-
-    @property
-    def _response_type(self) -> dict[str, str]:
-        return {"response_type": self.response_type} if self.response_type else {}
-
 
 Step = Callable[[AuthorizationRequest], HttpResponse | None]
 
 
-@csrf_exempt
-@require_http_methods(["GET", "POST"])
-def authorize(request: HttpRequest) -> HttpResponse:
+@method_decorator(csrf_exempt, name="dispatch")
+class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
     """GET, or POST with the same parameters in the body (OIDC Core, 3.1.2.1)."""
-    try:
-        query = responses.parameters_given(request)
-        with translation.override(ui_language(query.get("ui_locales", ""))):
-            return _serve(request, query)
-    except responses.UnreadableForm as unreadable:
-        return responses.error_page(request, error="invalid_request", description=reason_of(unreadable))
-    except DisallowedRedirect:
-        # The redirect URI is registered, else it would have been refused; Django refuses its length.
-        return responses.error_page(request, error="invalid_request", description=Message("The request is too long."))
 
+    http_method_names = ["get", "post"]
+    authorization: AuthorizationRequest
 
-def _serve(request: HttpRequest, query: QueryDict) -> HttpResponse:
-    if request.method == "POST":
-        # As a GET the login page can redirect to it; nothing of it is secret.
-        return responses.no_store(HttpResponseRedirect(f"{request.path}?{query.urlencode()}"))
-    authorization = AuthorizationRequest(request, query)
-    try:
-        for step in STEPS:
-            if (response := step(authorization)) is not None:
-                return responses.no_store(response)
-        raise AssertionError("the last step answers")
-    except FatalClientError as error:
-        return responses.error_page(
-            request, error=error.error or "invalid_request", description=error.description or _fatal(error)
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            query = responses.parameters_given(request)
+            self.authorization = AuthorizationRequest(self, request, query)
+            with translation.override(ui_language(query.get("ui_locales", ""))):
+                return responses.no_store(super().dispatch(request, *args, **kwargs))
+        except responses.UnreadableForm as unreadable:
+            description = reason_of(unreadable)
+        except DisallowedRedirect:
+            # The redirect URI is registered, else it would have been refused; Django refuses its length.
+            description = Message("The request is too long.")
+        return responses.error_page(request, error="invalid_request", description=description)
+
+    def handle_no_permission(self) -> HttpResponseBase:
+        """Nobody is signed in; the login page is a step of its own, after the request has been checked."""
+        return View.dispatch(self, self.request)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """As a GET the login page can redirect to it; nothing of it is secret."""
+        return HttpResponseRedirect(f"{request.path}?{self.authorization.query.urlencode()}")
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        try:
+            for step in STEPS:
+                if (response := step(self.authorization)) is not None:
+                    return response
+            raise AssertionError("the last step answers")
+        except OAuthToolkitError as error:
+            return self.error_response(error, None)
+
+    def error_response(self, error: OAuthToolkitError, application: None, **kwargs: Any) -> HttpResponse:
+        """A page, or the error for the client in the response mode, which the toolkit's own does not know."""
+        found = error.oauthlib_error
+        if isinstance(error, FatalClientError):
+            return responses.error_page(self.request, error=found.error, description=found.description)
+        fresh_login_used(self.request, self.authorization.query)
+        return responses.answer_error(
+            self.request,
+            self.authorization.redirect_uri,
+            error=found.error,
+            description=found.description or "The request cannot be served.",
+            state=self.authorization.query.get("state"),
+            mode=self.authorization.mode,
         )
-    except OAuth2Error as error:
-        return _refuse(authorization, error.error, error.description or "The request cannot be served.")
-    except AuthorizationRefused as refused:
-        return _refuse(authorization, refused.error, refused.description)
 
 
 def load_client(authorization: AuthorizationRequest) -> None:
-    """Load application and redirect URI. Raises FatalClientError, which is shown as a page, for unknown ones."""
+    """Load application and redirect URI. Raises UnknownClient."""
     if {"client_id", "redirect_uri"} & set(responses.repeated(authorization.query)):
-        raise FatalClientError(description=Message("The request has client_id or redirect_uri twice."))
-    loaded = client_load(authorization.query.get("client_id", ""))
-    if loaded is None or loaded.service_half:
-        raise FatalClientError(description=Message("The client_id is not that of a trusted application."))
-    authorization.application = loaded.application
+        raise UnknownClient(Message("The request has client_id or redirect_uri twice."))
+    application = client_load(authorization.query.get("client_id", ""))
+    if application is None or application.service_half:
+        raise UnknownClient(Message("The client_id is not that of a trusted application."))
+    authorization.application = application
     given = authorization.query.get("redirect_uri")
-    if given is not None and not loaded.application.redirect_uri_allowed(given):
-        raise FatalClientError(description=Message("The redirect_uri is not one of the application's login URLs."))
+    if given is not None and not application.redirect_uri_allowed(given):
+        raise UnknownClient(Message("The redirect_uri is not one of the application's login URLs."))
     try:
-        authorization.redirect_uri = given or loaded.application.default_redirect_uri
-    except OAuth2Error as exc:
-        raise FatalClientError(description=Message("The request needs a redirect_uri.")) from exc
+        authorization.redirect_uri = given or application.default_redirect_uri
+    except errors.OAuth2Error as exc:
+        raise UnknownClient(Message("The request needs a redirect_uri.")) from exc
 
 
 def check_application(authorization: AuthorizationRequest) -> None:
@@ -185,8 +199,9 @@ def check_response_type(authorization: AuthorizationRequest) -> None:
     """RFC 6749, 4.1.2.1. A missing one is a malformed request, an unknown one is unsupported."""
     if not authorization.response_type:
         raise AuthorizationRefused("invalid_request", "The request has no response_type.")
-    if authorization.response_type not in RESPONSE_TYPES:
-        raise AuthorizationRefused("unsupported_response_type", f"response_type must be {' or '.join(RESPONSE_TYPES)}.")
+    supported = oauth2_settings.OIDC_RESPONSE_TYPES_SUPPORTED
+    if authorization.response_type not in supported:
+        raise AuthorizationRefused("unsupported_response_type", f"response_type must be {' or '.join(supported)}.")
 
 
 def check_response_mode(authorization: AuthorizationRequest) -> None:
@@ -199,10 +214,8 @@ def check_response_mode(authorization: AuthorizationRequest) -> None:
 
 
 def load_scopes(authorization: AuthorizationRequest) -> None:
-    """oauthlib's checks: response type, PKCE, scopes, nonce. Raises OAuth2Error."""
-    scopes, details = server().validate_authorization_request(
-        authorization.uri, http_method="GET", headers=request_headers(authorization.http)
-    )
+    """oauthlib's checks: response type, PKCE, scopes, nonce."""
+    scopes, details = authorization.view.validate_authorization_request(authorization.http)
     if "code_challenge" in details and details.get("code_challenge_method") != "S256":
         raise AuthorizationRefused("invalid_request", "code_challenge_method must be S256.")
     if "code_challenge" in details and not _S256_CHALLENGE.fullmatch(details["code_challenge"]):
@@ -307,20 +320,18 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
 def answer(authorization: AuthorizationRequest) -> HttpResponse:
     """The response with the code, and the id token of the hybrid flow."""
     assert authorization.sign_in is not None
-    headers, _body, _status = server().create_authorization_response(
-        authorization.uri,
-        http_method="GET",
-        headers=request_headers(authorization.http),
-        scopes=authorization.scopes,
-        credentials={
-            "user": authorization.sign_in.user,
-            "sid": authorization.sign_in.sid(str(authorization.application.pk)),
-            "auth_time": authorization.sign_in.auth_time,
+    uri, _headers, _body, _status = authorization.view.create_authorization_response(
+        authorization.http,
+        " ".join(authorization.scopes),
+        {
+            "redirect_uri": authorization.redirect_uri,
+            "grant_instance": codes.code_prepare(authorization.sign_in, authorization.application),
         },
+        allow=True,
     )
     application_joined(authorization.http, authorization.application)
     fresh_login_used(authorization.http, authorization.query)
-    parameters = responses.protocol_parameters(headers["Location"])
+    parameters = responses.protocol_parameters(uri)
     return responses.answer(authorization.http, authorization.redirect_uri, parameters, authorization.mode)
 
 
@@ -340,22 +351,6 @@ STEPS: tuple[Step, ...] = (
     ask_consent,
     answer,
 )
-
-
-def _refuse(authorization: AuthorizationRequest, error: str, description: str) -> HttpResponse:
-    fresh_login_used(authorization.http, authorization.query)
-    return responses.answer_error(
-        authorization.http,
-        authorization.redirect_uri,
-        error=error,
-        description=description,
-        state=authorization.query.get("state"),
-        mode=authorization.mode,
-    )
-
-
-def _fatal(error: FatalClientError) -> str:
-    return Message("The request cannot be served ({0}).", error.error)
 
 
 def _too_old(authorization: AuthorizationRequest, sign_in: SignIn) -> bool:

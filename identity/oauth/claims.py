@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from identity.instance import database_name
-from identity.models import TrustedApplication, User
+from identity.models import Grant, RefreshToken, TrustedApplication, User
 from identity.oauth.jwt import AUDIENCES
 
 Claims = dict[str, Any]
+
+#: Claim of a user → the scope that asks for it (OIDC Core, 5.4).
+CLAIM_SCOPES = {
+    "sub": "openid",
+    "id": "openid",
+    "name": "profile",
+    "preferred_username": "profile",
+    "locale": "profile",
+    "user_type": "profile",
+    "is_admin": "profile",
+    "email": "email",
+    "email_verified": "email",
+}
+#: The other claims of id tokens (OIDC Core, 2).
+PROTOCOL_CLAIMS = ["iss", "aud", "iat", "exp", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash"]
 
 #: Administrators may enter any address, and whether its owner answered a mail is not kept.
 EMAIL_VERIFIED = False
@@ -68,48 +82,23 @@ def access_token_claims(
     }
 
 
-def id_token_claims(
-    *,
-    issuer: str,
-    application: TrustedApplication,
-    user: User,
-    scopes: Iterable[str],
-    sid: str,
-    lifetime_seconds: int,
-    auth_time: datetime.datetime | None,
-    nonce: str | None,
-    hashes: Claims,
-) -> Claims:
-    """OIDC Core, 2; `hashes` has at_hash and c_hash where they apply."""
-    now = int(time.time())
+def user_claims(user: User) -> Claims:
+    """The claims of a user that id tokens and userinfo may have."""
     return {
-        "iss": issuer,
-        "aud": application.application_uri,
-        "iat": now,
-        "exp": now + lifetime_seconds,
-        "sid": sid,
-        **_auth_time(auth_time),
-        **({"nonce": nonce} if nonce else {}),
-        **hashes,
-        **user_claims(user, scopes),
+        "sub": user.login,
+        "id": user.pk,
+        "name": user.display_name(user.default_language or "en"),
+        "preferred_username": user.login,
+        "locale": user.default_language or "en",
+        "user_type": user.user_type,
+        "is_admin": user.is_admin,
+        **({"email": user.email, "email_verified": EMAIL_VERIFIED} if user.email else {}),
     }
 
 
-def user_claims(user: User, scopes: Iterable[str]) -> Claims:
-    """The standard claims of the scopes (OIDC Core, 5.4)."""
-    granted = set(scopes)
-    claims: Claims = {"sub": user.login, "id": user.pk}
-    if "profile" in granted:
-        claims |= {
-            "name": user.display_name(user.default_language or "en"),
-            "preferred_username": user.login,
-            "locale": user.default_language or "en",
-            "user_type": user.user_type,
-            "is_admin": user.is_admin,
-        }
-    if "email" in granted and user.email:
-        claims |= {"email": user.email, "email_verified": EMAIL_VERIFIED}
-    return claims
+def sign_in_claims(source: Grant | RefreshToken) -> Claims:
+    """The claims of an id token about the sign-in that it results from (OIDC Core, 2; Back-Channel Logout, 2.1)."""
+    return {"sid": source.sid, **_auth_time(source.auth_time)}
 
 
 def _auth_time(moment: datetime.datetime | None) -> Claims:

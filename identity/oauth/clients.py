@@ -16,23 +16,14 @@ from identity.models.applications import SERVICE_SUFFIX
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """The credentials of a client. `secret` "" without one; `by_basic` determines the challenge of a refusal."""
+    """The credentials of a client; `secret` "" without one."""
 
     client_id: str
     secret: str
-    by_basic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedClient:
-    """An application, and whether it was addressed as the service half of a dual-mode one."""
-
-    application: TrustedApplication
-    service_half: bool
-
-
-def client_load(client_id: str) -> LoadedClient | None:
-    """The application with this id; an exact match wins over `<ApplicationUri>-service`."""
+def client_load(client_id: str) -> TrustedApplication | None:
+    """The application with this id; an exact match wins over `<ApplicationUri>-service`, its service half."""
     if not client_id or "\x00" in client_id:
         return None
     names = [client_id]
@@ -42,10 +33,10 @@ def client_load(client_id: str) -> LoadedClient | None:
         row.application_uri: row
         for row in TrustedApplication.objects.select_related("system_user").filter(application_uri__in=names)
     }
-    for name in names:
-        if name in found:
-            return LoadedClient(found[name], service_half=name != client_id)
-    return None
+    application = next((found[name] for name in names if name in found), None)
+    if application is not None:
+        application.service_half = application.application_uri != client_id
+    return application
 
 
 def credentials_read(authorization: str, client_id: str | None, client_secret: str | None) -> ClientCredentials | None:
@@ -63,24 +54,23 @@ def credentials_read(authorization: str, client_id: str | None, client_secret: s
     return basic
 
 
-def client_authenticate(credentials: ClientCredentials | None) -> LoadedClient | None:
-    """The client if its secret is correct, or for a public one, absent. None otherwise."""
-    loaded = client_load(credentials.client_id) if credentials else None
-    if loaded is None or credentials is None:
+def client_authenticate(credentials: ClientCredentials | None) -> TrustedApplication | None:
+    """The application if its secret is correct, or for a public one, absent. None otherwise."""
+    application = client_load(credentials.client_id) if credentials else None
+    if application is None or credentials is None:
         return None
-    if loaded.application.is_public:
-        return loaded if not credentials.secret else None
-    return loaded if secret_matches(loaded.application, credentials.secret) else None
+    authentic = not credentials.secret if application.is_public else secret_matches(application, credentials.secret)
+    return application if authentic else None
 
 
-def check_grant(application: TrustedApplication, grant_type: str, *, service_half: bool) -> None:
+def check_grant(application: TrustedApplication, grant_type: str) -> None:
     """Check that the application may use the grant. Raises UnauthorizedClientError with the reason."""
     if not application.is_enabled:
         raise UnauthorizedClientError(description="The application is disabled.")
     if grant_type == "client_credentials":
-        check_service(application, service_half=service_half)
+        check_service(application)
         return
-    if service_half:
+    if application.service_half:
         raise UnauthorizedClientError(
             description=f"A client id that ends in {SERVICE_SUFFIX} is for the client_credentials grant only."
         )
@@ -90,7 +80,7 @@ def check_grant(application: TrustedApplication, grant_type: str, *, service_hal
         raise UnauthorizedClientError(description="Public applications may not use refresh tokens.")
 
 
-def check_service(application: TrustedApplication, *, service_half: bool) -> None:
+def check_service(application: TrustedApplication) -> None:
     """The rules of client_credentials for service-only and dual-mode applications. Raises UnauthorizedClientError."""
     name = application.application_uri
     if not application.system_user_allowed:
@@ -99,7 +89,7 @@ def check_service(application: TrustedApplication, *, service_half: bool) -> Non
         raise UnauthorizedClientError(description="A public application may not run as a service.")
     if application.system_user is None or not application.system_user.active:
         raise UnauthorizedClientError(description="The application has no active system user.")
-    if service_half:
+    if application.service_half:
         if not application.is_interactive:
             raise UnauthorizedClientError(
                 description=f"{name} is not a dual-mode application; use the client id {name} itself."
@@ -122,4 +112,4 @@ def _basic(authorization: str) -> ClientCredentials | None:
         raise InvalidRequestError(description="The Authorization header cannot be read.") from exc
     if not separator:
         raise InvalidRequestError(description="The Authorization header cannot be read.")
-    return ClientCredentials(unquote_plus(client_id), unquote_plus(secret), by_basic=True)
+    return ClientCredentials(unquote_plus(client_id), unquote_plus(secret))

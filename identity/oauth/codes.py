@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import json
 import logging
 import uuid
 from typing import TYPE_CHECKING
 
-from django.conf import settings
+from oauth2_provider.settings import oauth2_settings
 from oauthlib.oauth2.rfc6749.errors import InvalidGrantError
 
 from foundation.fields import utc_now
 from identity.models import Grant, TrustedApplication
 from identity.oauth import issue
 from identity.oauth.scopes import scopes_for_user
+from identity.oauth.sign_in import SignIn
 
 if TYPE_CHECKING:
     from oauthlib.common import Request
@@ -29,25 +29,29 @@ def stored_code(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def code_save(request: Request, code: str) -> Grant:
-    """Store a new code with the data for the token request; `request` has user, sid and auth_time."""
-    lifetime = datetime.timedelta(seconds=settings.OAUTH2_PROVIDER["AUTHORIZATION_CODE_EXPIRE_SECONDS"])
-    request.scopes = scopes_for_user(request.user, request.scopes)
-    grant: Grant = Grant.objects.create(
-        application=request.client,
-        user=request.user,
-        code=stored_code(code),
-        expires=utc_now() + lifetime,
-        redirect_uri=request.redirect_uri,
-        scope=" ".join(request.scopes),
-        code_challenge=request.code_challenge or "",
-        code_challenge_method=request.code_challenge_method or "",
-        nonce=(request.nonce or "")[:255],
-        claims=json.dumps({}),
-        sid=request.sid,
-        auth_time=request.auth_time,
+def code_prepare(sign_in: SignIn, application: TrustedApplication) -> Grant:
+    """A code for this sign-in, which `code_save` completes and stores."""
+    return Grant(
+        application=application,
+        user=sign_in.user,
+        sid=sign_in.sid(str(application.pk)),
+        auth_time=sign_in.auth_time,
         token_family=uuid.uuid4(),
     )
+
+
+def code_save(request: Request, code: str) -> Grant:
+    """Complete and store `request.grant_instance` with the data for the token request."""
+    request.scopes = scopes_for_user(request.user, request.scopes)
+    grant: Grant = request.grant_instance
+    grant.code = stored_code(code)
+    grant.expires = utc_now() + datetime.timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
+    grant.redirect_uri = request.redirect_uri
+    grant.scope = " ".join(request.scopes)
+    grant.code_challenge = request.code_challenge or ""
+    grant.code_challenge_method = request.code_challenge_method or ""
+    grant.nonce = request.nonce or ""
+    grant.save(force_insert=True)
     return grant
 
 
@@ -68,18 +72,15 @@ def code_load(code: str, application: TrustedApplication, request: Request) -> N
     # RFC 9700, 4.8.2: a verifier without a challenge means that an attacker removed the challenge.
     if request.code_verifier and not grant.code_challenge:
         raise InvalidGrantError(description="The authorization request had no code_challenge.")
-    request.grant = grant
+    request.grant_instance = grant
     request.user = grant.user
     request.scopes = grant.scope.split()
-    request.sid = grant.sid
-    request.auth_time = grant.auth_time
-    request.token_family = grant.token_family
     request.nonce = grant.nonce or None
 
 
 def check_redirect_uri(request: Request, redirect_uri: str) -> None:
     """The redirect URI must equal that of the authorization request (RFC 6749, 4.1.3). Raises InvalidGrantError."""
-    if not request.grant.redirect_uri_allowed(redirect_uri):
+    if not request.grant_instance.redirect_uri_allowed(redirect_uri):
         raise InvalidGrantError(description="redirect_uri differs from that of the authorization request.")
 
 

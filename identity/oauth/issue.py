@@ -1,20 +1,22 @@
-"""Issuing and revoking access, refresh and id tokens (spec 01, 1.4 and 1.5)."""
+"""Issuing and revoking access and refresh tokens (spec 01, 1.4 and 1.5)."""
 
 from __future__ import annotations
 
-import base64
 import datetime
 import hashlib
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.db import transaction
+from oauth2_provider.models import set_token_value
+from oauth2_provider.settings import oauth2_settings
 
 from foundation.fields import utc_now
 from identity.changes import tokens_revoked
-from identity.models import AccessToken, Grant, RefreshToken, TrustedApplication, User
+from identity.credentials import REFERENCE_PREFIX
+from identity.models import AccessToken, Grant, ReferenceToken, RefreshToken, TrustedApplication, User
 from identity.oauth import claims, jwt
+from identity.reference_tokens import reference_token_revoke
 from identity.sessions import session_close
 
 if TYPE_CHECKING:
@@ -25,15 +27,9 @@ _REMEMBERED = datetime.timedelta(days=1)
 _PRUNE_BATCH = 5000
 
 
-def seconds(name: str) -> int:
-    """A lifetime from the settings."""
-    value: int = settings.OAUTH2_PROVIDER[name]
-    return value
-
-
-def issuer_of(request: Request) -> str:
-    """The issuer for the request's host; set by identity.oauth.server.request_headers."""
-    return str(request.headers["X-Issuer"])
+def source_of(request: Request) -> Grant | RefreshToken | None:
+    """The row that the tokens of the request result from: its code or refresh token; None for a service's own."""
+    return getattr(request, "grant_instance", None) or getattr(request, "refresh_token_instance", None)
 
 
 def may_refresh(application: TrustedApplication, scopes: list[str]) -> bool:
@@ -47,69 +43,59 @@ def is_external(user: User | None) -> bool:
 
 
 def access_token_create(request: Request) -> str:
-    """The JWT for a token request; a service request starts a token family, which is also its session."""
-    if request.grant_type == "client_credentials":
-        request.user = None
-        request.token_family = uuid.uuid4()
-        request.sid = str(request.token_family)
-        request.auth_time = None
-    return jwt.sign(
+    """The JWT for a token request (ACCESS_TOKEN_GENERATOR); its row, still to be saved, is `request.access_token`.
+
+    A service request starts a token family, which is also its session.
+    """
+    source = source_of(request)
+    family = source.token_family if source else uuid.uuid4()
+    row = AccessToken(
+        user=request.user,
+        application=request.client,
+        scope=" ".join(request.scopes),
+        expires=utc_now() + datetime.timedelta(seconds=request.expires_in),
+        sid=source.sid if source else str(family),
+        token_family=family,
+        is_service=source is None,
+    )
+    raw = jwt.sign(
         claims.access_token_claims(
-            issuer=issuer_of(request),
+            issuer=oauth2_settings.oidc_issuer(request),
             application=request.client,
             user=request.user,
             scopes=request.scopes,
-            sid=request.sid,
+            sid=row.sid,
             jti=uuid.uuid4().hex,
             lifetime_seconds=request.expires_in,
-            auth_time=request.auth_time,
+            auth_time=source.auth_time if source else None,
         ),
         type_=jwt.ACCESS_TOKEN_TYPE,
     )
-
-
-def id_token_create(request: Request, token: dict[str, Any]) -> str:
-    """The id token beside the code or tokens in `token` (OIDC Core, 3.1.3.6 and 3.3.2.11)."""
-    hashes = {
-        name: _half_hash(token[source])
-        for name, source in (("at_hash", "access_token"), ("c_hash", "code"))
-        if source in token
-    }
-    return jwt.sign(
-        claims.id_token_claims(
-            issuer=issuer_of(request),
-            application=request.client,
-            user=request.user,
-            scopes=request.scopes,
-            sid=request.sid,
-            lifetime_seconds=seconds("ID_TOKEN_EXPIRE_SECONDS"),
-            auth_time=request.auth_time,
-            nonce=request.nonce,
-            hashes=hashes,
-        ),
-        type_=jwt.ID_TOKEN_TYPE,
-    )
+    set_token_value(row, raw)
+    request.access_token = row
+    return raw
 
 
 def tokens_save(request: Request, token: dict[str, Any]) -> None:
     """Store the digests of the tokens in the response."""
-    raw = token.get("access_token")
-    if raw is None:
+    if "access_token" not in token:
         return
-    access_token = AccessToken(
-        user=request.user,
-        application=request.client,
-        scope=token["scope"],
-        expires=utc_now() + datetime.timedelta(seconds=token["expires_in"]),
-        sid=request.sid,
-        token_family=request.token_family,
-        is_service=request.user is None,
-        token="",
-    )
-    access_token._raw_token = raw  # the toolkit stores only the checksum then
+    access_token: AccessToken = request.access_token
     access_token.save(force_insert=True)
-    if refresh := token.get("refresh_token"):
-        _refresh_token_save(request, refresh, access_token)
+    source = source_of(request)
+    if "refresh_token" in token and source is not None:
+        row = RefreshToken(
+            user=request.user,
+            application=request.client,
+            access_token=access_token,
+            token_family=source.token_family,
+            sid=source.sid,
+            scope=access_token.scope,
+            auth_time=source.auth_time,
+            expires=utc_now() + datetime.timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS),
+        )
+        set_token_value(row, token["refresh_token"])
+        row.save(force_insert=True)
 
 
 def family_revoke(token_family: uuid.UUID | None) -> None:
@@ -130,6 +116,12 @@ def family_revoke(token_family: uuid.UUID | None) -> None:
 def token_revoke(raw: str, application: TrustedApplication) -> None:
     """RFC 7009: revoke a token of this application, with all of its family. Unknown tokens are no error."""
     checksum = hashlib.sha256(raw.encode()).hexdigest()
+    if raw.startswith(REFERENCE_PREFIX):
+        reference = ReferenceToken.objects.filter(digest=checksum, application=application, revoked=None).first()
+        if reference is not None:
+            reference_token_revoke(reference)
+            tokens_revoked()
+        return
     found = (
         AccessToken.objects.filter(token_checksum=checksum, application=application).first()
         or RefreshToken.objects.filter(token_checksum=checksum, application=application).first()
@@ -168,24 +160,3 @@ def tokens_prune() -> int:
         old = model.objects.filter(expires__lt=until).values_list("pk", flat=True)[:_PRUNE_BATCH]
         removed += model.objects.filter(pk__in=list(old)).delete()[0]
     return removed
-
-
-def _refresh_token_save(request: Request, raw: str, access_token: AccessToken) -> None:
-    row = RefreshToken(
-        user=request.user,
-        application=request.client,
-        access_token=access_token,
-        token_family=request.token_family,
-        sid=request.sid,
-        scope=access_token.scope,
-        auth_time=request.auth_time,
-        expires=utc_now() + datetime.timedelta(seconds=seconds("REFRESH_TOKEN_EXPIRE_SECONDS")),
-        token="",
-    )
-    row._raw_token = raw
-    row.save(force_insert=True)
-
-
-def _half_hash(value: str) -> str:
-    digest = hashlib.sha256(value.encode("ascii")).digest()
-    return base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()

@@ -99,10 +99,9 @@ def load_request(parameters: QueryDict) -> LogoutRequest:
     client_id = parameters.get("client_id") or hint.get("aud")
     if hint and client_id != hint.get("aud"):
         raise LogoutRefused(Message("The client_id is not the one that the id_token_hint was issued to."))
-    loaded = client_load(str(client_id)) if client_id else None
-    if client_id and loaded is None:
+    application = client_load(str(client_id)) if client_id else None
+    if client_id and application is None:
         raise LogoutRefused(Message("The client_id is not that of a trusted application."))
-    application = loaded.application if loaded else None
     redirect_uri = parameters.get("post_logout_redirect_uri") or None
     if redirect_uri and (application is None or redirect_uri not in application.logout_urls):
         raise LogoutRefused(Message("The post_logout_redirect_uri is not one of the application's logout URLs."))

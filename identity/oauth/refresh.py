@@ -46,10 +46,6 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
         raise InvalidGrantError(description="The application may no longer have all scopes of this token.")
     request.refresh_token_instance = row
     request.user = row.user
-    request.sid = row.sid
-    request.auth_time = row.auth_time
-    request.token_family = row.token_family
-    request.nonce = None
 
 
 def refresh_use(request: Request) -> None:

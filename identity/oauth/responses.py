@@ -19,6 +19,7 @@ from identity import instance
 from identity.anonymous_forms import MAX_BYTES, is_too_long
 
 Parameters = dict[str, str]
+FORM = "application/x-www-form-urlencoded"
 RESPONSE_MODES = ("query", "fragment", "form_post")
 
 
@@ -29,9 +30,13 @@ class UnreadableForm(Exception):
 def parameters_given(request: HttpRequest) -> QueryDict:
     """The parameters of the query or, for POST, of the body.
 
-    Empty ones count as omitted (RFC 6749, 3.1). Raises UnreadableForm for an invalid or too large form; Django alone
-    would respond with its own page.
+    Empty ones count as omitted (RFC 6749, 3.1). Read once, into `request.protocol_parameters`, which a request by
+    reference (RFC 9126) would fill. Raises UnreadableForm for an invalid or too large form; Django alone would respond
+    with its own page.
     """
+    known: QueryDict | None = getattr(request, "protocol_parameters", None)
+    if known is not None:
+        return known
     if is_too_long(request):
         raise UnreadableForm(Message("The request is larger than {0} bytes.", MAX_BYTES))
     try:
@@ -44,6 +49,7 @@ def parameters_given(request: HttpRequest) -> QueryDict:
     for name, values in given.lists():
         if name != "csrfmiddlewaretoken" and (filled := [value for value in values if value]):
             found.setlist(name, filled)
+    request.protocol_parameters = found  # type: ignore[attr-defined]
     return found
 
 

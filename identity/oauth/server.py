@@ -1,23 +1,59 @@
-"""Configures oauthlib's endpoints with the supported grants (spec 01, 1.4).
+"""The toolkit's server and backend with what this provider adds: which grants there are, and for whom which tokens.
 
-Implicit, password and device grants are not supported (RFC 9700, 2.1.2 and 2.4).
+Implicit, password and device grants are not supported (RFC 9700, 2.1.2 and 2.4). A further grant is a handler of
+oauthlib in OAUTH2_GRANT_TYPES_SUPPORTED and `Server`.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest
+from oauth2_provider.oauth2_backends import OAuthLibCore
+from oauth2_provider.settings import oauth2_settings
+from oauthlib import openid
 from oauthlib.common import Request
-from oauthlib.oauth2.rfc6749.endpoints import AuthorizationEndpoint, RevocationEndpoint, TokenEndpoint
-from oauthlib.oauth2.rfc6749.grant_types import ClientCredentialsGrant
-from oauthlib.oauth2.rfc6749.tokens import BearerToken, OAuth2Token, random_token_generator
-from oauthlib.openid.connect.core.grant_types import AuthorizationCodeGrant, HybridGrant, RefreshTokenGrant
+from oauthlib.oauth2.rfc6749.tokens import BearerToken, OAuth2Token
 
-from identity import instance
+from identity.models import TrustedApplication
 from identity.oauth import issue
+from identity.oauth.responses import FORM, parameters_given
 from identity.oauth.validator import Validator
+
+# Parameters for oauthlib. Others would become attributes of oauthlib's request, such as `user`.
+_IN_QUERY = {
+    "client_id", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
+}  # fmt: skip
+_IN_BODY = {
+    "grant_type", "code", "redirect_uri", "code_verifier", "client_id", "client_secret", "scope", "refresh_token",
+    "token", "token_type_hint", "access_token",
+}  # fmt: skip
+
+
+class Core(OAuthLibCore):  # type: ignore[misc]
+    """Passes oauthlib the parameters that it may see, without empty ones (RFC 6749, 3.1)."""
+
+    def _get_escaped_full_path(self, request: HttpRequest) -> str:
+        query = {}
+        if request.method == "GET":
+            query = {name: value for name, value in parameters_given(request).items() if name in _IN_QUERY}
+        if "response_type" in query:
+            # The order of its values does not matter (OAuth 2.0 Multiple Response Types, 3); oauthlib knows one.
+            query["response_type"] = " ".join(sorted(str(query["response_type"]).split()))
+        return f"{request.path}?{urlencode(query)}" if query else request.path
+
+    def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
+        if request.method != "POST" or request.content_type != FORM:
+            return []
+        return [(name, str(value)) for name, value in parameters_given(request).items() if name in _IN_BODY]
+
+    def authenticate_client(self, request: HttpRequest) -> TrustedApplication:
+        """As the toolkit's, but returns the client. Raises InvalidClientError, InvalidRequestError."""
+        oauth_request = Request(*self._extract_params(request))
+        self.server.request_validator.authenticate_client(oauth_request)
+        client: TrustedApplication = oauth_request.client
+        return client
 
 
 class Tokens(BearerToken):  # type: ignore[misc]
@@ -25,54 +61,32 @@ class Tokens(BearerToken):  # type: ignore[misc]
 
     def create_token(self, request: Request, refresh_token: bool = False, **kwargs: Any) -> OAuth2Token:
         if issue.is_external(request.user):
-            request.expires_in = issue.seconds("ID_TOKEN_EXPIRE_SECONDS")
-            return OAuth2Token(
-                {"token_type": "Bearer", "expires_in": request.expires_in, "scope": " ".join(request.scopes)}
-            )
+            expires_in = oauth2_settings.ID_TOKEN_EXPIRE_SECONDS
+            return OAuth2Token({"token_type": "Bearer", "expires_in": expires_in, "scope": " ".join(request.scopes)})
         wanted = refresh_token and issue.may_refresh(request.client, request.scopes)
         return super().create_token(request, refresh_token=wanted, **kwargs)
 
 
-class Server(AuthorizationEndpoint, TokenEndpoint, RevocationEndpoint):  # type: ignore[misc]
-    """Authorization endpoint: code, hybrid. Token endpoint: code, client_credentials, refresh_token. Revocation."""
+class Server(openid.Server):  # type: ignore[misc]
+    """oauthlib's server of all endpoints, with the grants and response types of the settings only."""
 
-    def __init__(self, request_validator: Validator, **kwargs: Any) -> None:
-        code = AuthorizationCodeGrant(request_validator)
-        tokens = Tokens(
-            request_validator,
-            token_generator=issue.access_token_create,
-            expires_in=issue.seconds("ACCESS_TOKEN_EXPIRE_SECONDS"),
-            refresh_token_generator=random_token_generator,
-        )
-        AuthorizationEndpoint.__init__(
-            self,
-            default_response_type="code",
-            response_types={"code": code, "code id_token": HybridGrant(request_validator)},
-            default_token_type=tokens,
-        )
-        TokenEndpoint.__init__(
-            self,
-            default_grant_type="authorization_code",
-            grant_types={
-                "authorization_code": code,
-                "client_credentials": ClientCredentialsGrant(request_validator),
-                "refresh_token": RefreshTokenGrant(request_validator),
-            },
-            default_token_type=tokens,
-        )
-        RevocationEndpoint.__init__(self, request_validator)
-
-
-@cache
-def server() -> Server:
-    """The process's server, without state of requests."""
-    return Server(Validator())
-
-
-def request_headers(request: HttpRequest) -> dict[str, str]:
-    """The headers for oauthlib and the validator."""
-    return {
-        "Authorization": request.META.get("HTTP_AUTHORIZATION", ""),
-        "Content-Type": request.META.get("CONTENT_TYPE", ""),
-        "X-Issuer": instance.issuer(request),
-    }
+    def __init__(
+        self,
+        request_validator: Validator,
+        token_expires_in: int | None = None,
+        token_generator: Any = None,
+        refresh_token_generator: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(request_validator, token_expires_in, token_generator, refresh_token_generator, **kwargs)
+        self._default_token_type = Tokens(request_validator, token_generator, token_expires_in, refresh_token_generator)
+        # One handler with and without openid: it adds an id token only where openid was granted.
+        code = self.openid_connect_auth
+        self._response_types = {
+            name: code if name == "code" else self.response_types[name]
+            for name in oauth2_settings.OIDC_RESPONSE_TYPES_SUPPORTED
+        }
+        self._grant_types = {
+            name: code if name == "authorization_code" else self.grant_types[name]
+            for name in oauth2_settings.OAUTH2_GRANT_TYPES_SUPPORTED
+        }

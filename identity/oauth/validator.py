@@ -1,36 +1,33 @@
-"""oauthlib's request validator: each callback calls a function of the module that owns the subject.
+"""The toolkit's request validator: each override calls a function of the module that owns the subject.
 
-Other callbacks are the toolkit's.
+Earlier steps leave their results under the names of oauthlib and the toolkit: client, client_id, user, scopes, nonce,
+access_token, refresh_token_instance; and, in the same manner, `grant_instance`, the row of the code.
+
+Further client authentication belongs in `authenticate_client`, tokens bound to a key in `validate_bearer_token` and
+`issue.access_token_create`.
 """
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
-from django.db import transaction
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.common import Request
 from oauthlib.oauth2.rfc6749.errors import InvalidClientError
 
-from identity.models import TrustedApplication
-from identity.oauth import clients, codes, issue, refresh, scopes
-
-RESPONSE_TYPES = ("code", "code id_token")
+from foundation import errors
+from identity import authentication
+from identity.models import Grant, TrustedApplication, User
+from identity.oauth import claims, clients, codes, issue, jwt, refresh, scopes
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]
-    """Results of earlier steps are attributes of the oauthlib request: client, user, sid, token_family …"""
+    """Configured as OAUTH2_VALIDATOR_CLASS."""
+
+    oidc_claim_scope = claims.CLAIM_SCOPES
 
     # --- the client ---------------------------------------------------------------------------------------------------
-
-    def _load_application(self, client_id: str, request: Request) -> TrustedApplication | None:
-        if isinstance(request.client, TrustedApplication) and request.client.client_id == client_id:
-            return request.client
-        loaded = clients.client_load(client_id or "")
-        # The service half exists only at the token endpoint, where authenticate_client loads it.
-        application = loaded.application if loaded and not loaded.service_half else None
-        request.client = application
-        return application
 
     def client_authentication_required(self, request: Request, *args: Any, **kwargs: Any) -> bool:
         """Always: public clients authenticate without a secret."""
@@ -40,24 +37,23 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         credentials = clients.credentials_read(
             request.headers.get("Authorization", ""), request.client_id, request.client_secret
         )
-        loaded = clients.client_authenticate(credentials)
-        if loaded is None:
+        application = clients.client_authenticate(credentials)
+        if application is None:
             raise InvalidClientError(description="Unknown client, or wrong client secret.")
-        request.client = loaded.application
-        request.client_id = loaded.application.client_id
-        request.service_half = loaded.service_half
+        request.client = application
+        request.client_id = application.client_id
         return True
 
     def validate_grant_type(
         self, client_id: str, grant_type: str, client: TrustedApplication, request: Request, *args: Any, **kwargs: Any
     ) -> bool:
-        clients.check_grant(client, grant_type, service_half=request.service_half)
+        clients.check_grant(client, grant_type)
         return True
 
     def validate_response_type(
         self, client_id: str, response_type: str, client: TrustedApplication, request: Request, *a: Any, **kw: Any
     ) -> bool:
-        return response_type in RESPONSE_TYPES and client.is_interactive
+        return client.is_interactive
 
     # --- scopes -------------------------------------------------------------------------------------------------------
 
@@ -77,15 +73,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         """Public clients need PKCE (RFC 9700, 2.1.1); confidential ones may use it."""
         return bool(request.client.is_public)
 
-    def save_authorization_code(
-        self, client_id: str, code: dict[str, str], request: Request, *a: Any, **k: Any
-    ) -> None:
-        codes.code_save(request, code["code"])
-
-    def get_authorization_code_scopes(
-        self, client_id: str, code: str, redirect_uri: str, request: Request
-    ) -> list[str]:
-        return ["openid"]  # one handler serves all response types; it adds an id token only if openid was granted
+    def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
+        return codes.code_save(request, code["code"])
 
     def validate_code(
         self, client_id: str, code: str, client: TrustedApplication, request: Request, *args: Any, **kwargs: Any
@@ -94,10 +83,10 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         return True
 
     def get_code_challenge(self, code: str, request: Request) -> str | None:
-        return request.grant.code_challenge or None
+        return request.grant_instance.code_challenge or None
 
     def get_code_challenge_method(self, code: str, request: Request) -> str | None:
-        return request.grant.code_challenge_method or None
+        return request.grant_instance.code_challenge_method or None
 
     def confirm_redirect_uri(
         self, client_id: str, code: str, redirect_uri: str, client: TrustedApplication, *args: Any, **kwargs: Any
@@ -116,14 +105,10 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
 
     # --- tokens -------------------------------------------------------------------------------------------------------
 
-    def save_bearer_token(self, token: dict[str, Any], request: Request, *args: Any, **kwargs: Any) -> None:
-        with transaction.atomic():
-            if request.grant_type == "refresh_token":
-                refresh.refresh_use(request)
-            issue.tokens_save(request, token)
-
-    def get_id_token(self, token: dict[str, Any], token_handler: object, request: Request) -> str:
-        return issue.id_token_create(request, token)
+    def _save_bearer_token(self, token: dict[str, Any], request: Request, *args: Any, **kwargs: Any) -> None:
+        if request.grant_type == "refresh_token":
+            refresh.refresh_use(request)
+        issue.tokens_save(request, token)
 
     def validate_refresh_token(
         self, refresh_token: str, client: TrustedApplication, request: Request, *args: Any, **kwargs: Any
@@ -135,11 +120,43 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         original: list[str] = request.refresh_token_instance.scope.split()
         return original
 
-    def rotate_refresh_token(self, request: Request) -> bool:
-        return True
-
     def revoke_token(self, token: str, token_type_hint: str, request: Request, *args: Any, **kwargs: Any) -> None:
         issue.token_revoke(token, request.client)
 
     def is_origin_allowed(self, client_id: str, origin: str, request: Request, *args: Any, **kwargs: Any) -> bool:
         return False  # identity.cors handles all endpoints
+
+    # --- the user -----------------------------------------------------------------------------------------------------
+
+    def validate_bearer_token(self, token: str | None, scopes_: list[str], request: Request) -> bool:
+        """The user of an access token, as the API identifies it. Raises PlatformError."""
+        identity = authentication.identify_caller(self.build_http_request(request), token)
+        if identity.is_service:
+            raise errors.Forbidden(errors.USER_REQUIRED)
+        for scope in scopes_:
+            authentication.require_scope_of(identity.scopes, scope)
+        request.user = User.objects.get(pk=identity.caller.id)
+        request.scopes = identity.scopes
+        return True
+
+    def get_additional_claims(self, request: Request) -> claims.Claims:
+        return claims.user_claims(request.user)
+
+    def get_discovery_claims(self, request: Request) -> list[str]:
+        return [*claims.PROTOCOL_CLAIMS, *self.oidc_claim_scope]
+
+    def get_id_token_dictionary(
+        self, token: dict[str, Any], token_handler: object, request: Request
+    ) -> tuple[claims.Claims, datetime.datetime]:
+        """The toolkit's claims, with the sign-in's own time and session."""
+        content, expires = super().get_id_token_dictionary(token, token_handler, request)
+        source = issue.source_of(request)
+        assert source is not None
+        return {**content, **claims.sign_in_claims(source)}, expires
+
+    def finalize_id_token(
+        self, id_token: claims.Claims, token: dict[str, Any], token_handler: object, request: Request
+    ) -> str:
+        """Signed by the node's present key, and not stored: verified by the signature alone."""
+        content, _expires = self.get_id_token_dictionary(token, token_handler, request)
+        return jwt.sign({**id_token, **content}, type_=jwt.ID_TOKEN_TYPE)
