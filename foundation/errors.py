@@ -115,6 +115,7 @@ QUEUE_FULL = _add(
 TOO_MANY_LOGINS = _add(
     118, "TooManyLogins", _("Too many logins wait for this server at the moment. Try again in {0} seconds."), 429
 )
+ACCESS_DENIED = _add(121, "AccessDenied", _("The request is refused: {0}"), 403)
 RATE_LIMITED = _add(120, "RateLimited", _("More than {0} requests a minute. Try again in {1} seconds."), 429)
 
 # 200–299: the request's form.
@@ -190,6 +191,7 @@ ANSWER_TOO_LARGE = _add(
 )
 STORED_TOO_LARGE = _add(253, "StoredTooLarge", _("What is stored at {0} is larger than {1} bytes."), 413)
 QUERY_TOO_LARGE = _add(252, "QueryTooLarge", _("The query is too large: {0}"), 400)
+INVALID_VALUE = _add(254, "InvalidValue", _("{0} cannot be used: {1}"), 400)
 
 # 300–399: Domain transactions.
 TRANSACTION_LIMIT = _add(300, "TransactionLimit", _("This session already has {0} open transactions."), 500)

@@ -11,7 +11,7 @@ from identity.instance import base_url, client_address
 from identity.languages import request_culture, request_language
 from identity.permissions import assignments_for, permissions_for
 from identity.preferences import COMPANY, LOCATION, ROLE, context_guid, read_prefer
-from identity.rate_limits import check_api_request, count_guess
+from identity.rate_limits import count_guess
 from identity.sessions import session_touch
 from identity.token_identity import TokenIdentity, identify
 
@@ -19,13 +19,12 @@ from identity.token_identity import TokenIdentity, identify
 def authenticate(request: HttpRequest) -> CallContext:
     """The context of an API call; also set as `request.call_context` for the log.
 
-    Checked in order: the token (401, 400; 403 for external users), the licensed session (503), the rate limits (429). A
-    call with a cached token makes no query, no write and no RSA operation.
+    Checked in order: the token (401, 400; 403 for external users), then the licensed session (503). A call with a
+    cached token makes no query, no write and no RSA operation.
     """
     identity = identify_caller(request)
     address = client_address(request)
     session_id = session_touch(identity.session, address)
-    check_api_request(_quota(identity))
     context = _context(request, identity, session_id, address)
     request.call_context = context  # type: ignore[attr-defined]
     return context
@@ -56,10 +55,6 @@ def require_scope_of(scopes: frozenset[str], scope: str) -> None:
         raise errors.Forbidden(errors.SCOPE_MISSING, scope)
 
 
-def _quota(identity: TokenIdentity) -> Quota:
-    return Quota(identity.application_id, identity.application_limit, identity.caller.id)
-
-
 def _context(request: HttpRequest, identity: TokenIdentity, session_id: str, address: str) -> CallContext:
     prefer = read_prefer(request)
     caller = identity.caller
@@ -82,5 +77,5 @@ def _context(request: HttpRequest, identity: TokenIdentity, session_id: str, add
         role_id=assigned.among(assigned.roles, context_guid(request, prefer, ROLE)),
         top_paging=identity.top_paging,
         prefer=prefer,
-        quota=_quota(identity),
+        quota=Quota(identity.application_id, identity.application_limit, caller.id),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 Operation = Literal["read", "create", "update", "delete"]
 UserType = Literal["InternalUser", "ExternalCommunityUser", "SystemUserNoLogin"]
@@ -59,6 +59,8 @@ class AllPermissions:
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The user or system user of a call. `id` is the guid in Systems.Security.Users."""
+
+    is_authenticated: ClassVar[bool] = True  # as Django's users have it
 
     id: str
     login: str

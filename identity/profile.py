@@ -17,7 +17,8 @@ from identity import instance
 from identity.languages import request_language
 from identity.models import User
 from identity.pictures import LARGE, MAX_STORED_BYTES, SMALL, picture_get
-from identity.rest import IsPerson, PlatformView, TokenAuthentication
+from identity.rest import IdentityAuthentication, IsPerson
+from identity.rest_views import PlatformView
 
 #: How long a client may keep a picture.
 _PICTURE_CACHE = "private, max-age=7200"
@@ -87,7 +88,7 @@ class ProfileSerializer(serializers.Serializer[User]):
 class ProfileApiView(PlatformView):
     """For people, by access token, personal token or the cookie of their sign-in; services are refused."""
 
-    authentication_classes = (TokenAuthentication, SessionAuthentication)
+    authentication_classes = (IdentityAuthentication, SessionAuthentication)
     permission_classes = (IsPerson,)
 
 

@@ -1,34 +1,61 @@
-"""Django REST framework for JSON endpoints beside the Domain API: who calls, and how failures are answered.
+"""What views of Django REST framework share: who calls, how often, and in which format. settings.REST_FRAMEWORK.
 
-Failures are rendered as the Domain API's are (foundation.errors).
+A view is a PlatformView (identity.rest_views), which states what differs from the defaults: TokenAuthentication,
+IsAuthenticated, CallerThrottle, JSON. Failures are rendered by domain.odata.http.exceptions.
+
+request.user  the Caller of a token, or the User of a cookie; None for anonymous callers
+request.auth  the CallContext of TokenAuthentication, the TokenIdentity of IdentityAuthentication; None for a cookie
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
-from django.conf import settings
-from django.http import Http404, HttpRequest
-from rest_framework import exceptions
+import orjson
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import BasePermission
-from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
-from rest_framework.views import APIView
+from rest_framework.throttling import BaseThrottle
 
 from foundation import errors
-from identity.authentication import identify_caller
+from identity.authentication import authenticate, identify_caller
+from identity.context import CallContext, Caller
 from identity.models import User
+from identity.rate_limits import check_api_request
 from identity.token_identity import TokenIdentity
 
+#: META names of the headers that may hold a token.
 _CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_API_KEY")
 
 
+def context_of(request: Request) -> CallContext:
+    """The context of a view with TokenAuthentication and IsAuthenticated."""
+    return cast(CallContext, request.auth)
+
+
 class TokenAuthentication(BaseAuthentication):
-    """An access token or a reference token; `request.auth` is its TokenIdentity. Opens no session."""
+    """A call by token, in a licensed session. The rate limits are checked by CallerThrottle."""
+
+    def authenticate(self, request: Request) -> tuple[Caller | None, CallContext] | None:
+        """None without a credential. Raises Unauthorized, BadRequest, Forbidden, Unavailable (no licence)."""
+        try:
+            context = authenticate(request._request)
+        except errors.Unauthorized as error:
+            if error.code is errors.TOKEN_MISSING:
+                return None
+            raise
+        return context.user, context
+
+    def authenticate_header(self, request: Request) -> str:
+        """The challenge of a 401 (RFC 6750, 3)."""
+        return "Bearer"
+
+
+class IdentityAuthentication(BaseAuthentication):
+    """An access token or a reference token, without a licensed session."""
 
     def authenticate(self, request: Request) -> tuple[User, TokenIdentity] | None:
         """None without a credential. Raises Unauthorized, BadRequest, Forbidden or TooManyRequests."""
@@ -38,13 +65,15 @@ class TokenAuthentication(BaseAuthentication):
         return User.objects.get(pk=identity.caller.id), identity
 
     def authenticate_header(self, request: Request) -> str:
+        """The challenge of a 401 (RFC 6750, 3)."""
         return "Bearer"
 
 
 class IsPerson(BasePermission):
     """Refuses services, whose user is a system user or acts for an application (UserRequired)."""
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Raises Forbidden for services."""
         user = request.user
         if not isinstance(user, User):
             return False
@@ -54,68 +83,37 @@ class IsPerson(BasePermission):
         return True
 
 
-class AlwaysJson(BaseContentNegotiation):
-    """The view's only format, whatever Accept names: a refusal of `Accept` would help nobody."""
+class CallerThrottle(BaseThrottle):
+    """The rate limits of the application and of its user (spec 01, 1.9)."""
 
-    def select_parser(self, request: Request, parsers: Any) -> Any:
-        content_type = (request.content_type or "").partition(";")[0].strip().lower()
-        return next((parser for parser in parsers if parser.media_type == content_type), None)
-
-    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
-        return renderers[0], renderers[0].media_type
-
-
-class PlatformView(APIView):
-    """Base of JSON views with the platform's errors; responses are not stored unless the view says otherwise."""
-
-    renderer_classes: Sequence[type[BaseRenderer]] = (JSONRenderer,)
-    parser_classes = ()
-    content_negotiation_class: type[BaseContentNegotiation] = AlwaysJson
-
-    metadata_class = None
-
-    def get_exception_handler(self) -> Any:
-        return failure_response
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse methods that the view lacks before it asks who calls."""
-        if not hasattr(self, (request.method or "").lower()) or request.method == "OPTIONS":
-            names = [name for name in self.allowed_methods if name != "OPTIONS"]
-            raise errors.MethodNotAllowed(request.method or "", names)
-        super().initial(request, *args, **kwargs)
-
-    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Set Cache-Control where the view has not."""
-        result = super().finalize_response(request, response, *args, **kwargs)
-        result.headers.setdefault("Cache-Control", "no-store")
-        return result
+    def allow_request(self, request: Request, view: Any) -> bool:
+        """Raises TooManyRequests, which has RateLimit headers; the refusal of the framework has none."""
+        context = request.auth
+        if isinstance(context, CallContext) and context.quota is not None:
+            check_api_request(context.quota)
+        return True
 
 
-def failure_response(failure: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler: errors of the platform, and DRF's own in their form; None re-raises others."""
-    request: HttpRequest = context["request"]._request
-    error = platform_error(failure, request)
-    if error is None:
-        return None
-    rendered = errors.render(error, correlation_id=getattr(request, "request_id", ""), debug=bool(settings.DEBUG))
-    return Response(dict(rendered.body), status=rendered.status, headers=dict(rendered.headers))
+class FirstRenderer(DefaultContentNegotiation):
+    """The view's first renderer, whatever Accept says, as RFC 9110, 12.5.1 allows."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """The renderer and its media type."""
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type
 
 
-def platform_error(failure: Exception, request: HttpRequest) -> errors.PlatformError | None:
-    """The failure as an error of the platform, or None for one that nobody expected."""
-    match failure:
-        case errors.PlatformError():
-            return failure
-        case exceptions.NotAuthenticated():
-            return errors.Unauthorized(errors.TOKEN_MISSING)
-        case exceptions.UnsupportedMediaType():
-            return errors.UnsupportedMediaType(
-                errors.UNSUPPORTED_MEDIA_TYPE, "application/json", request.content_type or "nothing"
-            )
-        case exceptions.ParseError():
-            return errors.BadRequest(errors.INVALID_JSON, str(failure.detail))
-        case exceptions.NotFound() | Http404():
-            return errors.NotFound(errors.RESOURCE_NOT_FOUND, request.path)
-        case exceptions.PermissionDenied():
-            return errors.Forbidden(errors.PERMISSION_DENIED, request.method or "", request.path)
-    return None
+class JSONRenderer(BaseRenderer):
+    """JSON by orjson."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """The document; nothing for an empty response."""
+        return b"" if data is None else orjson.dumps(data)

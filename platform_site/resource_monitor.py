@@ -27,7 +27,8 @@ from foundation import errors
 from identity.instance import client_address
 from identity.models import User
 from identity.rate_limits import check_client, note_client_failure
-from identity.rest import PlatformView, TokenAuthentication
+from identity.rest import IdentityAuthentication
+from identity.rest_views import PlatformView
 from platform_site.metrics import SCRAPER, figures, may_scrape, process_ids
 
 _MIB = 1024 * 1024
@@ -66,7 +67,7 @@ class MayWatch(BasePermission):
 class ResourceMonitorView(PlatformView):
     """The load of the machine and of this instance."""
 
-    authentication_classes = (MetricsAuthentication, SessionAuthentication, TokenAuthentication)
+    authentication_classes = (MetricsAuthentication, SessionAuthentication, IdentityAuthentication)
     permission_classes = (MayWatch,)
     renderer_classes = (JSONRenderer, TemplateHTMLRenderer)
     content_negotiation_class = DefaultContentNegotiation
@@ -82,7 +83,6 @@ class ResourceMonitorView(PlatformView):
             note_client_failure(SCRAPER, client_address(request))
         if response.status_code == 401 and "text/html" in request.headers.get("Accept", ""):
             return redirect_to_login(request.get_full_path())
-        self.request.accepted_renderer, self.request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
         return response
 
 

@@ -265,6 +265,18 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "COMPLIANT_BCP_RFC9700_PKCE_REQUIRED": True,
 }
 
+# Defaults of the views that answer JSON (identity.rest).
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["identity.rest.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_THROTTLE_CLASSES": ["identity.rest.CallerThrottle"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "identity.rest.FirstRenderer",
+    "DEFAULT_RENDERER_CLASSES": ["identity.rest.JSONRenderer"],
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "domain.odata.http.exceptions.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+
 # --- language and time --------------------------------------------------------------------------------------------
 
 LANGUAGE_CODE = "en"

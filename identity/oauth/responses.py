@@ -21,6 +21,8 @@ from identity.anonymous_forms import MAX_BYTES, is_too_long
 Parameters = dict[str, str]
 FORM = "application/x-www-form-urlencoded"
 RESPONSE_MODES = ("query", "fragment", "form_post")
+#: Headers that forbid caching (RFC 6749, 5.1).
+NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
 class UnreadableForm(Exception):
@@ -110,8 +112,8 @@ def protocol_parameters(location: str) -> Parameters:
 
 def no_store(response: HttpResponse) -> HttpResponse:
     """Forbid caching (RFC 6749, 5.1)."""
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["Pragma"] = "no-cache"
+    for name, value in NO_STORE.items():
+        response.headers[name] = value
     return response
 
 

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, JsonResponse
 from django.urls import include, path
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from identity.authentication import authenticate, require_scope
-
-
-def whoami(request: HttpRequest) -> JsonResponse:
-    """What authenticate found."""
-    context = authenticate(request)
-    require_scope(context, "read")
-    assert context.user is not None
-    return JsonResponse(
-        {
-            "login": context.user.login,
-            "application": context.application,
-            "session": context.session_id,
-            "scopes": sorted(context.scopes),
-            "language": context.language,
-            "company": context.company_id,
-            "prefer": dict(context.prefer),
-            "request_id": context.request_id,
-        }
-    )
+from identity.authentication import require_scope
+from identity.rest import context_of
 
 
-urlpatterns = [path("api/whoami", whoami), path("", include("platform_site.urls"))]
+class WhoAmI(APIView):
+    """An address with the defaults of every view of the API."""
+
+    def get(self, request: Request) -> Response:
+        """What TokenAuthentication found."""
+        context = context_of(request)
+        require_scope(context, "read")
+        assert context.user is not None
+        return Response(
+            {
+                "login": context.user.login,
+                "application": context.application,
+                "session": context.session_id,
+                "scopes": sorted(context.scopes),
+                "language": context.language,
+                "company": context.company_id,
+                "prefer": dict(context.prefer),
+                "request_id": context.request_id,
+            }
+        )
+
+
+urlpatterns = [path("api/whoami", WhoAmI.as_view()), path("", include("platform_site.urls"))]

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.template.response import SimpleTemplateResponse
 
 from domain.odata.metadata.model_documents import accepts_gzip
 from identity.cors import origin_allowed
@@ -49,6 +50,8 @@ def api_view(view: View) -> View:
             response = _preflight(request, origin)
         else:
             response = view(request, *args, **kwargs)
+            if isinstance(response, SimpleTemplateResponse):
+                response.render()
             if origin:
                 _share(request, response, origin)
         _compress(request, response)

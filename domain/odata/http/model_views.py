@@ -2,114 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import orjson
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.translation import get_language
+from rest_framework import serializers
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from domain.model import custom_properties
-from domain.odata.http.views import anonymous, http_response, lower_headers
-from domain.odata.message.failures import failure
-from domain.odata.message.message import JSON, NO_STORE, ODataResponse, json_response
+from domain.odata.http.views import http_response, lower_headers
+from domain.odata.message.message import JSON
 from domain.odata.metadata import discovery, model_documents, model_json, openapi
+from domain.odata.metadata.model_documents import Document
 from foundation import errors, stamps
-from identity.authentication import authenticate
 from identity.languages import activate_request_language
-
-View = Callable[..., HttpResponse]
-
-
-def _json_view(*methods: str) -> Callable[[Callable[..., ODataResponse]], View]:
-    """Decorator of an API view outside the service root: checks the method, renders failures (spec 07)."""
-
-    def decorated(answer: Callable[..., ODataResponse]) -> View:
-        def view(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-            with activate_request_language(request) as language:
-                try:
-                    if request.method not in methods:
-                        raise errors.MethodNotAllowed(request.method or "", methods)
-                    response = answer(request, **kwargs)
-                except Exception as error:
-                    response = failure(error, anonymous(request), f"{request.method} {request.path}")
-                response.headers.setdefault("Content-Language", language)
-            return http_response(response)
-
-        return view
-
-    return decorated
+from identity.rest import context_of
+from identity.rest_views import PlatformView
 
 
-@_json_view("GET", "HEAD")
-def openapi_json(request: HttpRequest) -> ODataResponse:
+class ModelView(PlatformView):
+    """A document of the model, in the language of the request."""
+
+    http_method_names = ["get", "head"]
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        """Name the language."""
+        with activate_request_language(request) as language:
+            response = super().dispatch(request, *args, **kwargs)
+        response.headers.setdefault("Content-Language", language)
+        return response
+
+
+class PublicModelView(ModelView):
+    """A document that needs no token, with an ETag."""
+
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+
+
+class OpenApi(ModelView):
     """The OpenAPI document: the standard model without a token, and custom properties with one."""
-    custom = "HTTP_AUTHORIZATION" in request.META
-    if custom:
-        authenticate(request)
-    return model_documents.document_response(openapi.openapi_document(custom=custom), JSON, lower_headers(request))
+
+    permission_classes = (AllowAny,)
+
+    def get(self, request: Request) -> HttpResponse:
+        return _document(request, openapi.openapi_document(custom=request.auth is not None))
 
 
-@_json_view("GET", "HEAD")
-def standard_model(request: HttpRequest, set_name: str = "") -> ODataResponse:
-    """The standard model as an array of repositories; needs no token (spec 14, 14.3)."""
-    details = _details(request)
-    if set_name:
-        # Names come from callers: a cache of them would be unbounded.
-        document = model_documents.Document(orjson.dumps(discovery.model_of_set(set_name, None)))
-    else:
-        document = model_documents.model_document(
-            f"standardmodel {details} {get_language()}", lambda: orjson.dumps(discovery.model(None, details=details))
-        )
-    return model_documents.document_response(document, JSON, lower_headers(request))
+class DetailsSerializer(serializers.Serializer[None]):
+    """Whether all members are asked for."""
+
+    details = serializers.BooleanField(default=False)
 
 
-@_json_view("GET", "HEAD")
-def current_model(request: HttpRequest, set_name: str = "") -> ODataResponse:
+class StandardModel(PublicModelView):
+    """The standard model as an array of repositories (spec 14, 14.3)."""
+
+    def get(self, request: Request, set_name: str = "") -> HttpResponse:
+        details = _details(request)
+        if set_name:
+            # Names come from callers: a cache of them would be unbounded.
+            return _document(request, Document(orjson.dumps(discovery.model_of_set(set_name, None))))
+        key = f"standardmodel {details} {get_language()}"
+        write = partial(discovery.model, None, details=details)
+        return _document(request, model_documents.model_document(key, lambda: orjson.dumps(write())))
+
+
+class CurrentModel(ModelView):
     """The sets of this instance that the caller may read, as an array of repositories (spec 14, 14.3)."""
-    context = authenticate(request)
-    if set_name:
-        return json_response(discovery.model_of_set(set_name, context), headers=NO_STORE)
-    return json_response(discovery.model(context, details=_details(request)), headers=NO_STORE)
+
+    def get(self, request: Request, set_name: str = "") -> Response:
+        if set_name:
+            return Response(discovery.model_of_set(set_name, context_of(request)))
+        return Response(discovery.model(context_of(request), details=_details(request)))
 
 
-@_json_view("GET", "HEAD")
-def site_standard_model(request: HttpRequest) -> ODataResponse:
-    """The standard model for the scripts of the pages under /api/; needs no token."""
-    document = model_documents.model_document("site model", lambda: orjson.dumps(model_json.model(None, details=True)))
-    return model_documents.document_response(document, JSON, lower_headers(request))
+class SiteStandardModel(PublicModelView):
+    """The standard model for the scripts of the pages under /api/."""
+
+    def get(self, request: Request) -> HttpResponse:
+        write = partial(model_json.model, None, details=True)
+        return _document(request, model_documents.model_document("site model", lambda: orjson.dumps(write())))
 
 
-@_json_view("GET", "HEAD")
-def site_current_model(request: HttpRequest) -> ODataResponse:
+class SiteCurrentModel(ModelView):
     """The sets that the caller may read, for the scripts of the pages under /api/."""
-    return json_response(model_json.model(authenticate(request), details=True), headers=NO_STORE)
+
+    def get(self, request: Request) -> Response:
+        return Response(model_json.model(context_of(request), details=True))
 
 
-def _details(request: HttpRequest) -> bool:
-    """Whether all members are asked for. Raises BadRequest for another value than true or false."""
-    given = request.GET.get("details", "false")
-    value = {"true": True, "1": True, "false": False, "0": False, "": False}.get(given.strip().lower())
-    if value is None:
-        raise errors.BadRequest(errors.INVALID_LITERAL, given, "Edm.Boolean", "details", target="details")
-    return value
+class LegacyLogin(PublicModelView):
+    """Refuses the reference platform's older login and names the way to go instead (spec 14, 14.4).
 
-
-@_json_view("GET", "HEAD", "POST")
-def legacy_login(request: HttpRequest) -> ODataResponse:
-    """Refuse the reference platform's older login and name the way to go instead (spec 14, 14.4).
-
-    The body with the password is not read. Raises Unauthorized, whatever the credentials.
+    The body with the password is not read.
     """
-    raise errors.Unauthorized(errors.LEGACY_CREDENTIALS, request.path)
+
+    http_method_names = ["get", "head", "post"]
+
+    def get(self, request: Request) -> Response:
+        """Raises Unauthorized, whatever the credentials."""
+        raise errors.Unauthorized(errors.LEGACY_CREDENTIALS, request.path)
+
+    post = get
 
 
-@_json_view("GET", "POST")
-def reset(request: HttpRequest) -> ODataResponse:
-    """Drop the caches of the model in every process of the machine, from the next request on.
+class Reset(ModelView):
+    """Drops the caches of the model in every process of the machine, from the next request on.
 
     Definitions of custom properties, documents and query plans are cached under this stamp.
     """
-    authenticate(request)
-    stamps.bump(custom_properties.STAMP)
-    return json_response({"success": True}, headers=NO_STORE)
+
+    http_method_names = ["get", "post"]
+
+    def post(self, request: Request) -> Response:
+        stamps.bump(custom_properties.STAMP)
+        return Response({"success": True})
+
+    get = post
+
+
+def _document(request: Request, document: Document) -> HttpResponse:
+    return http_response(model_documents.document_response(document, JSON, lower_headers(request._request)))
+
+
+def _details(request: Request) -> bool:
+    query = DetailsSerializer(data=request.query_params)
+    query.is_valid(raise_exception=True)
+    return bool(query.validated_data["details"])

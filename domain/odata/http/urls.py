@@ -8,19 +8,19 @@ from domain.odata.http import model_views
 from domain.odata.http.cors_and_compression import api_view
 from domain.odata.http.views import ODataView
 
-_reset = api_view(model_views.reset)
+_reset = api_view(model_views.Reset.as_view())
 
 urlpatterns = [
     re_path(r"^domain/odata/[Rr]eset(?:\(\))?/?$", _reset, name="odata-reset"),
     re_path(r"^domain/odata(?:/.*)?$", api_view(ODataView.as_view()), name="odata"),
     re_path(r"^domain/reset/?$", _reset, name="reset"),
-    re_path(r"^domain/standardmodel/?$", api_view(model_views.standard_model), name="standard-model"),
-    re_path(r"^domain/standardmodel/(?P<set_name>[\w.]+)/?$", api_view(model_views.standard_model)),
-    re_path(r"^domain/currentmodel/?$", api_view(model_views.current_model), name="current-model"),
-    re_path(r"^domain/currentmodel/(?P<set_name>[\w.]+)/?$", api_view(model_views.current_model)),
-    path("domain/login", api_view(model_views.legacy_login)),
-    path("domain/logout", api_view(model_views.legacy_login)),
-    path("model/standard.json", api_view(model_views.site_standard_model), name="site-standard-model"),
-    path("model/current.json", api_view(model_views.site_current_model), name="site-current-model"),
-    path("openapi.json", api_view(model_views.openapi_json), name="openapi"),
+    re_path(r"^domain/standardmodel/?$", api_view(model_views.StandardModel.as_view()), name="standard-model"),
+    re_path(r"^domain/standardmodel/(?P<set_name>[\w.]+)/?$", api_view(model_views.StandardModel.as_view())),
+    re_path(r"^domain/currentmodel/?$", api_view(model_views.CurrentModel.as_view()), name="current-model"),
+    re_path(r"^domain/currentmodel/(?P<set_name>[\w.]+)/?$", api_view(model_views.CurrentModel.as_view())),
+    path("domain/login", api_view(model_views.LegacyLogin.as_view())),
+    path("domain/logout", api_view(model_views.LegacyLogin.as_view())),
+    path("model/standard.json", api_view(model_views.SiteStandardModel.as_view()), name="site-standard-model"),
+    path("model/current.json", api_view(model_views.SiteCurrentModel.as_view()), name="site-current-model"),
+    path("openapi.json", api_view(model_views.OpenApi.as_view()), name="openapi"),
 ]

@@ -9,11 +9,13 @@ from typing import Any, BinaryIO, cast
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import HttpHeaders
-from django.utils.decorators import classonlymethod
 from django.utils.encoding import escape_uri_path
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import BasePermission, IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from domain.odata.message.failures import failure
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.message import ODataResponse, ReceivedRequest, version_of_refusal
 from domain.odata.service import handler
@@ -21,10 +23,8 @@ from foundation import errors
 from foundation.long_polls import LongPollResponse
 from foundation.messages import TranslatableMessage as Message
 from foundation.wsgi import CAME_IN_CHUNKS
-from identity.authentication import authenticate
-from identity.context import CallContext
 from identity.instance import base_url
-from identity.languages import activate_request_language
+from identity.rest import CallerThrottle, TokenAuthentication, context_of
 
 SERVICE_PATH = "/api/domain/odata/"
 #: Maximum of a GET's path and query together (spec 02, 2.6).
@@ -32,44 +32,99 @@ MAX_URL_BYTES = 8192
 _NAMED_PATH = 200
 
 
-class ODataView(APIView):
-    """Every URL under the service root.
+class BytesParser(BaseParser):
+    """The body as bytes."""
 
-    DRF's Request, negotiation and exception handling are not used: OData has its own, and they would cost more than a
-    keyed read.
+    media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
+        """The whole body. Raises PayloadTooLarge, BadRequest."""
+        return read_body(stream)
+
+
+class FileParser(BaseParser):
+    """The body as a temporary file: an import may be too large for memory."""
+
+    media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
+        """The file. Raises PayloadTooLarge, BadRequest."""
+        return spool_body(stream)
+
+
+class ODataViewRequest(Request):
+    """The framework's request as the service needs it: `user` and `auth` are set by the view before they are read.
+
+    It makes no parser context: that refers to the request, which would be left to the garbage collector.
     """
 
-    @classonlymethod
-    def as_view(cls, **initkwargs: Any) -> Any:
-        """The view, without CSRF checks: callers authenticate by tokens, not cookies."""
-        return super().as_view(**initkwargs)
+    user: Any = None
+    auth: Any = None
+    authenticators = (TokenAuthentication(),)
+    _parsers = (BytesParser(), FileParser())
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse | LongPollResponse:
-        """Authenticate, read the body, call the service."""
-        headers = lower_headers(request)
-        body, body_file = b"", None
-        try:
-            check_url(request)
-            context = authenticate(request)
-            check_encoding(request)
-            if _is_import(request):
-                body_file = spool_body(request)
-            else:
-                body = read_body(request)
-                check_whole(request, body)
-        except Exception as error:
-            # The caller is unknown, but the request itself names a language.
-            with activate_request_language(request) as language:
-                refusal = failure(error, anonymous(request), f"{request.method} {request.path}")
-            return http_response(refusal, {"Content-Language": language, "OData-Version": version_of_refusal(headers)})
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self.method = request.method
+
+    @property
+    def data(self) -> Any:
+        """The body: bytes, or a file. The service checks its media type, which depends on the resource."""
+        return self._parsers[_is_import(self._request)].parse(self._request)
+
+
+#: Making the policies for each request would take 2 % of a keyed read.
+_PERMISSIONS: list[BasePermission] = [IsAuthenticated()]
+_THROTTLES: list[BaseThrottle] = [CallerThrottle()]
+
+
+class ODataView(APIView):
+    """Every URL under the service root. Methods and media types depend on the resource, so the service checks them.
+
+    The framework takes 5 μs of the 140 μs of a keyed read.
+    """
+
+    #: The service sets its own.
+    default_response_headers: dict[str, str] = {}
+
+    def get_permissions(self) -> list[BasePermission]:
+        return _PERMISSIONS
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        return _THROTTLES
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> ODataViewRequest:
+        return ODataViewRequest(request)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Check the URL, the caller and the limits. The service negotiates the media type, and versions itself."""
+        check_url(request._request)
+        self.perform_authentication(request)
+        self.check_permissions(request)
+        self.check_throttles(request)
+
+    def perform_authentication(self, request: Request) -> None:
+        """Set user and auth."""
+        request._authenticate()  # type: ignore[attr-defined]  # what `request.user` calls
+
+    def respond(self, request: Request, *args: Any, **kwargs: Any) -> Any:
+        """Call the service."""
+        http = request._request
+        check_encoding(http)
+        given: Any = request.data
+        if isinstance(given, bytes):
+            body, body_file = given, None
+            check_whole(http, body)
+        else:
+            body, body_file = b"", given
         received = ReceivedRequest(
-            method=request.method or "",
-            path=raw_path(request),
-            query=request.META.get("QUERY_STRING", ""),
-            headers=headers,
+            method=http.method or "",
+            path=raw_path(http),
+            query=http.META.get("QUERY_STRING", ""),
+            headers=lower_headers(http),
             body=body,
-            context=context,
-            service_root=service_root(request),
+            context=context_of(request),
+            service_root=service_root(http),
             body_file=body_file,
         )
         try:
@@ -81,15 +136,18 @@ class ODataView(APIView):
             if body_file is not None:
                 body_file.close()
 
+    get = head = post = put = patch = delete = options = trace = http_method_not_allowed = respond
+
+    def handle_exception(self, exc: Exception) -> Any:
+        """The error of a request that has not reached the service."""
+        response = super().handle_exception(exc)
+        response.headers["OData-Version"] = version_of_refusal(lower_headers(self.request._request))
+        return response
+
 
 def _is_import(request: HttpRequest) -> bool:
     """Whether the body may be too large for memory."""
     return request.method == "POST" and raw_path(request).lower() in ("import", "import()")
-
-
-def anonymous(request: HttpRequest) -> CallContext:
-    """The context of an unauthenticated caller."""
-    return CallContext(user=None, request_id=getattr(request, "request_id", ""))
 
 
 def service_root(request: HttpRequest) -> str:

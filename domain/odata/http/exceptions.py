@@ -1,0 +1,70 @@
+"""Failures of views as the error of spec 07: settings.REST_FRAMEWORK's EXCEPTION_HANDLER."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from domain.odata.http.views import http_response
+from domain.odata.message.failures import failure
+from foundation import errors
+from identity.context import CallContext
+from identity.languages import activate_request_language
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """The response to a failure in a view of Django REST framework, in the language of the request."""
+    request: Request = context["request"]
+    return failure_response(_known(error, request, context["view"]), request._request)
+
+
+def failure_response(error: Exception, request: HttpRequest) -> HttpResponse:
+    """The response to a failure, in the language of the request. A bug is logged with its traceback."""
+    anonymous = CallContext(user=None, request_id=getattr(request, "request_id", ""))
+    with activate_request_language(request) as language:
+        response = failure(error, anonymous, f"{request.method} {request.path}")
+    return http_response(response, {"Content-Language": language})
+
+
+def _known(error: Exception, request: Request, view: APIView) -> Exception:
+    """The PlatformError for an exception of the frameworks; other exceptions unchanged."""
+    match error:
+        case exceptions.NotAuthenticated():
+            return errors.Unauthorized(errors.TOKEN_MISSING)
+        case exceptions.UnsupportedMediaType():
+            known = ", ".join(parser.media_type for parser in view.parser_classes)
+            return errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, known, request.content_type)
+        case exceptions.ValidationError():
+            details = tuple(_details(error.detail))
+            first = details[0]
+            return errors.BadRequest(first.code, *first.parameters, target=first.target, details=details)
+        case RequestDataTooBig():
+            return errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        case exceptions.ParseError() | SuspiciousOperation():
+            return errors.BadRequest(errors.INVALID_BODY, str(error))
+        case exceptions.PermissionDenied():
+            return errors.Forbidden(errors.ACCESS_DENIED, error.detail)
+        case PermissionDenied():
+            return errors.Forbidden(errors.ACCESS_DENIED, request.path)
+        case exceptions.NotFound() | Http404():
+            return errors.NotFound(errors.RESOURCE_NOT_FOUND, request.path)
+    return error
+
+
+def _details(problems: Any, target: str = "") -> Iterator[errors.Detail]:
+    """Problems of a serializer, in lists and by name, as details whose target is the path of the value."""
+    if isinstance(problems, dict):
+        for name, inner in problems.items():
+            yield from _details(inner, f"{target}/{name}" if target else str(name))
+    elif isinstance(problems, list):
+        for inner in problems:
+            yield from _details(inner, target)
+    else:
+        yield errors.Detail(errors.INVALID_VALUE, (target, str(problems)), target or None)

@@ -1,0 +1,27 @@
+"""Base of the views that answer JSON. Apart from identity.rest, which the framework's own views import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from foundation import errors
+
+
+class PlatformView(APIView):
+    """A view with the platform's errors; responses are not stored unless the view says otherwise."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse methods that the view lacks before it asks who calls."""
+        allowed = [name for name in self.allowed_methods if name != "OPTIONS"]
+        if request.method not in allowed:
+            raise errors.MethodNotAllowed(request.method or "", allowed)
+        super().initial(request, *args, **kwargs)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Set Cache-Control where the view has not."""
+        result = super().finalize_response(request, response, *args, **kwargs)
+        result.headers.setdefault("Cache-Control", "no-store")
+        return result
