@@ -132,24 +132,12 @@ def token_revoke(raw: str, application: TrustedApplication) -> None:
 
 def application_revoke(application: TrustedApplication) -> int:
     """Revoke all tokens of an application; returns the number of families."""
-    families = {
-        *AccessToken.objects.filter(application=application).values_list("token_family", flat=True),
-        *RefreshToken.objects.filter(application=application, revoked=None).values_list("token_family", flat=True),
-    }
-    for family in families:
-        family_revoke(family)
-    return len(families)
+    return _families_revoke(application=application)
 
 
 def user_revoke(user: User) -> int:
     """Revoke all tokens of a user; returns the number of families."""
-    families = {
-        *AccessToken.objects.filter(user=user).values_list("token_family", flat=True),
-        *RefreshToken.objects.filter(user=user, revoked=None).values_list("token_family", flat=True),
-    }
-    for family in families:
-        family_revoke(family)
-    return len(families)
+    return _families_revoke(user=user)
 
 
 def tokens_prune() -> int:
@@ -160,3 +148,13 @@ def tokens_prune() -> int:
         old = model.objects.filter(expires__lt=until).values_list("pk", flat=True)[:_PRUNE_BATCH]
         removed += model.objects.filter(pk__in=list(old)).delete()[0]
     return removed
+
+
+def _families_revoke(**owner: TrustedApplication | User) -> int:
+    families = {
+        *AccessToken.objects.filter(**owner).values_list("token_family", flat=True),
+        *RefreshToken.objects.filter(**owner, revoked=None).values_list("token_family", flat=True),
+    }
+    for family in families:
+        family_revoke(family)
+    return len(families)

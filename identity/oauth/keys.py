@@ -7,10 +7,7 @@ and retires the node's others, which stay published while tokens may use them. I
 
 from __future__ import annotations
 
-import base64
 import datetime
-import hashlib
-import json
 import threading
 import time
 from collections.abc import Iterable
@@ -24,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, generate_private_key
 from django.conf import settings
 from django.db import transaction
+from jwcrypto.jwk import JWK
 from jwt import PyJWK
 
 from foundation import private_files, stamps
@@ -161,16 +159,9 @@ def _prune() -> None:
 
 
 def _public_jwk(key: RSAPublicKey) -> dict[str, Any]:
-    numbers = key.public_numbers()
-    required = {"e": _number(numbers.e), "kty": "RSA", "n": _number(numbers.n)}
-    # RFC 7638: the digest of the required members in lexicographic order.
-    canonical = json.dumps(required, separators=(",", ":"), sort_keys=True).encode()
-    kid = base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
-    return {"kid": kid, "use": "sig", "alg": "RS256", **required}
-
-
-def _number(value: int) -> str:
-    return base64.urlsafe_b64encode(value.to_bytes((value.bit_length() + 7) // 8, "big")).rstrip(b"=").decode()
+    """The published form; `kid` is the thumbprint of RFC 7638."""
+    jwk = JWK.from_pyca(key)
+    return {"kid": jwk.thumbprint(), "use": "sig", "alg": "RS256", **jwk.export_public(as_dict=True)}
 
 
 def _directory() -> Path:

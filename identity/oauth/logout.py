@@ -7,18 +7,19 @@ tokens. Refresh tokens stay: they were granted for offline_access (Back-Channel 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth import logout as django_logout
 from django.core import signing
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import translation
 from django.utils.crypto import salted_hmac
+from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods
+from oauth2_provider.exceptions import InvalidRequestFatalError, OIDCError
+from oauth2_provider.views import RPInitiatedLogoutView
 
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
@@ -44,68 +45,87 @@ _CONFIRM_SALT = "identity.endsession"
 _CONFIRM_SECONDS = 600
 
 
-class LogoutRefused(Exception):
-    """A request that cannot be served; shown as a page, since it is not trusted."""
+@method_decorator(csrf_exempt, name="dispatch")
+class EndSessionEndpoint(RPInitiatedLogoutView):  # type: ignore[misc]
+    """id_token_hint, client_id, post_logout_redirect_uri, state, ui_locales; from the query or the body.
 
+    The toolkit's view with id tokens that are not stored, all applications of the sign-in, and a confirmation that is
+    bound to the browser, for applications may POST as well (RP-Initiated Logout, 2).
+    """
 
-@dataclass(frozen=True, slots=True)
-class LogoutRequest:
-    """A validated request (RP-Initiated Logout, 2). `hint` has the claims of id_token_hint, {} without one."""
+    http_method_names = ["get", "post"]
+    hinted_sid: str | None
 
-    application: TrustedApplication | None
-    hint: dict[str, Any]
-    redirect_uri: str | None
-    state: str | None
-
-
-@csrf_exempt
-@require_http_methods(["GET", "POST"])
-def end_session(request: HttpRequest) -> HttpResponse:
-    """id_token_hint, client_id, post_logout_redirect_uri, state, ui_locales; from the query or the body."""
-    try:
-        parameters = parameters_given(request)
-    except UnreadableForm as unreadable:
-        return error_page(request, error="invalid_request", description=str(unreadable))
-    with translation.override(ui_language(parameters.get("ui_locales", ""))):
-        return _serve(request, parameters)
-
-
-def _serve(request: HttpRequest, parameters: QueryDict) -> HttpResponse:
-    try:
-        logout = load_request(parameters)
-    except LogoutRefused as refused:
-        return error_page(request, error="invalid_request", description=reason_of(refused))
-    sign_in = sign_in_get(request)
-    if sign_in is None:
-        # Another browser, or a server: the hint identifies the session.
-        if sid := logout.hint.get("sid"):
-            _close([str(sid)])
-        return _signed_out(request, logout, [])
-    if logout.hint.get("sub") != sign_in.user.login and not _confirmed(request):
-        return _confirmation_page(request, logout, parameters)
-    return _signed_out(request, logout, sign_out(request))
-
-
-def load_request(parameters: QueryDict) -> LogoutRequest:
-    """Validate the request. Raises LogoutRefused."""
-    if names := repeated(parameters):
-        raise LogoutRefused(Message("The request has {0} more than once.", names[0]))
-    hint: dict[str, Any] = {}
-    if raw := parameters.get("id_token_hint"):
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            hint = dict(jwt.verify_id_token_hint(raw))
-        except jwt.InvalidToken as exc:
-            raise LogoutRefused(Message("The id_token_hint is not an id token of this provider.")) from exc
-    client_id = parameters.get("client_id") or hint.get("aud")
-    if hint and client_id != hint.get("aud"):
-        raise LogoutRefused(Message("The client_id is not the one that the id_token_hint was issued to."))
-    application = client_load(str(client_id)) if client_id else None
-    if client_id and application is None:
-        raise LogoutRefused(Message("The client_id is not that of a trusted application."))
-    redirect_uri = parameters.get("post_logout_redirect_uri") or None
-    if redirect_uri and (application is None or redirect_uri not in application.logout_urls):
-        raise LogoutRefused(Message("The post_logout_redirect_uri is not one of the application's logout URLs."))
-    return LogoutRequest(application, hint, redirect_uri, parameters.get("state"))
+            # The toolkit reads its parameters here.
+            request.GET = parameters_given(request)  # type: ignore[assignment]
+        except UnreadableForm as unreadable:
+            return error_page(request, error="invalid_request", description=reason_of(unreadable))
+        with translation.override(ui_language(request.GET.get("ui_locales", ""))):
+            if names := repeated(request.GET):
+                return self.error_response(_refused(Message("The request has {0} more than once.", names[0])))
+            return no_store(super().dispatch(request, *args, **kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response: HttpResponse = self.get(request)
+        return response
+
+    def validate_logout_request(
+        self, id_token_hint: str | None, client_id: str | None, post_logout_redirect_uri: str | None
+    ) -> tuple[TrustedApplication | None, str | None]:
+        """The application, and the login that the hint names. Raises OIDCError."""
+        hint = _verified(id_token_hint) if id_token_hint else {}
+        client_id = client_id or hint.get("aud")
+        if hint and client_id != hint["aud"]:
+            raise _refused(Message("The client_id is not the one that the id_token_hint was issued to."))
+        application = client_load(client_id) if client_id else None
+        if client_id and application is None:
+            raise _refused(Message("The client_id is not that of a trusted application."))
+        if post_logout_redirect_uri and (
+            application is None or post_logout_redirect_uri not in application.logout_urls
+        ):
+            raise _refused(Message("The post_logout_redirect_uri is not one of the application's logout URLs."))
+        self.hinted_sid = hint.get("sid")
+        return application, hint.get("sub")
+
+    def must_prompt(self, token_user: str | None) -> bool:
+        sign_in = sign_in_get(self.request)
+        return sign_in is not None and token_user != sign_in.user.login and not _confirmed(self.request)
+
+    def do_logout(
+        self,
+        application: TrustedApplication | None = None,
+        post_logout_redirect_uri: str | None = None,
+        state: str | None = None,
+        token_user: str | None = None,
+    ) -> HttpResponse:
+        if sign_in_get(self.request) is None and self.hinted_sid:
+            # Another browser, or a server: the hint identifies the session.
+            _close([self.hinted_sid])
+        frames = sign_out(self.request)
+        target = post_logout_redirect_uri
+        if target and state:
+            target = with_parameters(target, {"state": state})
+        if target and not frames:
+            return redirect_to(target)
+        context = {"frames": frames, "target": target, "application": application}
+        response = render(self.request, "identity/signed_out.html", context)
+        response.frame_sources = frames  # type: ignore[attr-defined]  # for the page's security policy
+        return response
+
+    def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
+        """Ask the user, because the request does not prove a relation to the sign-in (RP-Initiated Logout, 2)."""
+        parameters = self.request.GET
+        context["fields"] = [(name, value) for name, value in parameters.items() if name != "confirm"]
+        context["proof"] = signing.dumps(_session_proof(self.request), salt=_CONFIRM_SALT)
+        response = render(self.request, "identity/logout.html", context)
+        response.form_action = parameters.get("post_logout_redirect_uri")  # type: ignore[attr-defined]
+        return response
+
+    def error_response(self, error: OIDCError) -> HttpResponse:
+        """A page: the request is not trusted."""
+        return error_page(self.request, error=error.error, description=error.description)
 
 
 def sign_out(request: HttpRequest) -> list[str]:
@@ -136,26 +156,15 @@ def _close(sids: Iterable[str]) -> None:
             tokens_revoked()
 
 
-def _signed_out(request: HttpRequest, logout: LogoutRequest, frames: list[str]) -> HttpResponse:
-    target = logout.redirect_uri
-    if target and logout.state:
-        target = with_parameters(target, {"state": logout.state})
-    if target and not frames:
-        return no_store(redirect_to(target))
-    context = {"frames": frames, "target": target, "application": logout.application}
-    response = render(request, "identity/signed_out.html", context)
-    response.frame_sources = frames  # type: ignore[attr-defined]  # for the page's security policy
-    return no_store(response)
+def _verified(hint: str) -> jwt.Claims:
+    try:
+        return jwt.verify_id_token_hint(hint)
+    except jwt.InvalidToken as exc:
+        raise _refused(Message("The id_token_hint is not an id token of this provider.")) from exc
 
 
-def _confirmation_page(request: HttpRequest, logout: LogoutRequest, parameters: QueryDict) -> HttpResponse:
-    """Ask the user, because the request does not prove a relation to the sign-in (RP-Initiated Logout, 2)."""
-    fields = [(name, value) for name, value in parameters.items() if name != "confirm"]
-    proof = signing.dumps(_session_proof(request), salt=_CONFIRM_SALT)
-    context = {"fields": fields, "proof": proof, "application": logout.application}
-    response = render(request, "identity/logout.html", context)
-    response.form_action = logout.redirect_uri  # type: ignore[attr-defined]
-    return no_store(response)
+def _refused(description: str) -> OIDCError:
+    return InvalidRequestFatalError(description)
 
 
 def _confirmed(request: HttpRequest) -> bool:

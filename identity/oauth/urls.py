@@ -22,5 +22,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("connect/userinfo", cors.for_applications(userinfo.UserinfoEndpoint.as_view()), name="user-info"),
     path("connect/revocation", cors.for_applications(token.RevocationEndpoint.as_view()), name="revoke-token"),
     path("connect/introspect", token.IntrospectionEndpoint.as_view(), name="introspect"),
-    path("connect/endsession", logout.end_session, name="rp-initiated-logout"),
+    path("connect/endsession", logout.EndSessionEndpoint.as_view(), name="rp-initiated-logout"),
 ]
