@@ -148,15 +148,11 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
         found = error.oauthlib_error
         if isinstance(error, FatalClientError):
             return responses.error_page(self.request, error=found.error, description=found.description)
-        fresh_login_used(self.request, self.authorization.query)
-        return responses.answer_error(
-            self.request,
-            self.authorization.redirect_uri,
-            error=found.error,
-            description=found.description or "The request cannot be served.",
-            state=self.authorization.query.get("state"),
-            mode=self.authorization.mode,
-        )
+        asked = self.authorization
+        fresh_login_used(self.request, asked.query)
+        found.description = found.description or "The request cannot be served."
+        found.state = asked.query.get("state")
+        return responses.answer(self.request, asked.redirect_uri, dict(found.twotuples), asked.mode)
 
 
 def load_client(authorization: AuthorizationRequest) -> None:

@@ -75,14 +75,6 @@ def answer(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode
     return no_store(response)
 
 
-def answer_error(
-    request: HttpRequest, redirect_uri: str, *, error: str, description: str, state: str | None, mode: str
-) -> HttpResponse:
-    """Return an error to the client (RFC 6749, 4.1.2.1; OIDC Core, 3.1.2.6)."""
-    parameters = {"error": error, "error_description": description}
-    return answer(request, redirect_uri, {**parameters, **({"state": state} if state else {})}, mode)
-
-
 def error_page(request: HttpRequest, *, error: str, description: str, status: int = 400) -> HttpResponse:
     """An error page for the user."""
     context = {"error": error, "description": translated(description, gettext)}

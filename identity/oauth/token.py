@@ -107,12 +107,9 @@ def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
 
 def _introspect_refresh(raw: str, client: TrustedApplication) -> dict[str, Any]:
     checksum = hashlib.sha256(raw.encode()).hexdigest()
-    row = (
-        RefreshToken.objects.select_related("user")
-        .filter(token_checksum=checksum, application=client, revoked=None)
-        .first()
-    )
-    if row is None or row.expires <= utc_now() or not row.user.active:
+    usable = RefreshToken.objects.filter(revoked=None, expires__gt=utc_now(), user__active=True)
+    row = usable.select_related("user").filter(token_checksum=checksum, application=client).first()
+    if row is None:
         return {"active": False}
     return {
         "active": True,

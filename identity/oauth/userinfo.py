@@ -9,7 +9,7 @@ from oauth2_provider.views import UserInfoView
 
 from foundation import errors
 from identity.oauth.endpoints import error_response, form_problem, slow_down
-from identity.oauth.responses import FORM, no_store, parameters_given
+from identity.oauth.responses import FORM, UnreadableForm, no_store, parameters_given
 
 _HEADERS = {"HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_API_KEY"}
 
@@ -32,6 +32,8 @@ class UserinfoEndpoint(UserInfoView):  # type: ignore[misc]
                 )
         try:
             return no_store(super()._create_userinfo_response(request))
+        except UnreadableForm as unreadable:
+            return error_response(400, "invalid_request", str(unreadable))
         except errors.TooManyRequests as limited:
             return slow_down(limited)
         except errors.PlatformError as refused:

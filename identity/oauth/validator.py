@@ -129,8 +129,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     # --- the user -----------------------------------------------------------------------------------------------------
 
     def validate_bearer_token(self, token: str | None, scopes_: list[str], request: Request) -> bool:
-        """The user of an access token, as the API identifies it. Raises PlatformError."""
-        identity = authentication.identify_caller(self.build_http_request(request), token)
+        """The user of an access token in the form or in a header, as the API identifies it. Raises PlatformError."""
+        identity = authentication.identify_caller(self.build_http_request(request), request.access_token)
         if identity.is_service:
             raise errors.Forbidden(errors.USER_REQUIRED)
         for scope in scopes_:

@@ -609,6 +609,12 @@ class TestUserinfo:
         refused(post_form(Client(), USERINFO, token, token), "invalid_request")
         in_query = Client().get(USERINFO, dict([token]))
         assert in_query.status_code == 401
+        both = Client().get(USERINFO, headers={**bearer(tokens), "X-Api-Key": "enrt_" + "0" * 64})
+        assert both.status_code == 400
+
+    def test_a_query_of_a_thousand_parameters_is_refused(self, browser: Browser) -> None:
+        many = {f"p{n}": "x" for n in range(1001)}
+        refused(Client().get(USERINFO, many, headers=bearer(browser.tokens())), "invalid_request")
 
     @pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer x"}, {"Authorization": "Basic eDp5"}])
     def test_without_a_good_token_there_is_a_challenge(self, http: Client, header: dict[str, str]) -> None:
