@@ -8,6 +8,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from django.conf import settings
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.middleware.locale import LocaleMiddleware
@@ -36,7 +37,7 @@ def request_culture(request: HttpRequest, language: str) -> str:
     """The language with a country (`en-GB`) as the request names it, for formats; the language without one."""
     query = request.META.get("QUERY_STRING", "")
     if "culture=" in query or "lang=" in query:
-        named = [request.GET.get(name, "") for name in _OPTIONS]
+        named = [_option(request, name) for name in _OPTIONS]
     elif CULTURE_COOKIE in request.META.get("HTTP_COOKIE", ""):
         named = list(_cookie_parts(request.COOKIES.get(CULTURE_COOKIE, "")))
     else:
@@ -53,7 +54,7 @@ def chosen_language(request: HttpRequest) -> str | None:
     query = request.META.get("QUERY_STRING", "")
     if "culture=" in query or "lang=" in query:
         for name in _OPTIONS:
-            if result := _code(request.GET.get(name, "")):
+            if result := _code(_option(request, name)):
                 return result
     if CULTURE_COOKIE in request.META.get("HTTP_COOKIE", ""):
         return _from_cookie(request.COOKIES.get(CULTURE_COOKIE, ""))
@@ -114,6 +115,14 @@ def _from_cookie(value: str) -> str | None:
 def _cookie_parts(value: str) -> tuple[str, str]:
     parts = dict(part.partition("=")[::2] for part in unquote(value).split("|"))
     return parts.get("uic", ""), parts.get("c", "")
+
+
+def _option(request: HttpRequest, name: str) -> str:
+    """A query option; "" in a query that Django refuses."""
+    try:
+        return request.GET.get(name, "")
+    except SuspiciousOperation:
+        return ""
 
 
 @lru_cache(maxsize=512)

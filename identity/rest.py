@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import orjson
+from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import BasePermission
@@ -29,6 +30,11 @@ from identity.token_identity import TokenIdentity
 
 #: META names of the headers that may hold a token.
 _CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_API_KEY")
+
+
+def has_credential(request: HttpRequest) -> bool:
+    """Whether the headers may hold a token."""
+    return any(request.META.get(name) for name in _CREDENTIALS)
 
 
 def context_of(request: Request) -> CallContext:
@@ -59,7 +65,7 @@ class IdentityAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, TokenIdentity] | None:
         """None without a credential. Raises Unauthorized, BadRequest, Forbidden or TooManyRequests."""
-        if not any(request.META.get(name) for name in _CREDENTIALS):
+        if not has_credential(request):
             return None
         identity = identify_caller(request._request)
         return User.objects.get(pk=identity.caller.id), identity

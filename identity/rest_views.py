@@ -13,11 +13,12 @@ from foundation import errors
 class PlatformView(APIView):
     """A view with the platform's errors; responses are not stored unless the view says otherwise."""
 
+    http_method_names = ["get", "post", "put", "patch", "delete", "head"]
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse methods that the view lacks before it asks who calls."""
-        allowed = [name for name in self.allowed_methods if name != "OPTIONS"]
-        if request.method not in allowed:
-            raise errors.MethodNotAllowed(request.method or "", allowed)
+        if request.method not in self.allowed_methods:
+            raise errors.MethodNotAllowed(request.method or "", self.allowed_methods)
         super().initial(request, *args, **kwargs)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
@@ -25,3 +26,11 @@ class PlatformView(APIView):
         result = super().finalize_response(request, response, *args, **kwargs)
         result.headers.setdefault("Cache-Control", "no-store")
         return result
+
+
+class PublicView(PlatformView):
+    """A view for everybody, which needs no credential and reads none."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()

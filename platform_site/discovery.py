@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest
 from django.urls import Resolver404, resolve
+from rest_framework.request import Request
+from rest_framework.response import Response
 
-from foundation.safe_views import reads_only
-from identity.cors import for_everybody
 from identity.instance import base_url
 from identity.oauth import keys
 from platform_site import health
+from platform_site.tools import ToolView
 
 WORKING = "Working"
 NOT_WORKING = "NotWorking"
@@ -43,15 +44,12 @@ SITES = (
 )
 
 
-@reads_only
-@for_everybody
-def auto_discovery(request: HttpRequest) -> HttpResponse:
+class DiscoveryView(ToolView):
     """{"WebSites": [{Type, Status, Url, AdditionalProperties}], "Host"}, without authentication."""
-    content = {
-        "WebSites": described_sites(request),
-        "Host": urlsplit(base_url(request)).netloc,
-    }
-    return JsonResponse(content, headers={"Cache-Control": "no-store"})
+
+    def get(self, request: Request) -> Response:
+        host = urlsplit(base_url(request._request)).netloc
+        return Response({"WebSites": described_sites(request._request), "Host": host})
 
 
 def described_sites(request: HttpRequest) -> list[dict[str, Any]]:

@@ -22,21 +22,18 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import orjson
 from django.conf import settings
-from django.core.exceptions import DisallowedHost
 from django.core.signals import got_request_exception
 from django.db import connection
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import Resolver404, ResolverMatch, URLResolver, get_resolver
+from django.urls import ResolverMatch, URLResolver, get_resolver
 from django.utils import translation
 
+from domain.odata.http.exceptions import failure_response
 from foundation import errors, spans
 from foundation.browser_pages import BrowserPage
-from foundation.messages import TranslatableMessage as Message
 from identity.instance import requested_host
-from identity.languages import activate_request_language
 from platform_site.logging import loggable, request_logged_as
 from platform_site.metrics import request_counted
 
@@ -128,7 +125,11 @@ class PlatformMiddleware:
             if callable(getattr(response, "render", None)):
                 response = response.render()
         except Exception as error:
-            response = _failure(request, error)
+            response = failure_response(error, request)
+            response.headers["Content-Type"], response.headers["Vary"] = "application/json", "Accept-Language, Cookie"
+            if response.status_code == 500 and not isinstance(error, errors.PlatformError):
+                # As Django's own handler does, for error reporters and the test client.
+                got_request_exception.send(sender=PlatformMiddleware, request=request)
         # Django's handler would log each 500 as a server error; most are refusals by a rule or the data (spec 07).
         response._has_been_logged = True
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
@@ -216,36 +217,5 @@ def log_request(request: HttpRequest, response: HttpResponseBase, *, seconds: fl
             "session": caller.session_id if caller else "",
             "traceparent": getattr(request, "traceparent", ""),
             "slow": slow or None,
-        },
-    )
-
-
-def _failure(request: HttpRequest, error: Exception) -> HttpResponse:
-    """The JSON response to a failure that no API view rendered."""
-    request_id: str = request.request_id  # type: ignore[attr-defined]
-    known: Exception
-    match error:
-        case errors.PlatformError():
-            known = error
-        case Resolver404() | Http404():
-            known = errors.NotFound(errors.RESOURCE_NOT_FOUND, request.path)
-        case DisallowedHost():
-            known = errors.BadRequest(errors.INVALID_HEADER, "Host", Message("this instance does not serve that name"))
-        case _:
-            known = error
-            logger.exception("unhandled exception in %s %s", request.method, request.path)
-            # As Django's own handler does, for error reporters and the test client.
-            got_request_exception.send(sender=PlatformMiddleware, request=request)
-    with activate_request_language(request) as language:
-        rendered = errors.render(known, correlation_id=request_id, debug=settings.DEBUG)
-    return HttpResponse(
-        orjson.dumps(rendered.body),
-        status=rendered.status,
-        content_type="application/json",
-        headers={
-            "Cache-Control": "no-store",
-            "Content-Language": language,
-            "Vary": "Accept-Language, Cookie",
-            **rendered.headers,
         },
     )

@@ -6,23 +6,24 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import translation
-from django.utils.decorators import method_decorator
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
+from rest_framework import serializers
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from domain.api_site.texts import page_texts
 from domain.model.registry import repositories
 from domain.odata.http.views import service_root
 from domain.odata.metadata import model_json, openapi
 from domain.syntax.functions import FUNCTIONS
-from foundation import errors
 from foundation.browser_pages import BrowserPage
 from identity.models import User
-from identity.page_tokens import PageApplication, page_session_close, page_token_issue
+from identity.page_tokens import PageApplication, PageToken, page_session_close, page_token_issue
+from identity.rest_views import PlatformView
 
 SITE = PageApplication("DomainApiSite", "Domain API site", ("read", "update", "exec"))
 
@@ -79,27 +80,28 @@ class SetPage(Page):
         return {"node": model_json.model_of_set(set_name, None), "paths": paths}
 
 
-@method_decorator((never_cache, csrf_protect), name="dispatch")
-class SessionView(BrowserPage):
-    """The token of the pages' scripts. Both methods require the CSRF header."""
+class PageTokenSerializer(serializers.Serializer[PageToken]):
+    """A token as the pages' scripts read it."""
 
-    http_method_names = ["post", "delete"]
+    accessToken = serializers.CharField(source="access_token")
+    expiresIn = serializers.IntegerField(source="expires_in_seconds")
+    login = serializers.CharField(source="user.login")
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+
+class SessionView(PlatformView, BrowserPage):
+    """The token of the pages' scripts, for the browser's cookie. Both methods require the CSRF header."""
+
+    authentication_classes = (SessionAuthentication,)
+    permission_classes = ()
+
+    def post(self, request: Request) -> Response:
         """Issue a token for the signed-in user."""
-        try:
-            token = page_token_issue(request, SITE)
-        except errors.PlatformError as error:
-            rendered = errors.render(error, correlation_id=getattr(request, "request_id", ""), debug=False)
-            return JsonResponse(rendered.body, status=rendered.status)
-        return JsonResponse(
-            {"accessToken": token.access_token, "expiresIn": token.expires_in_seconds, "login": token.user.login}
-        )
+        return Response(PageTokenSerializer(page_token_issue(request._request, SITE)).data)
 
-    def delete(self, request: HttpRequest) -> HttpResponse:
+    def delete(self, request: Request) -> Response:
         """End the licensed session of the user's token."""
-        page_session_close(request, SITE)
-        return HttpResponse(status=204)
+        page_session_close(request._request, SITE)
+        return Response(status=204)
 
 
 def _script_data(request: HttpRequest) -> dict[str, Any]:

@@ -6,45 +6,47 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from domain.odata.http.views import http_response
 from domain.odata.message.failures import failure
 from foundation import errors
+from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 from identity.languages import activate_request_language
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """The response to a failure in a view of Django REST framework, in the language of the request."""
+    """The response to a failure in a view of Django REST framework."""
     request: Request = context["request"]
-    return failure_response(_known(error, request, context["view"]), request._request)
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        known = ", ".join(parser.media_type for parser in context["view"].parser_classes)
+        error = errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, known, request.content_type)
+    return failure_response(error, request._request)
 
 
 def failure_response(error: Exception, request: HttpRequest) -> HttpResponse:
     """The response to a failure, in the language of the request. A bug is logged with its traceback."""
     anonymous = CallContext(user=None, request_id=getattr(request, "request_id", ""))
     with activate_request_language(request) as language:
-        response = failure(error, anonymous, f"{request.method} {request.path}")
+        response = failure(_known(error, request), anonymous, f"{request.method} {request.path}")
     return http_response(response, {"Content-Language": language})
 
 
-def _known(error: Exception, request: Request, view: APIView) -> Exception:
+def _known(error: Exception, request: HttpRequest) -> Exception:
     """The PlatformError for an exception of the frameworks; other exceptions unchanged."""
     match error:
         case exceptions.NotAuthenticated():
             return errors.Unauthorized(errors.TOKEN_MISSING)
-        case exceptions.UnsupportedMediaType():
-            known = ", ".join(parser.media_type for parser in view.parser_classes)
-            return errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, known, request.content_type)
         case exceptions.ValidationError():
             details = tuple(_details(error.detail))
             first = details[0]
             return errors.BadRequest(first.code, *first.parameters, target=first.target, details=details)
+        case DisallowedHost():
+            return errors.BadRequest(errors.INVALID_HEADER, "Host", Message("this instance does not serve that name"))
         case RequestDataTooBig():
             return errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         case exceptions.ParseError() | SuspiciousOperation():

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import get_language
 from rest_framework import serializers
-from rest_framework.permissions import AllowAny
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,14 +20,12 @@ from domain.odata.metadata import discovery, model_documents, model_json, openap
 from domain.odata.metadata.model_documents import Document
 from foundation import errors, stamps
 from identity.languages import activate_request_language
-from identity.rest import context_of
-from identity.rest_views import PlatformView
+from identity.rest import context_of, has_credential
+from identity.rest_views import PlatformView, PublicView
 
 
 class ModelView(PlatformView):
     """A document of the model, in the language of the request."""
-
-    http_method_names = ["get", "head"]
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         """Name the language."""
@@ -37,17 +35,18 @@ class ModelView(PlatformView):
         return response
 
 
-class PublicModelView(ModelView):
+class PublicModelView(ModelView, PublicView):
     """A document that needs no token, with an ETag."""
-
-    authentication_classes = ()
-    permission_classes = (AllowAny,)
 
 
 class OpenApi(ModelView):
     """The OpenAPI document: the standard model without a token, and custom properties with one."""
 
-    permission_classes = (AllowAny,)
+    permission_classes = ()
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """None without a token: a cookie of an older client must not refuse the document."""
+        return super().get_authenticators() if has_credential(self.request) else []
 
     def get(self, request: Request) -> HttpResponse:
         return _document(request, openapi.openapi_document(custom=request.auth is not None))
@@ -101,8 +100,6 @@ class LegacyLogin(PublicModelView):
 
     The body with the password is not read.
     """
-
-    http_method_names = ["get", "head", "post"]
 
     def get(self, request: Request) -> Response:
         """Raises Unauthorized, whatever the credentials."""
