@@ -10,11 +10,13 @@ request.auth  the CallContext of TokenAuthentication, the TokenIdentity of Ident
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import orjson
 from django.http import HttpRequest
+from rest_framework import parsers
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer
@@ -109,6 +111,17 @@ class FirstRenderer(DefaultContentNegotiation):
         """The renderer and its media type."""
         renderer = next(iter(renderers))
         return renderer, renderer.media_type
+
+
+class JSONParser(parsers.JSONParser):
+    """JSON by orjson, which refuses deep nesting where Python's decoder fails."""
+
+    def parse(self, stream: IO[Any], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
+        """The document. Raises ParseError."""
+        try:
+            return orjson.loads(stream.read())
+        except orjson.JSONDecodeError as error:
+            raise ParseError(f"JSON: {error}") from error
 
 
 class JSONRenderer(BaseRenderer):

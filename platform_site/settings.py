@@ -23,6 +23,7 @@ from foundation import private_files, spans
 from foundation.vault import key_is_valid
 from identity.scopes import ALL_SCOPES, DESCRIPTIONS
 from platform_site.environment import BASE_DIR, SETTINGS, Environment
+from platform_site.rest_framework_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from platform_site.serving.addresses import start_problem
 from webhooks.conf import WebhookSettings
 
@@ -263,18 +264,6 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "COMPLIANT_BCP_RFC9700_REDIRECT_URI_SCHEME": True,
     "COMPLIANT_BCP_RFC9700_REDIRECT_URI_MATCHING": True,
     "COMPLIANT_BCP_RFC9700_PKCE_REQUIRED": True,
-}
-
-# Defaults of the views that answer JSON (identity.rest).
-REST_FRAMEWORK: dict[str, Any] = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["identity.rest.TokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_THROTTLE_CLASSES": ["identity.rest.CallerThrottle"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "identity.rest.FirstRenderer",
-    "DEFAULT_RENDERER_CLASSES": ["identity.rest.JSONRenderer"],
-    "DEFAULT_METADATA_CLASS": None,
-    "EXCEPTION_HANDLER": "domain.odata.http.exceptions.exception_handler",
-    "UNAUTHENTICATED_USER": None,
 }
 
 # --- language and time --------------------------------------------------------------------------------------------

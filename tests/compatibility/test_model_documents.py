@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from rest_framework.test import APIClient
 
 from domain.model.registry import repositories
 from tests.domain.security.conftest import caller, give_role, person
@@ -72,6 +73,12 @@ LITERALS = {
 }
 
 
+@pytest.fixture
+def client() -> APIClient:
+    """The framework's client."""
+    return APIClient()
+
+
 def _read(client: Client, path: str, **headers: str) -> Any:
     response: Any = client.get(path, headers=headers)
     assert response.status_code == 200, response.content
@@ -83,7 +90,7 @@ def _bearer(api: Api) -> dict[str, str]:
 
 
 @pytest.fixture
-def detailed(db: None, client: Client) -> dict[str, Any]:
+def detailed(db: None, client: APIClient) -> dict[str, Any]:
     """Name of the set → its detailed node."""
     return {node["Name"]: node for node in _read(client, f"{STANDARD}?details=true")}
 
@@ -103,7 +110,7 @@ def _member(node: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
 # --- shape --------------------------------------------------------------------------------------------------------
 
 
-def test_the_compact_form(db: None, client: Client) -> None:
+def test_the_compact_form(db: None, client: APIClient) -> None:
     """Compact: an anonymous JSON array of every set, members in order, null ones left out."""
     body = _read(client, STANDARD)
     assert [node["Name"] for node in body] == [repository.set_name for repository in repositories]
@@ -146,7 +153,7 @@ def test_the_detailed_form(detailed: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("spelling", [ORDERS, "Crm.Sales.SalesOrders", f"{ORDERS}/"])
-def test_one_set(db: None, client: Client, detailed: dict[str, Any], spelling: str) -> None:
+def test_one_set(db: None, client: APIClient, detailed: dict[str, Any], spelling: str) -> None:
     """One set, by its name with underscores or dots, is an object and always detailed."""
     assert _read(client, f"{STANDARD}/{spelling}") == detailed[ORDERS]
 
@@ -338,7 +345,7 @@ def test_read_only_members_cannot_be_set(api: Api, detailed: dict[str, Any], wor
 # --- languages and the current model ------------------------------------------------------------------------------
 
 
-def test_names_in_the_language_of_the_request(db: None, client: Client) -> None:
+def test_names_in_the_language_of_the_request(db: None, client: APIClient) -> None:
     """LocalizedDescription and categories are in the language of the request, also from the cache."""
     texts: dict[str, tuple[str, str]] = {}
     for language in ("en", "de", "bg", "en"):
@@ -394,7 +401,7 @@ def test_the_current_model_has_what_the_caller_may_read(world: World) -> None:
 # --- refusals and caching -----------------------------------------------------------------------------------------
 
 
-def test_refusals(db: None, client: Client) -> None:
+def test_refusals(db: None, client: APIClient) -> None:
     """Bad input: no token 401, unknown set 400 with near names, another method 405, `details=maybe` 400."""
     anonymous: Any = client.get(CURRENT)
     assert (anonymous.status_code, error_of(anonymous)["type"]) == (401, "TokenMissing")
@@ -408,7 +415,7 @@ def test_refusals(db: None, client: Client) -> None:
     assert "details" in error_of(maybe)["message"]
 
 
-def test_the_standard_model_has_an_etag(db: None, client: Client) -> None:
+def test_the_standard_model_has_an_etag(db: None, client: APIClient) -> None:
     """standardmodel: ETag and 304."""
     first: Any = client.get(STANDARD)
     assert client.get(STANDARD, headers={"If-None-Match": first["ETag"]}).status_code == 304

@@ -9,10 +9,16 @@ import tomllib
 from typing import Any
 
 import pytest
-from django.test import Client
+from rest_framework.test import APIClient
 
 from platform_site import discovery, health
 from platform_site.environment import BASE_DIR
+
+
+@pytest.fixture
+def client() -> APIClient:
+    """The framework's client."""
+    return APIClient()
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +26,7 @@ def fresh_health() -> None:
     health.forget()
 
 
-def sites(client: Client, path: str = "/sys/auto-discovery") -> dict[str, dict[str, Any]]:
+def sites(client: APIClient, path: str = "/sys/auto-discovery") -> dict[str, dict[str, Any]]:
     response = client.get(path)
     assert response.status_code == 200
     assert response.headers["Cache-Control"] == "no-store"
@@ -29,7 +35,7 @@ def sites(client: Client, path: str = "/sys/auto-discovery") -> dict[str, dict[s
 
 
 @pytest.mark.parametrize("path", ["/sys/auto-discovery", "/tools/auto-discovery"])
-def test_it_names_the_sites_that_are_served(client: Client, db: None, path: str) -> None:
+def test_it_names_the_sites_that_are_served(client: APIClient, db: None, path: str) -> None:
     found = sites(client, path)
     assert found["ID"]["Url"] == "http://testserver/id"
     assert found["ID"]["Status"] == "Working"
@@ -39,7 +45,7 @@ def test_it_names_the_sites_that_are_served(client: Client, db: None, path: str)
 
 
 def test_the_api_is_reported_under_both_names_once_it_is_served(
-    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+    client: APIClient, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(discovery, "_exists", lambda path: path == discovery.ODATA_PATH)
     found = sites(client)
@@ -50,12 +56,12 @@ def test_the_api_is_reported_under_both_names_once_it_is_served(
     )
 
 
-def test_the_public_base_url_wins_over_the_requests(client: Client, db: None, settings: Any) -> None:
+def test_the_public_base_url_wins_over_the_requests(client: APIClient, db: None, settings: Any) -> None:
     settings.BASE_URL = "https://erp.example.com"
     assert sites(client)["ID"]["Url"] == "https://erp.example.com/id"
 
 
-def test_a_part_that_stopped_is_seen(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_stopped_is_seen(client: APIClient, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> str | None:
         raise OSError("no such directory")
 
@@ -66,7 +72,7 @@ def test_a_part_that_stopped_is_seen(client: Client, db: None, monkeypatch: pyte
     assert found["UserProfile"]["Status"] == "Working"
 
 
-def test_a_check_is_not_repeated_for_some_seconds(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_is_not_repeated_for_some_seconds(client: APIClient, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setitem(health._checks, "keys", lambda: calls.append(1))
     for _ in range(3):
@@ -74,7 +80,7 @@ def test_a_check_is_not_repeated_for_some_seconds(client: Client, db: None, monk
     assert len(calls) == 1
 
 
-def test_sha256_hashes_as_secrets_are_kept(client: Client) -> None:
+def test_sha256_hashes_as_secrets_are_kept(client: APIClient) -> None:
     expected = {"sha256": base64.b64encode(hashlib.sha256(b"DEMO").digest()).decode()}
     assert client.get("/sys/tools/sha256", {"secret": "DEMO"}).json() == expected
     assert client.post("/sys/tools/sha256", {"secret": "DEMO"}).json() == expected
@@ -82,7 +88,7 @@ def test_sha256_hashes_as_secrets_are_kept(client: Client) -> None:
     assert client.delete("/sys/tools/sha256").status_code == 405
 
 
-def test_version_and_server_info(client: Client) -> None:
+def test_version_and_server_info(client: APIClient) -> None:
     project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]
     assert client.get("/sys/ver").json()["version"] == project["version"]
     newest = re.search(r"^## (\d\S*)", (BASE_DIR / "CHANGELOG.md").read_text(), re.MULTILINE)
@@ -91,11 +97,11 @@ def test_version_and_server_info(client: Client) -> None:
     assert client.get("/sys/server-info").json()["baseUrl"] == "http://testserver"
 
 
-def test_liveness_needs_nothing(client: Client) -> None:
+def test_liveness_needs_nothing(client: APIClient) -> None:
     assert client.get("/healthz").content == b"ok\n"
 
 
-def test_readiness_needs_every_part(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readiness_needs_every_part(client: APIClient, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     response = client.get("/readyz")
     assert response.status_code == 200, response.content
     assert set(response.json()["checks"]) >= {"database", "cache", "queue", "sandbox"}
@@ -110,7 +116,7 @@ def test_readiness_needs_every_part(client: Client, db: None, monkeypatch: pytes
     }
 
 
-def test_every_address_that_is_named_answers_a_browser(client: Client, db: None) -> None:
+def test_every_address_that_is_named_answers_a_browser(client: APIClient, db: None) -> None:
     for site in client.get("/sys/auto-discovery").json()["WebSites"]:
         for address in (site["Url"], site["Url"].rstrip("/") + "/"):
             answer = client.get(address, follow=True, headers={"Accept": "text/html"})
@@ -123,6 +129,6 @@ def test_every_address_that_is_named_answers_a_browser(client: Client, db: None)
 )
 @pytest.mark.parametrize("method", ["post", "put", "delete"])
 def test_what_is_only_read_names_the_methods_it_has(db: None, path: str, method: str) -> None:
-    answer = getattr(Client(enforce_csrf_checks=True), method)(path)
+    answer = getattr(APIClient(enforce_csrf_checks=True), method)(path)
     assert answer.status_code == 405
     assert answer.headers["Allow"] == "GET, HEAD"
