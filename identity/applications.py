@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from identity.changes import access_changed
 from identity.licences import ADVANCED_BPM, licence_terms
-from identity.scopes import ALL_SCOPES, API_SCOPES, LEGACY_SCOPES
+from identity.scopes import API_SCOPES, KNOWN_SCOPES, LEGACY_SCOPES, PROVISIONING_SCOPE, SERVICE_TOKEN_SCOPES
 
 if TYPE_CHECKING:
     from identity.models import TrustedApplication
@@ -148,7 +148,7 @@ def application_warnings(application: TrustedApplication, *, has_secret: bool) -
 def _scope_warnings(application: TrustedApplication) -> list[str]:
     result: list[str] = []
     scopes = application.scopes
-    if application.system_user_allowed and scopes and not set(scopes) & set(API_SCOPES):
+    if application.system_user_allowed and scopes and not set(scopes) & set(SERVICE_TOKEN_SCOPES):
         result.append(_("A service without a scope of the API gets no token. Add read, update or exec to Scope."))
     if "offline_access" in scopes and (application.is_public or not application.is_interactive):
         result.append(
@@ -156,6 +156,10 @@ def _scope_warnings(application: TrustedApplication) -> list[str]:
                 "The scope offline_access gives nothing here: refresh tokens are for confidential applications that "
                 "sign people in. Remove it from Scope."
             )
+        )
+    if PROVISIONING_SCOPE in scopes and not (application.system_user and application.system_user.is_admin):
+        result.append(
+            _("The scope scim gives nothing here: the system user of a service that provisions is an administrator.")
         )
     if "exec" in scopes and ADVANCED_BPM not in licence_terms().features:
         result.append(
@@ -208,7 +212,7 @@ def url_problem(url: str) -> str | None:
 
 def check_scope(application: TrustedApplication, problems: Problems) -> None:
     """Only scopes that exist."""
-    unknown = [scope for scope in application.scopes if scope not in ALL_SCOPES and scope not in LEGACY_SCOPES]
+    unknown = [scope for scope in application.scopes if scope not in KNOWN_SCOPES and scope not in LEGACY_SCOPES]
     if unknown:
         problems["scope"].append(_("Unknown scopes: %(scopes)s.") % {"scopes": ", ".join(unknown)})
 

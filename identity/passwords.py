@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from identity.models import Grant, ReferenceToken, User
-from identity.oauth.issue import user_revoke
+from identity.access_end import access_end
+from identity.models import ReferenceToken, User
 from identity.reference_tokens import reference_token_revoke
-from identity.sessions import CLOSED_PASSWORD, session_close_user
+from identity.sessions import CLOSED_PASSWORD
 
 
 def password_set(user: User, password: str, *, ends_access: bool) -> None:
@@ -20,8 +20,6 @@ def password_set(user: User, password: str, *, ends_access: bool) -> None:
         user.set_password(password)
         user.save(update_fields=["password"])
         if ends_access:
-            Grant.objects.filter(user=user).delete()
-            user_revoke(user)
             for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
                 reference_token_revoke(token)
-            session_close_user(user.pk, CLOSED_PASSWORD)
+            access_end(user.pk, CLOSED_PASSWORD)

@@ -14,7 +14,7 @@ from foundation.fields import utc_now
 from foundation.messages import TranslatableMessage as Message
 from identity.credentials import REFERENCE_PREFIX
 from identity.models import ReferenceToken, TrustedApplication, User
-from identity.scopes import API_SCOPES
+from identity.scopes import API_SCOPES, SERVICE_TOKEN_SCOPES
 from identity.sessions import session_close
 
 MAX_LIFETIME = datetime.timedelta(days=366)
@@ -38,7 +38,7 @@ def reference_token_issue(
     """
     kind = ReferenceToken.PERSONAL if user else ReferenceToken.SERVICE
     holder = user or application.system_user
-    problem = _policy_problem(holder, application, kind) or _scope_problem(application, scopes)
+    problem = _policy_problem(holder, application, kind) or _scope_problem(application, scopes, kind)
     if problem is None and not datetime.timedelta(0) < lifetime <= MAX_LIFETIME:
         problem = Message("A token lives for at most {0} days.", MAX_LIFETIME.days)
     if problem is not None or holder is None:
@@ -96,9 +96,10 @@ def applications_for(user: User) -> list[TrustedApplication]:
     return [found for found in enabled if _policy_problem(user, found, ReferenceToken.PERSONAL) is None]
 
 
-def scopes_for(application: TrustedApplication) -> list[str]:
-    """The API scopes that a token of this application may carry."""
-    return [scope for scope in API_SCOPES if scope in application.scopes]
+def scopes_for(application: TrustedApplication, kind: str = ReferenceToken.PERSONAL) -> list[str]:
+    """The scopes that a token of this application and kind may carry."""
+    fitting = SERVICE_TOKEN_SCOPES if kind == ReferenceToken.SERVICE else API_SCOPES
+    return [scope for scope in fitting if scope in application.scopes]
 
 
 def _policy_problem(user: User | None, application: TrustedApplication, kind: str) -> str | None:
@@ -119,8 +120,8 @@ def _policy_problem(user: User | None, application: TrustedApplication, kind: st
     return None
 
 
-def _scope_problem(application: TrustedApplication, scopes: list[str]) -> str | None:
-    allowed = scopes_for(application)
+def _scope_problem(application: TrustedApplication, scopes: list[str], kind: str) -> str | None:
+    allowed = scopes_for(application, kind)
     if not scopes:
         return Message("A token needs at least one scope.")
     beyond = [scope for scope in scopes if scope not in allowed]

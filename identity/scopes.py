@@ -9,6 +9,10 @@ ALL_SCOPES = (*OIDC_SCOPES, *API_SCOPES)
 PROTOCOL_SCOPES = ("openid", "profile", "offline_access")
 #: What a service application without Scope gets (spec 14, 14.4).
 SERVICE_SCOPES = ("read", "update")
+#: What a service needs to provision users (domain.scim). Not advertised: nobody asks for it without being told.
+PROVISIONING_SCOPE = "scim"
+SERVICE_TOKEN_SCOPES = (*API_SCOPES, PROVISIONING_SCOPE)
+KNOWN_SCOPES = (*ALL_SCOPES, PROVISIONING_SCOPE)
 LEGACY_SCOPES = ("DomainApi",)  # accepted and ignored: older clients always request it
 
 # Scopes that need consent; `sec` grants nothing here (docs/decisions.md).

@@ -28,7 +28,7 @@ from identity.models import (
 from identity.oauth.issue import family_revoke
 from identity.oauth.keys import keys_rotate
 from identity.reference_tokens import ReferenceTokenRefused, reference_token_issue, reference_token_revoke
-from identity.scopes import API_SCOPES
+from identity.scopes import SERVICE_TOKEN_SCOPES
 
 for model in (AccessToken, Grant, IDToken, RefreshToken):
     if admin.site.is_registered(model):
@@ -42,7 +42,9 @@ class ReferenceTokenAddForm(forms.ModelForm):  # type: ignore[type-arg]
         User.objects.filter(user_type="InternalUser"), required=False, help_text=_("Empty: a service token.")
     )
     scope = forms.MultipleChoiceField(
-        choices=[(scope, scope) for scope in API_SCOPES], widget=forms.CheckboxSelectMultiple, initial=["read"]
+        choices=[(scope, scope) for scope in SERVICE_TOKEN_SCOPES],
+        widget=forms.CheckboxSelectMultiple,
+        initial=["read"],
     )
     days = forms.IntegerField(min_value=1, max_value=365, initial=30)
 

@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tools/resource-monitor", ResourceMonitorView.as_view()),
     path("manage/apps/install", app_links.install_page, name="app_install"),
     path("manage/apps/uninstall", app_links.uninstall_page, name="app_uninstall"),
+    path("scim/v2/", include("domain.scim.urls")),
     path("api/", include("domain.odata.http.urls")),
     path("api/", include("domain.api_site.urls")),
     path("healthz", tools.HealthView.as_view()),

@@ -14,6 +14,7 @@ from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
+from identity.access_end import access_end
 from identity.applications import application_warnings, check_application, is_secret_hash
 from identity.changes import access_changed
 from identity.email_change import old_address_notify
@@ -47,6 +48,21 @@ def notify_old_address(user: Record) -> None:
         user.dataset.defer_write(("old address", user.id), lambda: transaction.on_commit(notify, robust=True))
 
 
+def end_access(user: Record) -> None:
+    """Validation: a deactivated user's sessions and tokens end; one who is active again exists for directories."""
+    if user.state != "Modified" or not user.is_changed("active"):
+        return
+    if user.active:
+        user.dataset.defer_write(("directory", user.id), partial(show_to_directories, user.id))
+    else:
+        user.dataset.defer_write(("end of access", user.id), partial(access_end, user.id))
+
+
+def show_to_directories(user_id: str) -> None:
+    """Undo a deletion by a directory (domain.scim)."""
+    User.objects.filter(pk=user_id).update(provisioning_removed=False)
+
+
 def remove_picture(user: Record) -> None:
     """Validation: a deleted user's picture goes, too."""
     if user.is_deleted:
@@ -63,7 +79,7 @@ class Users(Repository[User]):
     display_format = "{Name} <{Login}>"
     admin = AdminOptions(hints={"is_admin": _("May do everything, and needs no role.")})
     children = (Child("RoleUsers", "Systems.Security.RoleUsers"),)
-    validations = (keep_logins_apart, notify_old_address, remove_picture, access_changes)
+    validations = (keep_logins_apart, notify_old_address, remove_picture, end_access, access_changes)
     decides_access = True
     # Not the name: row policies may use it ($user.Name).
     left_to_roles = frozenset(
@@ -78,7 +94,7 @@ class Users(Repository[User]):
         }
     )
     read_only = frozenset({"creation_time_utc"})
-    unpublished = frozenset({"password", "last_login"})
+    unpublished = frozenset({"password", "last_login", "provisioning_removed"})
 
 
 @repositories.register
@@ -144,8 +160,10 @@ def _as_model(application: Record) -> TrustedApplication:
         **{field.attname: application.values.get(members[field.name].name) for field in fields if field.attname != "id"}
     )
     # As the dataset has it: it may be created or changed with the application.
-    user = application.system_user
-    result.system_user = user and User(id=user.id, login=user.login, user_type=user.user_type, active=user.active)
+    if (user := application.system_user) is not None:
+        result.system_user = User(
+            id=user.id, login=user.login, user_type=user.user_type, active=user.active, is_admin=user.is_admin
+        )
     return result
 
 

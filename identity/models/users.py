@@ -77,6 +77,8 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
     time_zone = models.CharField(max_length=64, null=True, blank=True)
     notes = models.CharField(max_length=254, null=True, blank=True)
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
+    # The company's directory has deleted the user (domain.scim), and sees no more of it.
+    provisioning_removed = models.BooleanField(default=False, db_default=False, editable=False)
     person = ReferenceField("domain.Person", null=True, blank=True)
     roles = models.ManyToManyField(Role, through="identity.RoleUser", related_name="users")
 

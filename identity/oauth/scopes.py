@@ -5,7 +5,14 @@ from __future__ import annotations
 from oauthlib.oauth2.rfc6749.errors import InvalidScopeError
 
 from identity.models import TrustedApplication, User
-from identity.scopes import API_SCOPES, LEGACY_SCOPES, OIDC_SCOPES, PROTOCOL_SCOPES, SERVICE_SCOPES
+from identity.scopes import (
+    LEGACY_SCOPES,
+    OIDC_SCOPES,
+    PROTOCOL_SCOPES,
+    PROVISIONING_SCOPE,
+    SERVICE_SCOPES,
+    SERVICE_TOKEN_SCOPES,
+)
 
 
 def scopes_grant(application: TrustedApplication, requested: list[str], *, service: bool) -> list[str]:
@@ -31,7 +38,9 @@ def fits(application: TrustedApplication, scope: str, *, service: bool) -> bool:
     if scope in LEGACY_SCOPES:
         return False
     if service:
-        return scope in API_SCOPES
+        return scope in SERVICE_TOKEN_SCOPES
+    if scope == PROVISIONING_SCOPE:
+        return False
     return scope != "offline_access" or not application.is_public
 
 

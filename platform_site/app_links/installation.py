@@ -16,7 +16,7 @@ from identity.applications import secret_generate
 from identity.context import CallContext
 from identity.models import TrustedApplication, User
 from identity.reference_tokens import MAX_LIFETIME, reference_token_issue
-from identity.scopes import API_SCOPES
+from identity.scopes import SERVICE_TOKEN_SCOPES
 
 APPLICATIONS = "Systems.Security.TrustedApplications"
 EXTENSIONS = "Systems.Core.Extensions"
@@ -108,7 +108,7 @@ def _new_system_user(dataset: Dataset, attributes: dict[str, Any]) -> str:
 
 def _service_token(application_id: str) -> str:
     application = TrustedApplication.objects.select_related("system_user").get(pk=application_id)
-    scopes = [scope for scope in application.scopes if scope in API_SCOPES]
+    scopes = [scope for scope in application.scopes if scope in SERVICE_TOKEN_SCOPES]
     token, _row = reference_token_issue(
         user=None, application=application, name="installation", scopes=scopes, lifetime=MAX_LIFETIME
     )

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from identity.applications import OWN_PAGES, url_problem
-from identity.scopes import ALL_SCOPES, API_SCOPES
+from identity.scopes import KNOWN_SCOPES, SERVICE_TOKEN_SCOPES
 
 
 class NameField(forms.ChoiceField):
@@ -91,7 +91,7 @@ class InstallForm(LinkForm):
     def clean_scope(self) -> str:
         """Known scopes, each once."""
         scopes = list(dict.fromkeys(self.cleaned_data["scope"].split()))
-        if unknown := [scope for scope in scopes if scope not in ALL_SCOPES]:
+        if unknown := [scope for scope in scopes if scope not in KNOWN_SCOPES]:
             raise ValidationError(_("Unknown scopes: %(scopes)s.") % {"scopes": ", ".join(unknown)})
         return " ".join(scopes)
 
@@ -105,7 +105,7 @@ class InstallForm(LinkForm):
             self.add_error("redirectUri", _("An application that signs people in needs the address to return to."))
         if given["clientType"] == "Public":
             self._check_public(given, signs_in=signs_in)
-        if service == "referenceToken" and not set(given["scope"].split()) & set(API_SCOPES):
+        if service == "referenceToken" and not set(given["scope"].split()) & set(SERVICE_TOKEN_SCOPES):
             self.add_error("scope", _("A token for the service needs a scope of the API: read, update or exec."))
         return given
 
