@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rest_framework.exceptions import ValidationError
+from django.http import HttpResponse
+from rest_framework.exceptions import UnsupportedMediaType, ValidationError
 from rest_framework.response import Response
 
+from domain.odata.http.exceptions import exception_handler, known_error
 from foundation import errors
-from identity.rest import platform_error
 
 _SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error"
 _TAKEN = (errors.DUPLICATE_VALUE, errors.LOGIN_USED)
@@ -25,20 +26,25 @@ class ScimError(Exception):
         self.scim_type = scim_type
 
 
-def failure_response(failure: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler; None re-raises what nobody expected."""
+def failure_response(failure: Exception, context: dict[str, Any]) -> HttpResponse:
+    """DRF's exception handler. What nobody expected is logged, and answered 500 by the platform's own."""
     if isinstance(failure, ScimError):
         return _response(failure.status, errors.reason(failure), failure.scim_type)
     if isinstance(failure, ValidationError):
         return _response(400, _sentence(failure.detail), "invalidValue")
-    error = platform_error(failure, context["request"]._request)
-    if error is None:
-        return None
+    request = context["request"]
+    error = known_error(failure, request._request)
+    if isinstance(failure, UnsupportedMediaType):
+        error = errors.UnsupportedMediaType(
+            errors.UNSUPPORTED_MEDIA_TYPE, "application/scim+json", request.content_type
+        )
+    if not isinstance(error, errors.PlatformError):
+        return exception_handler(failure, context)
     status, scim_type = error.status, ""
     if isinstance(error, errors.Refused):
         status = 409 if error.code in (*_TAKEN, *_IN_USE) else 400
         scim_type = "uniqueness" if error.code in _TAKEN else "invalidValue" if status == 400 else ""
-    elif error.code is errors.INVALID_JSON:
+    elif error.code is errors.INVALID_BODY:
         scim_type = "invalidSyntax"
     response = _response(status, error.message, scim_type)
     for name, value in error.headers().items():

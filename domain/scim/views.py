@@ -12,7 +12,6 @@ from django.db.models import QuerySet
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 from rest_framework.permissions import BasePermission
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -41,7 +40,8 @@ from identity.context import CallContext, Quota
 from identity.instance import base_url, client_address
 from identity.permissions import permissions_for
 from identity.rate_limits import check_api_request
-from identity.rest import PlatformView, TokenAuthentication
+from identity.rest import IdentityAuthentication, JSONRenderer
+from identity.rest_views import PlatformView
 from identity.scopes import PROVISIONING_SCOPE
 from identity.token_identity import TokenIdentity
 
@@ -54,7 +54,6 @@ class ScimRenderer(JSONRenderer):
     """JSON by the media type of SCIM."""
 
     media_type = MEDIA_TYPE
-    charset = "utf-8"
 
 
 class ScimParser(BaseParser):
@@ -100,7 +99,7 @@ class MayProvision(BasePermission):
 class ScimView(PlatformView):
     """Base: tokens of services, SCIM's media type and errors. Opens no licensed session."""
 
-    authentication_classes = (TokenAuthentication,)
+    authentication_classes = (IdentityAuthentication,)
     permission_classes = (MayProvision,)
     renderer_classes = (ScimRenderer,)
     parser_classes: Any = (ScimParser, PlainJsonParser)

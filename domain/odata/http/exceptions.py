@@ -32,11 +32,11 @@ def failure_response(error: Exception, request: HttpRequest) -> HttpResponse:
     """The response to a failure, in the language of the request. A bug is logged with its traceback."""
     anonymous = CallContext(user=None, request_id=getattr(request, "request_id", ""))
     with activate_request_language(request) as language:
-        response = failure(_known(error, request), anonymous, f"{request.method} {request.path}")
+        response = failure(known_error(error, request), anonymous, f"{request.method} {request.path}")
     return http_response(response, {"Content-Language": language})
 
 
-def _known(error: Exception, request: HttpRequest) -> Exception:
+def known_error(error: Exception, request: HttpRequest) -> Exception:
     """The PlatformError for an exception of the frameworks; other exceptions unchanged."""
     match error:
         case exceptions.NotAuthenticated():
