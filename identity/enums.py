@@ -21,3 +21,9 @@ ACCESS_TOKENS = EnumType(
     {"None": 0, "AuthenticatedUsers": 1, "AdministratorsOnly": 2},
     edm_name="Systems_Security_TrustedApplications_AccessTokens",
 )
+
+REQUIRED_FACTOR = EnumType(
+    "Systems.Security.RolesRepository.RequiredFactor",
+    {"None": 0, "SecondFactor": 1, "Passkey": 2},
+    edm_name="Systems_Security_Roles_RequiredFactor",
+)

@@ -33,7 +33,9 @@ class LoginForm(forms.Form):
     login = forms.CharField(
         label=_("Login"),
         max_length=64,
-        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none", "autofocus": True}),
+        widget=forms.TextInput(
+            attrs={"autocomplete": "username webauthn", "autocapitalize": "none", "autofocus": True}
+        ),
     )
     password = forms.CharField(
         label=_("Password"),

@@ -20,6 +20,7 @@ from foundation import errors
 from foundation.fields import utc_now
 from identity import instance
 from identity.changes import tokens_revoked
+from identity.factors.methods import acr_met, as_stored
 from identity.models import AccessToken, TrustedApplication, User
 from identity.oauth import claims, jwt
 from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
@@ -73,6 +74,7 @@ def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
             jti=uuid.uuid4().hex,
             lifetime_seconds=lifetime,
             auth_time=sign_in.auth_time,
+            authenticated_by=_authenticated_by(sign_in),
         ),
         type_=jwt.ACCESS_TOKEN_TYPE,
     )
@@ -119,9 +121,14 @@ def _save(
         expires=utc_now() + datetime.timedelta(seconds=lifetime_seconds),
         sid=sign_in.sid(str(application.pk)),
         token_family=uuid.uuid4(),
+        authenticated_by=_authenticated_by(sign_in),
     )
     set_token_value(row, token)
     row.save(force_insert=True)
+
+
+def _authenticated_by(sign_in: SignIn) -> str:
+    return as_stored(acr_met(sign_in.amr) or "", sign_in.amr)
 
 
 __all__ = ["PageApplication", "PageToken", "page_session_close", "page_token_issue"]

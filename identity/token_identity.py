@@ -29,7 +29,8 @@ from identity.sessions import SessionKey
 class TokenIdentity:
     """Identity of a verified token; `expires` is a UTC timestamp, `reference_id` that of a reference token.
 
-    top_paging   as of CallContext
+    top_paging        as of CallContext
+    authenticated_by  acr and amr values of the user's sign-in; "" for services and reference tokens
     """
 
     caller: Caller
@@ -43,6 +44,7 @@ class TokenIdentity:
     expires: float
     default_language: str
     reference_id: str | None = None
+    authenticated_by: str = ""
 
 
 @dataclass(slots=True)
@@ -112,6 +114,7 @@ def _load_access_token(token: str, digest: bytes, *, known: bool) -> TokenIdenti
         session_key=row.sid,
         is_service=row.is_service,
         expires=row.expires.timestamp(),
+        authenticated_by=row.authenticated_by,
     )
 
 
@@ -137,6 +140,7 @@ def _identity(
     is_service: bool,
     expires: float,
     reference_id: str | None = None,
+    authenticated_by: str = "",
 ) -> TokenIdentity:
     check_access(user, application, is_service=is_service)
     # Reference tokens have a policy of their own, which was checked when the row was loaded.
@@ -155,6 +159,7 @@ def _identity(
         expires=expires,
         default_language=(user.default_language or "").lower(),
         reference_id=reference_id,
+        authenticated_by=authenticated_by,
     )
 
 

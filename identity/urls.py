@@ -6,6 +6,8 @@ from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
 from identity import cors, email_change, password_reset, profile, profile_pages, views
+from identity.factors import registration_pages as factors
+from identity.factors import sign_in_pages
 
 app_name = "identity"
 
@@ -25,6 +27,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("id/account/reset", password_reset.request_page, name="reset"),
     path("id/account/reset/<str:uid>/set", password_reset.set_page, name="reset_set"),
     path("id/account/reset/<str:uid>/<str:token>", password_reset.link_page, name="reset_link"),
+    path("id/account/passkey", sign_in_pages.passkey_login, name="passkey_login"),
+    path("id/account/second-factor", sign_in_pages.second_factor, name="second_factor"),
+    path("id/account/second-factor/new", sign_in_pages.factor_new, name="factor_new"),
+    path("id/account/factors/passkey", factors.passkey_add, name="passkey_add"),
+    path("id/account/factors/passkey/<str:passkey_id>/rename", factors.passkey_rename, name="passkey_rename"),
+    path("id/account/factors/passkey/<str:passkey_id>/remove", factors.passkey_remove, name="passkey_remove"),
+    path("id/account/factors/app", factors.app_add, name="app_add"),
+    path("id/account/factors/app/remove", factors.app_remove, name="app_remove"),
+    path("id/account/factors/recovery-codes", factors.recovery_codes, name="recovery_codes"),
     path("profile/", views.profile_page, name="profile"),
     path("profile/me", cors.for_applications(profile.MeView.as_view()), name="me"),
     path("profile/me/picture", cors.for_applications(profile.PictureView.as_view())),

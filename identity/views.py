@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from urllib.parse import parse_qs, urlsplit
 
 from django.contrib import messages
-from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import translation
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
@@ -23,16 +21,16 @@ from foundation import errors
 from foundation.guids import is_guid
 from foundation.languages import active_language
 from identity.devices import devices_list
+from identity.factors.flow import password_accepted
+from identity.factors.listing import factors_of
+from identity.factors.passkeys import assertion_begin, relying_party_id
 from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
-from identity.known_browsers import browser_remember
 from identity.languages import ui_language
 from identity.limited_pages import limited_page, limited_text
+from identity.login_target import client_of, safe_next
 from identity.mailed_links import mail_is_configured
 from identity.models import ReferenceToken, User
 from identity.oauth import logout
-from identity.oauth.clients import client_load
-from identity.oauth.fresh_login import fresh_logins_keep, fresh_logins_put
-from identity.oauth.sign_in import sign_in_started
 from identity.password_checks import password_authenticate
 from identity.passwords import password_set
 from identity.permissions import may_enter_admin
@@ -59,23 +57,13 @@ def login_page(request: HttpRequest) -> HttpResponse:
     with translation.override(ui_language(request.GET.get("ui_locales", ""))):
         form = LoginForm(request.POST or None, initial={"login": request.GET.get("login_hint", "")[:64]})
         if request.method == "POST" and form.is_valid():
-            proofs = fresh_logins_keep(request)
             try:
                 user = password_authenticate(request, form.cleaned_data["login"], form.cleaned_data["password"])
             except errors.TooManyRequests as limited:
                 form.add_error(None, limited_text(limited))
                 return _login_form(request, form, target, limited)
             if user is not None:
-                if isinstance(request.user, User) and request.user != user:
-                    # Another user of this browser is signed out first: tokens, slots, back channel.
-                    logout.sign_out(request)
-                # Changes the session key (session fixation).
-                login(request, user)
-                sign_in_started(request)
-                response = HttpResponseRedirect(target or reverse("identity:profile"))
-                fresh_logins_put(request, response, proofs)
-                browser_remember(response, user.login)
-                return response
+                return password_accepted(request, user, target)
             # One text for all causes, so that it does not reveal which logins exist.
             form.add_error(None, _("The login or the password is wrong."))
         return _login_form(request, form, target)
@@ -140,6 +128,7 @@ def profile_page(request: HttpRequest) -> HttpResponse:
         "devices": devices_list(user),
         "person_name": user.display_name(active_language()),
         "may_enter_admin": may_enter_admin(user),
+        "factors": factors_of(user),
     }
     return render(request, "identity/profile.html", context)
 
@@ -156,16 +145,6 @@ def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
     return redirect("identity:profile")
 
 
-def safe_next(request: HttpRequest) -> str:
-    """The redirect target after the login: a URL of this instance, or ""."""
-    target = request.POST.get("next") or request.GET.get("next") or ""
-    # Without its query, which does not matter here: that of an authorization request (state, id_token_hint) is often
-    # longer than the 2,048 characters that Django accepts for a URL.
-    address = target.partition("?")[0]
-    safe = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
-    return target if safe else ""
-
-
 def _login_form(
     request: HttpRequest, form: LoginForm, target: str, limited: errors.TooManyRequests | None = None
 ) -> HttpResponse:
@@ -174,9 +153,10 @@ def _login_form(
         "next": target,
         "reset_offered": mail_is_configured(),
         "stranger": _stranger_to_admin(request, target),
+        "ceremony": assertion_begin(request) if relying_party_id(request) else None,
     }
     response = limited_page(request, "identity/login.html", context, limited)
-    response.form_action = _client_of(target)  # type: ignore[attr-defined]  # the login's redirects end there
+    response.form_action = client_of(target)  # type: ignore[attr-defined]  # the login's redirects end there
     return response
 
 
@@ -185,19 +165,6 @@ def _stranger_to_admin(request: HttpRequest, target: str) -> User | None:
     user = request.user
     sent = target.startswith(reverse("admin:index"))
     return user if sent and isinstance(user, User) and not may_enter_admin(user) else None
-
-
-def _client_of(target: str) -> str | None:
-    """The registered redirect URI to which the login will lead, for an authorization request."""
-    parts = urlsplit(target)
-    if parts.path != reverse("oauth2_provider:authorize"):
-        return None
-    query = parse_qs(parts.query)
-    application = client_load(query.get("client_id", [""])[0])
-    if application is None or not application.login_urls:
-        return None
-    given = query.get("redirect_uri", application.login_urls)[0]
-    return given if application.redirect_uri_allowed(given) else None
 
 
 def _user(request: HttpRequest) -> User:

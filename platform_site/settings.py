@@ -103,7 +103,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "identity.anonymous_forms.AnonymousFormMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "identity.factors.middleware.SignInMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]

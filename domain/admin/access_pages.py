@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import date_format
@@ -29,6 +30,8 @@ from domain.dataset.records.record import Record
 from foundation.fields import utc_now
 from identity.admin import RolePermissionInline, RowPolicyInline
 from identity.applications import secret_generate, secret_rotate
+from identity.factors import notices
+from identity.factors.listing import factors_of, factors_remove
 from identity.instance import link_base_url
 from identity.logins import former_logins
 from identity.models import Role, TrustedApplication, User
@@ -125,11 +128,11 @@ class TrustedApplicationAdmin(EntityAdmin):
 
 @entity_page(User)
 class UserAdmin(EntityAdmin):
-    """Users, with password links."""
+    """Users, with password links and second factors."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Adds the password's state and the former logins."""
-        return ["password_link", "former_logins", *super().get_readonly_fields(request, obj)]
+        """Adds the password's state, the second factors and the former logins."""
+        return ["password_link", "second_factors", "former_logins", *super().get_readonly_fields(request, obj)]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Adds, for administrators, the password's state beside the login."""
@@ -137,7 +140,7 @@ class UserAdmin(EntityAdmin):
         if is_administrator(request):
             first: list[str] = sections[0][1]["fields"]
             at = first.index("login") + 1
-            first[at:at] = ["password_link"] if obj is None else ["former_logins", "password_link"]
+            first[at:at] = ["password_link"] if obj is None else ["former_logins", "password_link", "second_factors"]
         return sections
 
     @admin.display(description=gettext_lazy("Former logins"))
@@ -156,10 +159,48 @@ class UserAdmin(EntityAdmin):
         address = reverse("admin:identity_user_password_link", args=[user.pk])
         return format_html('{} · <a href="{}">{}</a>', state, address, _("Make a link to choose a password"))
 
+    @admin.display(description=gettext_lazy("Second factors"))
+    def second_factors(self, user: User) -> str | SafeString:
+        """How many there are, and a link to the page that removes them."""
+        factors = factors_of(user)
+        if not factors:
+            return _("none")
+        names = [passkey.name for passkey in factors.passkeys]
+        state = ", ".join([*names, _("authenticator app")] if factors.app else names)
+        address = reverse("admin:identity_user_factors", args=[user.pk])
+        return format_html('{} · <a href="{}">{}</a>', state, address, _("Remove"))
+
     def get_urls(self) -> list[URLPattern]:
-        """Adds the page that creates a password link."""
-        view = self.admin_site.admin_view(self.link_view)
-        return [path("<path:object_id>/password-link/", view, name="identity_user_password_link"), *super().get_urls()]
+        """Adds the pages that create a password link and remove second factors."""
+        link, factors = self.admin_site.admin_view(self.link_view), self.admin_site.admin_view(self.factors_view)
+        return [
+            path("<path:object_id>/password-link/", link, name="identity_user_password_link"),
+            path("<path:object_id>/factors/", factors, name="identity_user_factors"),
+            *super().get_urls(),
+        ]
+
+    def factors_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """GET shows the second factors, POST removes the chosen ones and tells the user."""
+        user = self.get_object(request, object_id)
+        if not isinstance(user, User):
+            raise Http404
+        if not is_administrator(request):
+            raise PermissionDenied
+        factors = factors_of(user)
+        if request.method == "POST":
+            chosen = set(request.POST.getlist("factor"))
+            passkeys = [passkey for passkey in factors.passkeys if str(passkey.pk) in chosen]
+            app = factors.app is not None and "app" in chosen
+            if passkeys or app:
+                factors_remove(user, passkeys=passkeys, app=app)
+                names = [passkey.name for passkey in passkeys]
+                removed = ", ".join([*names, _("authenticator app")] if app else names)
+                self.log_change(request, user, _("Removed second factors: %(names)s") % {"names": removed})
+                notices.user_notify(user, notices.REMOVED_BY_ADMINISTRATOR)
+                self.message_user(request, _("Removed: %(names)s") % {"names": removed}, messages.SUCCESS)
+                return redirect("admin:identity_user_change", user.pk)
+        title = _("Second factors of %(name)s") % {"name": user.login}
+        return _secret_page(self, request, user, "factors", title=title, person=user, factors=factors)
 
     def link_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """GET shows a confirmation, POST creates the link and shows it."""

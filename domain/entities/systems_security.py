@@ -113,6 +113,14 @@ class Roles(Repository[Role]):
     base_table = "Wf_Roles"
     category = "Settings"
     name_member = "name"
+    admin = AdminOptions(
+        hints={
+            "required_factor": _(
+                "With what its users must sign in besides the password: any second factor, or a passkey. Whoever has "
+                "none registers one at the next sign-in; sign-ins without it end at once."
+            )
+        }
+    )
     validations = (access_changes,)
     decides_access = True
 

@@ -1,6 +1,7 @@
 """Models of identity. Users, Roles, RoleUsers and TrustedApplications are entities that the domain publishes."""
 
 from identity.models.applications import TrustedApplication
+from identity.models.factors import AuthenticatorApp, Passkey, RecoveryCode
 from identity.models.permissions import RolePermission, RowPolicy
 from identity.models.pictures import UserPicture
 from identity.models.sessions import Licence, RateLimits, ReservedSeat, Session
@@ -9,10 +10,13 @@ from identity.models.users import Role, RoleUser, UsedLogin, User
 
 __all__ = [
     "AccessToken",
+    "AuthenticatorApp",
     "Grant",
     "IDToken",
     "Licence",
+    "Passkey",
     "RateLimits",
+    "RecoveryCode",
     "ReferenceToken",
     "RefreshToken",
     "ReservedSeat",

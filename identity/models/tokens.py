@@ -1,7 +1,8 @@
 """Token models that replace the toolkit's, and reference tokens (spec 01, 1.4 and 1.5).
 
 `token_family` identifies the tokens that result from one authorization code or one client_credentials request; `sid` is
-the session of the sign-in (OIDC Back-Channel Logout, 2.1) and the key of the licensed session.
+the session of the sign-in (OIDC Back-Channel Logout, 2.1) and the key of the licensed session. `authenticated_by` says
+how the user signed in: the acr, then the amr values (identity.factors.methods).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Grant(AbstractGrant):  # type: ignore[misc]
     sid = models.CharField(max_length=64, blank=True, default="")
     token_family = models.UUIDField(null=True)
     auth_time = models.DateTimeField(null=True)
+    authenticated_by = models.CharField(max_length=64, blank=True, default="")
     used = models.DateTimeField(null=True)
 
     objects: ClassVar[models.Manager[Grant]] = models.Manager()
@@ -34,6 +36,7 @@ class AccessToken(AbstractAccessToken):  # type: ignore[misc]
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     token_family = models.UUIDField(null=True, db_index=True)
     is_service = models.BooleanField(default=False)
+    authenticated_by = models.CharField(max_length=64, blank=True, default="")
 
     objects: ClassVar[models.Manager[AccessToken]] = models.Manager()
 
@@ -47,6 +50,7 @@ class RefreshToken(AbstractRefreshToken):  # type: ignore[misc]
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     scope = models.TextField(blank=True, default="")
     auth_time = models.DateTimeField(null=True)
+    authenticated_by = models.CharField(max_length=64, blank=True, default="")
     expires = models.DateTimeField()
 
     objects: ClassVar[models.Manager[RefreshToken]] = models.Manager()

@@ -15,7 +15,7 @@ from django.db.models.functions import Lower
 from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField, utc_now
 from foundation.models import AggregateRoot, Entity
 from identity.context import Caller
-from identity.enums import USER_TYPE
+from identity.enums import REQUIRED_FACTOR, USER_TYPE
 
 if TYPE_CHECKING:
     from identity.context import Caller, UserType
@@ -47,12 +47,15 @@ class Role(AggregateRoot):
     """Systems.Security.Roles: named sets of permissions (RolePermission, RowPolicy) for the API and the admin.
 
     Roles replace Django's groups, which would grant permissions beside the platform's; RoleUser is the membership.
+
+    required_factor  with what its users must sign in besides the password (identity.factors)
     """
 
     name = models.CharField(max_length=254, unique=True)
     role_description = models.TextField(null=True, blank=True)
     visual_style = models.CharField(max_length=64, null=True, blank=True)
     is_active = models.BooleanField(default=True)
+    required_factor = EnumField(REQUIRED_FACTOR, default="None", db_default="None")
 
     objects: ClassVar[models.Manager[Role]]
 

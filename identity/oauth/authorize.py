@@ -30,7 +30,9 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
+from identity.factors.methods import acr_met
 from identity.languages import ui_language
+from identity.login_target import DECLINED, second_factor_page
 from identity.models import TrustedApplication
 from identity.oauth import codes, jwt, responses
 from identity.oauth.clients import client_load
@@ -82,6 +84,7 @@ class AuthorizationRequest:
     max_age_seconds: int | None = None
     hinted_login: str | None = None
     sign_in: SignIn | None = None
+    acr: str = ""
 
     @property
     def prompt(self) -> set[str]:
@@ -274,6 +277,20 @@ def load_sign_in(authorization: AuthorizationRequest) -> HttpResponse | None:
     return None
 
 
+def check_acr(authorization: AuthorizationRequest) -> HttpResponse | None:
+    """The sign-in meets a known value of acr_values, or the user proves or registers another factor (RFC 9470, 5)."""
+    assert authorization.sign_in is not None
+    met = acr_met(authorization.sign_in.amr, authorization.query.get("acr_values", ""))
+    if met is not None:
+        authorization.acr = met
+        return None
+    if "none" in authorization.prompt:
+        raise AuthorizationRefused("login_required", "The sign-in meets none of acr_values.")
+    if DECLINED in authorization.query:
+        raise AuthorizationRefused("unmet_authentication_requirements", "The user did not prove another factor.")
+    return second_factor_page(f"{authorization.http.path}?{authorization.query.urlencode()}")
+
+
 def check_user(authorization: AuthorizationRequest) -> None:
     """The application permits this type of user (spec 01, 1.3)."""
     assert authorization.sign_in is not None
@@ -321,7 +338,7 @@ def answer(authorization: AuthorizationRequest) -> HttpResponse:
         " ".join(authorization.scopes),
         {
             "redirect_uri": authorization.redirect_uri,
-            "grant_instance": codes.code_prepare(authorization.sign_in, authorization.application),
+            "grant_instance": codes.code_prepare(authorization.sign_in, authorization.application, authorization.acr),
         },
         allow=True,
     )
@@ -343,6 +360,7 @@ STEPS: tuple[Step, ...] = (
     load_max_age,
     load_hint,
     load_sign_in,
+    check_acr,
     check_user,
     ask_consent,
     answer,

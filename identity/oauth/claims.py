@@ -6,6 +6,7 @@ import datetime
 import time
 from typing import Any
 
+from identity.factors.methods import claims_of
 from identity.instance import database_name
 from identity.models import Grant, RefreshToken, TrustedApplication, User
 from identity.oauth.jwt import AUDIENCES
@@ -25,7 +26,7 @@ CLAIM_SCOPES = {
     "email_verified": "email",
 }
 #: The other claims of id tokens (OIDC Core, 2).
-PROTOCOL_CLAIMS = ["iss", "aud", "iat", "exp", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash"]
+PROTOCOL_CLAIMS = ["iss", "aud", "iat", "exp", "jti", "sid", "auth_time", "acr", "amr", "nonce", "at_hash", "c_hash"]
 
 #: Administrators may enter any address, and whether its owner answered a mail is not kept.
 EMAIL_VERIFIED = False
@@ -41,8 +42,9 @@ def access_token_claims(
     jti: str,
     lifetime_seconds: int,
     auth_time: datetime.datetime | None,
+    authenticated_by: str,
 ) -> Claims:
-    """RFC 9068, 2.2; `user` None makes a token of the application's service."""
+    """RFC 9068, 2.2; `user` None makes a token of the application's service, which `authenticated_by` "" fits."""
     now = int(time.time())
     claims: Claims = {
         "iss": issuer,
@@ -79,6 +81,7 @@ def access_token_claims(
         "user_type": user.user_type,
         "is_admin": user.is_admin,
         **_auth_time(auth_time),
+        **claims_of(authenticated_by),
     }
 
 
@@ -98,7 +101,7 @@ def user_claims(user: User) -> Claims:
 
 def sign_in_claims(source: Grant | RefreshToken) -> Claims:
     """The claims of an id token about the sign-in that it results from (OIDC Core, 2; Back-Channel Logout, 2.1)."""
-    return {"sid": source.sid, **_auth_time(source.auth_time)}
+    return {"sid": source.sid, **_auth_time(source.auth_time), **claims_of(source.authenticated_by)}
 
 
 def _auth_time(moment: datetime.datetime | None) -> Claims:

@@ -12,6 +12,7 @@ from oauth2_provider.settings import oauth2_settings
 from oauthlib.oauth2.rfc6749.errors import InvalidGrantError
 
 from foundation.fields import utc_now
+from identity.factors.methods import as_stored
 from identity.models import Grant, TrustedApplication
 from identity.oauth import issue
 from identity.oauth.scopes import scopes_for_user
@@ -29,13 +30,14 @@ def stored_code(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def code_prepare(sign_in: SignIn, application: TrustedApplication) -> Grant:
-    """A code for this sign-in, which `code_save` completes and stores."""
+def code_prepare(sign_in: SignIn, application: TrustedApplication, acr: str) -> Grant:
+    """A code for this sign-in, which meets `acr`; `code_save` completes and stores."""
     return Grant(
         application=application,
         user=sign_in.user,
         sid=sign_in.sid(str(application.pk)),
         auth_time=sign_in.auth_time,
+        authenticated_by=as_stored(acr, sign_in.amr),
         token_family=uuid.uuid4(),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from oauth2_provider.views import ConnectDiscoveryInfoView, JwksInfoView, OAuthServerMetadataView
 
+from identity.factors.methods import ACR_LEVELS
 from identity.oauth import keys
 from identity.oauth.responses import RESPONSE_MODES
 
@@ -27,6 +28,7 @@ class ConfigurationView(ConnectDiscoveryInfoView, OAuthServerMetadataView):  # t
                 "id_token_signing_alg_values_supported": ["RS256"],
                 "introspection_endpoint_auth_methods_supported": [name for name in authentication if name != "none"],
                 "prompt_values_supported": ["none", "login", "consent", "select_account"],
+                "acr_values_supported": list(ACR_LEVELS),
                 "claims_supported": sorted(content["claims_supported"]),
                 "claim_types_supported": ["normal"],
                 "claims_parameter_supported": False,

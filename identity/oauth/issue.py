@@ -57,6 +57,7 @@ def access_token_create(request: Request) -> str:
         sid=source.sid if source else str(family),
         token_family=family,
         is_service=source is None,
+        authenticated_by=source.authenticated_by if source else "",
     )
     raw = jwt.sign(
         claims.access_token_claims(
@@ -68,6 +69,7 @@ def access_token_create(request: Request) -> str:
             jti=uuid.uuid4().hex,
             lifetime_seconds=request.expires_in,
             auth_time=source.auth_time if source else None,
+            authenticated_by=row.authenticated_by,
         ),
         type_=jwt.ACCESS_TOKEN_TYPE,
     )
@@ -92,6 +94,7 @@ def tokens_save(request: Request, token: dict[str, Any]) -> None:
             sid=source.sid,
             scope=access_token.scope,
             auth_time=source.auth_time,
+            authenticated_by=source.authenticated_by,
             expires=utc_now() + datetime.timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS),
         )
         set_token_value(row, token["refresh_token"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from oauthlib.oauth2.rfc6749.errors import InvalidGrantError
 
 from foundation.fields import utc_now
+from identity.factors.policy import is_enough
 from identity.models import RefreshToken, TrustedApplication
 from identity.oauth import issue
 
@@ -41,6 +42,8 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
         raise InvalidGrantError(description=_REFUSED)
     if not row.user.active or issue.is_external(row.user):
         raise InvalidGrantError(description="The user is disabled.")
+    if not is_enough(str(row.user_id), row.authenticated_by.split()[1:]):
+        raise InvalidGrantError(description="A role of the user requires another factor: sign in again.")
     if not set(row.scope.split()) <= set(application.scopes):
         # The application has lost scopes; a new sign-in gets the current ones.
         raise InvalidGrantError(description="The application may no longer have all scopes of this token.")

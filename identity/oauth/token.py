@@ -16,6 +16,7 @@ from oauthlib.oauth2.rfc6749.errors import InvalidClientError, InvalidRequestErr
 from foundation import errors
 from foundation.fields import utc_now
 from identity import rate_limits
+from identity.factors.methods import claims_of
 from identity.models import AccessToken, ReferenceToken, RefreshToken, TrustedApplication
 from identity.oauth.endpoints import FormEndpoint
 from identity.token_identity import identify
@@ -101,7 +102,7 @@ def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
         "sub": found.application_uri if found.is_service else found.caller.login,
         "token_type": "Bearer",
         "exp": int(found.expires),
-        **({"iat": int(row.created.timestamp()), "sid": row.sid} if row else {}),
+        **({"iat": int(row.created.timestamp()), "sid": row.sid, **claims_of(row.authenticated_by)} if row else {}),
     }
 
 

@@ -1,7 +1,8 @@
 """The toolkit's request validator: each override calls a function of the module that owns the subject.
 
 Earlier steps leave their results under the names of oauthlib and the toolkit: client, client_id, user, scopes, nonce,
-access_token, refresh_token_instance; and, in the same manner, `grant_instance`, the row of the code.
+access_token, refresh_token_instance; and, in the same manner, `grant_instance`, the row of the code, and
+`authenticated_by` of an access token.
 
 Further client authentication belongs in `authenticate_client`, tokens bound to a key in `validate_bearer_token` and
 `issue.access_token_create`.
@@ -18,6 +19,7 @@ from oauthlib.oauth2.rfc6749.errors import InvalidClientError
 
 from foundation import errors
 from identity import authentication
+from identity.factors.methods import claims_of
 from identity.models import Grant, TrustedApplication, User
 from identity.oauth import claims, clients, codes, issue, jwt, refresh, scopes
 
@@ -137,7 +139,12 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
             authentication.require_scope_of(identity.scopes, scope)
         request.user = User.objects.get(pk=identity.caller.id)
         request.scopes = identity.scopes
+        request.authenticated_by = identity.authenticated_by
         return True
+
+    def get_userinfo_claims(self, request: Request) -> claims.Claims:
+        """The claims of the scopes, and how the user signed in."""
+        return {**super().get_userinfo_claims(request), **claims_of(request.authenticated_by)}
 
     def get_additional_claims(self, request: Request) -> claims.Claims:
         return claims.user_claims(request.user)

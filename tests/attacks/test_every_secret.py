@@ -31,7 +31,9 @@ from identity.models import User
 from identity.password_reset import password_link_make as password_link
 from platform_site.serving import bodies
 from platform_site.serving.callers import Callers
+from tests.identity.factors import phone_of, recovery_codes_of
 from tests.identity.flows import REDIRECT, SERVICE, WEB, Browser, fields_of, service_token
+from tests.support.authenticator import Authenticator, ceremony_of
 
 #: More than any limit of wrong secrets of one kind from one address.
 TRIES = 40
@@ -40,6 +42,7 @@ UID = base64.urlsafe_b64encode(b"00000000-0000-4000-8000-000000000001").decode()
 
 #: Kinds of secrets. All but the session key are tried by a function of the same name in ATTEMPTS.
 CLIENT_SECRET, CODE, REFRESH_TOKEN, TOKEN = "client secret", "code", "refresh token", "token to introspect or revoke"
+ONE_TIME_CODE, RECOVERY_CODE, PASSKEY = "one-time code", "recovery code", "passkey"
 REFERENCE_TOKEN, REFERENCE_TOKEN_IN_FORM = "reference token", "reference token in a form"
 PASSWORD, OLD_PASSWORD, LINK, METRICS_TOKEN = "password", "current password", "link", "metrics token"
 OF_A_CLIENT = (CLIENT_SECRET, TOKEN)
@@ -65,6 +68,15 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "id/account/reset": (),
     "id/account/reset/<str:uid>/set": (),  # as above
     "id/account/reset/<str:uid>/<str:token>": (LINK,),
+    "id/account/passkey": (PASSKEY,),
+    "id/account/second-factor": (ONE_TIME_CODE, RECOVERY_CODE),  # and passkeys, as above
+    "id/account/second-factor/new": (),
+    "id/account/factors/passkey": (),  # registers a key of the caller's own
+    "id/account/factors/passkey/<str:passkey_id>/rename": (),  # the id of one of one's own
+    "id/account/factors/passkey/<str:passkey_id>/remove": (),  # as above
+    "id/account/factors/app": (),  # the code of a key that the page itself shows
+    "id/account/factors/app/remove": (),
+    "id/account/factors/recovery-codes": (),
     "id": (),
     "id/": (),
     "profile/": (),
@@ -126,7 +138,7 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
 #: Pages of the admin by what follows "admin/<app>/<model>/". They take no secret but the session key.
 ADMIN = {
     "", "(?P<url>.*)$", "<path:object_id>/", "<path:object_id>/cancel/", "<path:object_id>/change-state/",
-    "<path:object_id>/change/", "<path:object_id>/delete/", "<path:object_id>/history/",
+    "<path:object_id>/change/", "<path:object_id>/delete/", "<path:object_id>/factors/", "<path:object_id>/history/",
     "<path:object_id>/make-void/", "<path:object_id>/password-link/", "<path:object_id>/recalculate/",
     "<path:object_id>/redeliver/", "<path:object_id>/resume/", "<path:object_id>/rotate/", "<path:object_id>/run/",
     "<path:object_id>/secret/", "<path:object_id>/test/", "<path:object_id>/try/", "<path:object_id>/unsign/",
@@ -222,6 +234,22 @@ def link(path: str, browser: Browser) -> Any:
     return Client().get(path.rpartition("/")[0] + f"/c1-{secrets.token_hex(16)}")
 
 
+def one_time_code(path: str, browser: Browser, field: str = "code") -> Any:
+    code = "12345" if field == "code" else secrets.token_hex(8)
+    return browser.client.post(path, {**fields_of(browser.client.get(path).content.decode()), field: code})
+
+
+def recovery_code(path: str, browser: Browser) -> Any:
+    return one_time_code(path, browser, "recovery_code")
+
+
+def passkey(path: str, browser: Browser) -> Any:
+    browser.client.defaults["SERVER_NAME"] = "localhost"
+    page = browser.client.get("/id/account/login").content.decode()
+    response = Authenticator().prove(ceremony_of(page))
+    return browser.client.post(path, {**fields_of(page), "credential": response})
+
+
 def metrics(path: str, browser: Browser | None) -> Any:
     return Client().get(path, headers={"Authorization": f"Bearer {secrets.token_hex(16)}"})
 
@@ -229,6 +257,7 @@ def metrics(path: str, browser: Browser | None) -> Any:
 ATTEMPTS: dict[str, Callable[[str, Browser], Any]] = {
     CLIENT_SECRET: client_secret, CODE: code, REFRESH_TOKEN: refresh_token, TOKEN: token_of_a_client,
     REFERENCE_TOKEN: reference_token, REFERENCE_TOKEN_IN_FORM: reference_token_in_form,
+    ONE_TIME_CODE: one_time_code, RECOVERY_CODE: recovery_code, PASSKEY: passkey,
     PASSWORD: password, OLD_PASSWORD: old_password, LINK: link, METRICS_TOKEN: metrics,
 }  # fmt: skip
 
@@ -249,6 +278,10 @@ def test_every_address_is_classified() -> None:
 )
 def test_a_secret_cannot_be_tried_at_any_speed(browser: Browser, route: str, kind: str) -> None:
     if kind == OLD_PASSWORD:
+        browser.log_in("demo")
+    if kind in (ONE_TIME_CODE, RECOVERY_CODE):
+        phone_of("demo")
+        recovery_codes_of("demo")
         browser.log_in("demo")
     answers = [ATTEMPTS[kind](address(route), browser) for _ in range(TRIES)]
     statuses = [answer.status_code for answer in answers]

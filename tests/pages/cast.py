@@ -15,10 +15,13 @@ from tests.support.platform import ROOT, LivePlatform
 from tests.support.receiver import Answer, LoopbackReceiver, ReceivedRequest
 
 APPLICATION = "PagesTest"
+#: A user with second factors; login and password alike.
+CAREFUL = "careful"
 
 # Run beside the instance, on its database. Its last line is JSON: name → id of what pages are opened for.
 _CAST = """
 import json
+import pyotp
 from django_q.models import Failure
 from domain.dataset.dataset import Dataset
 from domain.entities.crm_sales import SalesOrder
@@ -28,7 +31,8 @@ from domain.entities.systems_core import Script
 from domain.entities.systems_monitoring import InformationMessage
 from foundation.fields import utc_now
 from foundation.guids import new_guid
-from identity.models import Role, RolePermission, RowPolicy, TrustedApplication, User
+from identity.factors import authenticator_app, recovery
+from identity.models import Passkey, Role, RolePermission, RowPolicy, TrustedApplication, User
 from rules import statistics
 from rules.trace_switches import switch_trace
 from identity.context import AllPermissions, CallContext
@@ -71,7 +75,12 @@ task = Failure.objects.create(id=new_guid().replace("-", ""), name="nightly-prun
 role = Role.objects.get(name__contains="Sales")
 RowPolicy.objects.create(role=role, repository="Crm.Sales.SalesOrders", filter="Responsible/Id eq $user.Id",
     on_read=True, is_active=False, notes="Salespeople see what is theirs.")
+careful = User.objects.create_user("careful", "careful")
+authenticator_app.app_add(careful, secret := authenticator_app.secret_make(), pyotp.TOTP(secret).now())
+recovery.codes_make(careful)
+Passkey.objects.create(user=careful, name="Phone", credential_id="AAAA", credential="AAAA", rp_id="localhost")
 print(json.dumps({
+    "careful": str(careful.pk),
     "hook": str(hook.id), "failed": str(sent[1].pk), "rule": str(rule.id), "broken": str(broken.pk),
     "currency": str(currency.id), "message": str(message.pk), "task": str(task.pk), "role": str(role.pk),
     "script": str(Script.objects.get(code="DEMO-ORDER-TOTAL").pk),

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from tests.pages.cast import APPLICATION, Cast
+from tests.pages.cast import APPLICATION, CAREFUL, Cast
 from tests.support.chromium import log_in
 
 ORDERS = "Crm_Sales_SalesOrders"
@@ -43,6 +43,10 @@ def _entering(cast: Cast) -> Iterator[State]:
     yield State("no-application", "/id/connect/authorize?client_id=Nobody", public=True, status=400)
     yield State("consent", _authorize(cast, prompt="consent"))
     yield State("profile", "/profile/", _new_token)
+    yield State("passkey-add", "/id/account/factors/passkey")
+    yield State("app-add", "/id/account/factors/app")
+    yield State("second-factor", "/id/account/login", _second_factor, public=True)
+    yield State("factor-new", _authorize(cast, acr_values="mfa"))
     yield State("password", "/id/account/password")
     yield State("email", "/id/account/email")
 
@@ -80,6 +84,7 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("application", f"/admin/identity/trustedapplication/{ids['application']}/change/")
     yield State("application-secret", f"/admin/identity/trustedapplication/{ids['application']}/secret/")
     yield State("user", f"/admin/identity/user/{ids['user']}/change/")
+    yield State("user-factors", f"/admin/identity/user/{ids['careful']}/factors/")
     yield State("role", f"/admin/identity/role/{ids['role']}/change/")
     yield State("session", "/admin/identity/session/?state=all", _first_row)
     yield State("licence", "/admin/identity/licence/1/change/")
@@ -119,6 +124,11 @@ def _authorize(cast: Cast, **changes: str) -> str:
 
 def _refused_login(page: Page) -> None:
     log_in(page, password="wrong")
+
+
+def _second_factor(page: Page) -> None:
+    log_in(page, CAREFUL, CAREFUL)
+    page.click("summary")
 
 
 def _new_token(page: Page) -> None:

@@ -18,6 +18,7 @@ FACTS: dict[str, Any] = json.loads((Path(__file__).parent / "model_facts.json").
 
 #: Beyond the facts, each for a reason of the specification.
 OURS = {
+    "Systems.Security.Roles": {"RequiredFactor"},
     "General.Products.MeasurementCategories": {"BaseUnit"},
     "General.Products.ProductGroups": {"IsDefault"},
     "Systems.Config.WebHooks": {"IsActive", "TimeoutSeconds", "MaxRetries", "ContentType"},

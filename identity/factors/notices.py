@@ -1,0 +1,48 @@
+"""Mails to users about changes of their second factors; the worker sends them."""
+
+from __future__ import annotations
+
+import logging
+
+from django.core.mail import send_mail
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from django_q.tasks import async_task
+
+from identity.mailed_links import language_of, mail_is_configured
+from identity.models import User
+
+logger = logging.getLogger(__name__)
+
+PASSKEY_ADDED = gettext_noop("A passkey was added to your account.")
+PASSKEY_REMOVED = gettext_noop("A passkey was removed from your account.")
+APP_ADDED = gettext_noop("An authenticator app was set up for your account.")
+APP_REMOVED = gettext_noop("The authenticator app was removed from your account.")
+CODES_MADE = gettext_noop("New recovery codes were made for your account; the ones before are no longer valid.")
+CODE_USED = gettext_noop("A recovery code was used to sign in to your account.")
+APP_BLOCKED = gettext_noop(
+    "Somebody who knows your password has tried many codes of your authenticator app. It accepts no codes until you "
+    "sign in with a passkey or a recovery code. Change your password."
+)
+REMOVED_BY_ADMINISTRATOR = gettext_noop("An administrator removed second factors from your account.")
+
+
+def user_notify(user: User, text: str) -> None:
+    """Enqueue a mail with one of the texts above; none if mail is not configured or the user has no address."""
+    if not mail_is_configured() or not user.email:
+        return
+    try:
+        async_task("identity.factors.notices.send", str(user.pk), text)
+    except Exception:
+        # The change itself has been made; the operator reads the log.
+        logger.exception("a notice about second factors could not be enqueued")
+
+
+def send(user_id: str, text: str) -> int:
+    """Send the mail; returns the number of sent messages. Runs in the worker."""
+    user = User.objects.filter(pk=user_id).first()
+    if user is None or not user.email:
+        return 0
+    with language_of(user):
+        end = _("Account: %(login)s. If it was not you, tell an administrator.") % {"login": user.login}
+        return send_mail(_("How you sign in has changed"), f"{_(text)}\n\n{end}", None, [str(user.email)])

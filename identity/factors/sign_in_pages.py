@@ -1,0 +1,198 @@
+"""Pages of the steps of a sign-in: a passkey without a login, a second factor, the factor that a role requires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from foundation import errors
+from identity import rate_limits
+from identity.factors import authenticator_app, recovery
+from identity.factors.flow import (
+    PendingSignIn,
+    may_sign_in,
+    offer_of,
+    page_of,
+    passkey_accepted,
+    pending_get,
+    sign_in_continue,
+    step_of,
+    step_up_get,
+)
+from identity.factors.forms import CodeForm, RecoveryForm
+from identity.factors.methods import KEY, ONE_TIME_CODE
+from identity.factors.notices import CODE_USED, user_notify
+from identity.factors.passkeys import PasskeyRefused, assertion_begin, assertion_complete, relying_party_id
+from identity.instance import client_address
+from identity.known_browsers import browser_known
+from identity.limited_pages import limited_page, limited_text
+from identity.login_target import DECLINED, acr_values_of, client_of, login_page, safe_next
+from identity.models import User
+
+
+@sensitive_post_parameters()
+@never_cache
+@csrf_protect
+@require_POST
+def passkey_login(request: HttpRequest) -> HttpResponse:
+    """Sign in by a passkey alone, from the login page: `state`, `credential` and `next`."""
+    target = safe_next(request)
+    try:
+        user = _passkey_user(request, None)
+        if not may_sign_in(user):
+            raise PasskeyRefused(_("This account does not sign in."))
+        return passkey_accepted(request, user, target)
+    except PasskeyRefused as refused:
+        problem, limited = str(refused), rate_limits.guess_refusal("passkey", client_address(request))
+    context = {"problem": limited_text(limited) if limited else problem, "back": login_page(target).url}
+    return limited_page(request, "identity/factors/refused.html", context, limited, status=400)
+
+
+@sensitive_post_parameters()
+@never_cache
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def second_factor(request: HttpRequest) -> HttpResponse:
+    """Ask for another factor of a pending sign-in, or of the signed-in user where `next` needs it."""
+    pending = step_up_get(request) or pending_get(request)
+    if pending is None:
+        return login_page(safe_next(request))
+    return _Page(request, pending).answer() if step_of(pending) == "prove" else _moved_on(request, pending)
+
+
+@never_cache
+@require_safe
+def factor_new(request: HttpRequest) -> HttpResponse:
+    """Choose a factor to register: a role requires one, or the application at `next`."""
+    pending = step_up_get(request) or pending_get(request)
+    if pending is None or not pending.is_fresh:
+        return login_page(safe_next(request) if pending is None else pending.target)
+    if step_of(pending) != "register":
+        return _moved_on(request, pending)
+    context = {
+        "account": pending.user,
+        "next": _next_of(request),
+        "passkeys_work": bool(relying_party_id(request)),
+        "passkey_only": pending.level == 2,
+        "declined": _declined(request, pending),
+    }
+    return render(request, "identity/factors/new.html", context)
+
+
+class _Page:
+    """The page of one pending sign-in with the forms of the proofs that it may give."""
+
+    def __init__(self, request: HttpRequest, pending: PendingSignIn) -> None:
+        self.request, self.pending, self.user = request, pending, pending.user
+        self.offer = offer_of(request, pending)
+        posted = request.POST if request.method == "POST" else None
+        self.code = CodeForm(posted if posted and "code" in posted else None)
+        self.recovery = RecoveryForm(posted if posted and "recovery_code" in posted else None)
+        self.problem = ""
+
+    def answer(self) -> HttpResponse:
+        """The next step after a right proof, else the page."""
+        try:
+            if proven := self._proven():
+                return _with_form_action(sign_in_continue(self.request, proven), proven.target)
+        except errors.TooManyRequests as limited:
+            self.problem = limited_text(limited)
+            return self._page(limited)
+        return self._page()
+
+    def _proven(self) -> PendingSignIn | None:
+        """The pending sign-in with the posted proof. Raises TooManyRequests."""
+        if self.offer.passkey and "credential" in self.request.POST:
+            try:
+                _passkey_user(self.request, self.user)
+            except PasskeyRefused as refused:
+                rate_limits.count_guess("passkey", client_address(self.request))
+                self.problem = str(refused)
+                return None
+            authenticator_app.failures_forget(self.user)
+            return self.pending.proven(KEY)
+        if self.offer.code and self.code.is_valid():
+            if self._is_right(self.code, "code", authenticator_app.code_use):
+                return self.pending.proven(ONE_TIME_CODE)
+        elif (
+            self.offer.recovery
+            and self.recovery.is_valid()
+            and self._is_right(self.recovery, "recovery_code", recovery.code_use)
+        ):
+            user_notify(self.user, CODE_USED)
+            authenticator_app.failures_forget(self.user)
+            # A recovery code is a one-time password that was made in advance (RFC 8176 has no value of its own).
+            return self.pending.proven(ONE_TIME_CODE, recovered=True)
+        return None
+
+    def _is_right(self, form: Form, field: str, use: Callable[[User, str], bool]) -> bool:
+        """Whether the code is right, under the limits of passwords. Raises TooManyRequests."""
+        login = self.user.login
+        attempt = rate_limits.count_login_attempt(
+            login, client_address(self.request), browser_known(self.request, login)
+        )
+        if use(self.user, form.cleaned_data[field]):
+            attempt.take_back()
+            return True
+        if authenticator_app.app_is_blocked(self.user) and field == "code":
+            form.add_error(field, _("The app accepts no codes any more: too many were wrong. Use another way."))
+        else:
+            form.add_error(field, _("The code is wrong, or was used already."))
+        return False
+
+    def _page(self, limited: errors.TooManyRequests | None = None) -> HttpResponse:
+        context = {
+            "account": self.user,
+            "next": _next_of(self.request),
+            "offer": self.offer,
+            "ceremony": assertion_begin(self.request, self.user) if self.offer.passkey else None,
+            "code_form": self.code,
+            "recovery_form": self.recovery,
+            "problem": self.problem,
+            "other": login_page(self.pending.target).url,
+            "declined": _declined(self.request, self.pending),
+        }
+        page = limited_page(self.request, "identity/factors/second_factor.html", context, limited)
+        return _with_form_action(page, self.pending.target)
+
+
+def _passkey_user(request: HttpRequest, user: User | None) -> User:
+    """Raises PasskeyRefused."""
+    state, response = request.POST.get("state", ""), request.POST.get("credential", "")
+    return assertion_complete(request, state=state, response=response, user=user)
+
+
+def _moved_on(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
+    """The response where another step is due than the one of the page."""
+    target = _next_of(request)
+    if not target:
+        return sign_in_continue(request, pending)
+    step = step_of(pending)
+    return HttpResponseRedirect(target if step == "done" else f"{page_of(step).url}?{urlencode({'next': target})}")
+
+
+def _next_of(request: HttpRequest) -> str:
+    """`next` for the page's forms and links, where the sign-in is not a pending one of the session."""
+    return safe_next(request) if step_up_get(request) else ""
+
+
+def _declined(request: HttpRequest, pending: PendingSignIn) -> str:
+    """The URL by which the user declines acr_values; "" where the sign-in needs the factor anyway."""
+    if not _next_of(request) or not acr_values_of(pending.target):
+        return ""
+    return f"{pending.target}&{DECLINED}=1"
+
+
+def _with_form_action(response: HttpResponse, target: str) -> HttpResponse:
+    """The page's policy allows the redirect of its forms to the application."""
+    response.form_action = client_of(target)  # type: ignore[attr-defined]
+    return response

@@ -1,0 +1,55 @@
+"""Where a sign-in leads: a URL of this instance, from the parameter `next`."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from identity.oauth.clients import client_load
+
+#: Parameter of an authorization request whose user did not prove the factor that acr_values asks for.
+DECLINED = "_declined"
+
+
+def login_page(target: str) -> HttpResponseRedirect:
+    """A redirect to the login page, and from there to the target."""
+    return HttpResponseRedirect(f"{settings.LOGIN_URL}?{urlencode({'next': target})}")
+
+
+def second_factor_page(target: str) -> HttpResponseRedirect:
+    """A redirect to the page that asks for another factor, and from there to the target."""
+    return HttpResponseRedirect(f"{reverse('identity:second_factor')}?{urlencode({'next': target})}")
+
+
+def safe_next(request: HttpRequest) -> str:
+    """The redirect target after the login: a URL of this instance, or ""."""
+    target = request.POST.get("next") or request.GET.get("next") or ""
+    # Without its query, which does not matter here: that of an authorization request (state, id_token_hint) is often
+    # longer than the 2,048 characters that Django accepts for a URL.
+    address = target.partition("?")[0]
+    safe = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
+    return target if safe else ""
+
+
+def client_of(target: str) -> str | None:
+    """The registered redirect URI to which the login will lead, for an authorization request."""
+    parts = urlsplit(target)
+    if parts.path != reverse("oauth2_provider:authorize"):
+        return None
+    query = parse_qs(parts.query)
+    application = client_load(query.get("client_id", [""])[0])
+    if application is None or not application.login_urls:
+        return None
+    given = query.get("redirect_uri", application.login_urls)[0]
+    return given if application.redirect_uri_allowed(given) else None
+
+
+def acr_values_of(target: str) -> str:
+    """The parameter acr_values of an authorization request; "" for other targets."""
+    parts = urlsplit(target)
+    is_authorization = parts.path == reverse("oauth2_provider:authorize")
+    return parse_qs(parts.query).get("acr_values", [""])[0] if is_authorization else ""
