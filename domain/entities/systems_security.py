@@ -210,7 +210,7 @@ class TrustedApplications(Repository[TrustedApplication]):
             "application_uri": _("The client id by which the application introduces itself."),
             "scope": _(
                 "What it may ask for, with spaces between: read update exec (the API), openid profile email (who "
-                "somebody is), offline_access (refresh tokens)."
+                "somebody is), offline_access (refresh tokens), scim (a service that provisions users)."
             ),
             "impersonate_as_internal_user_allowed": _("Internal users may sign in to it."),
             "impersonate_as_community_user_allowed": _(

@@ -74,6 +74,7 @@ def access_token_claims(
         "sub": user.login,
         "id": user.pk,
         "name": user.display_name(user.default_language or "en"),
+        "preferred_username": user.login,
         "email": user.email,
         "email_verified": EMAIL_VERIFIED,
         "db": database_name(),
