@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from foundation import errors
+from identity.languages import activate_request_language
 
 
 class PlatformView(APIView):
     """A view with the platform's errors; responses are not stored unless the view says otherwise."""
 
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Respond in the language of the request."""
+        with activate_request_language(request) as language:
+            response = super().dispatch(request, *args, **kwargs)
+        response.headers.setdefault("Content-Language", language)
+        return response
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse methods that the view lacks before it asks who calls."""

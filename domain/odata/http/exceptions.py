@@ -10,6 +10,7 @@ from django.core.exceptions import DisallowedHost, PermissionDenied, RequestData
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
+from rest_framework.settings import api_settings
 
 from domain.odata.http.views import http_response
 from domain.odata.message.failures import failure
@@ -64,9 +65,12 @@ def _details(problems: Any, target: str = "") -> Iterator[errors.Detail]:
     """Problems of a serializer, in lists and by name, as details whose target is the path of the value."""
     if isinstance(problems, dict):
         for name, inner in problems.items():
-            yield from _details(inner, f"{target}/{name}" if target else str(name))
+            at = target if name == api_settings.NON_FIELD_ERRORS_KEY else f"{target}/{name}" if target else str(name)
+            yield from _details(inner, at)
     elif isinstance(problems, list):
         for inner in problems:
             yield from _details(inner, target)
+    elif target:
+        yield errors.Detail(errors.INVALID_VALUE, (target, str(problems)), target)
     else:
-        yield errors.Detail(errors.INVALID_VALUE, (target, str(problems)), target or None)
+        yield errors.Detail(errors.INVALID_BODY, (str(problems),))

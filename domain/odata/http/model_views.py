@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import orjson
-from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpResponse
 from django.utils.translation import get_language
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication
@@ -19,27 +18,11 @@ from domain.odata.message.message import JSON
 from domain.odata.metadata import discovery, model_documents, model_json, openapi
 from domain.odata.metadata.model_documents import Document
 from foundation import errors, stamps
-from identity.languages import activate_request_language
 from identity.rest import context_of, has_credential
 from identity.rest_views import PlatformView, PublicView
 
 
-class ModelView(PlatformView):
-    """A document of the model, in the language of the request."""
-
-    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        """Name the language."""
-        with activate_request_language(request) as language:
-            response = super().dispatch(request, *args, **kwargs)
-        response.headers.setdefault("Content-Language", language)
-        return response
-
-
-class PublicModelView(ModelView, PublicView):
-    """A document that needs no token, with an ETag."""
-
-
-class OpenApi(ModelView):
+class OpenApi(PlatformView):
     """The OpenAPI document: the standard model without a token, and custom properties with one."""
 
     permission_classes = ()
@@ -58,7 +41,7 @@ class DetailsSerializer(serializers.Serializer[None]):
     details = serializers.BooleanField(default=False)
 
 
-class StandardModel(PublicModelView):
+class StandardModel(PublicView):
     """The standard model as an array of repositories (spec 14, 14.3)."""
 
     def get(self, request: Request, set_name: str = "") -> HttpResponse:
@@ -71,7 +54,7 @@ class StandardModel(PublicModelView):
         return _document(request, model_documents.model_document(key, lambda: orjson.dumps(write())))
 
 
-class CurrentModel(ModelView):
+class CurrentModel(PlatformView):
     """The sets of this instance that the caller may read, as an array of repositories (spec 14, 14.3)."""
 
     def get(self, request: Request, set_name: str = "") -> Response:
@@ -80,7 +63,7 @@ class CurrentModel(ModelView):
         return Response(discovery.model(context_of(request), details=_details(request)))
 
 
-class SiteStandardModel(PublicModelView):
+class SiteStandardModel(PublicView):
     """The standard model for the scripts of the pages under /api/."""
 
     def get(self, request: Request) -> HttpResponse:
@@ -88,14 +71,14 @@ class SiteStandardModel(PublicModelView):
         return _document(request, model_documents.model_document("site model", lambda: orjson.dumps(write())))
 
 
-class SiteCurrentModel(ModelView):
+class SiteCurrentModel(PlatformView):
     """The sets that the caller may read, for the scripts of the pages under /api/."""
 
     def get(self, request: Request) -> Response:
         return Response(model_json.model(context_of(request), details=True))
 
 
-class LegacyLogin(PublicModelView):
+class LegacyLogin(PublicView):
     """Refuses the reference platform's older login and names the way to go instead (spec 14, 14.4).
 
     The body with the password is not read.
@@ -108,7 +91,7 @@ class LegacyLogin(PublicModelView):
     post = get
 
 
-class Reset(ModelView):
+class Reset(PlatformView):
     """Drops the caches of the model in every process of the machine, from the next request on.
 
     Definitions of custom properties, documents and query plans are cached under this stamp.
