@@ -7,23 +7,20 @@ trusted ones, and may narrow, limit or disable it; it has no login URL, so no co
 
 from __future__ import annotations
 
-import datetime
 import uuid
 from dataclasses import dataclass
 
 from django.db import transaction
 from django.http import HttpRequest
-from oauth2_provider.models import set_token_value
 from oauth2_provider.settings import oauth2_settings
 
 from foundation import errors
-from foundation.fields import utc_now
 from identity import instance
 from identity.changes import tokens_revoked
 from identity.factors.methods import acr_met, as_stored
 from identity.models import AccessToken, TrustedApplication, User
-from identity.oauth import claims, jwt
-from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
+from identity.oauth.issue import access_token_sign
+from identity.oauth.sign_in import application_joined, sign_in_get
 from identity.scopes import API_SCOPES
 from identity.sessions import session_close
 
@@ -64,21 +61,18 @@ def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
         raise errors.Forbidden(errors.APPLICATION_DISABLED, application.name)
     scopes = [scope for scope in application.scopes if scope in API_SCOPES]
     lifetime = oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS
-    token = jwt.sign(
-        claims.access_token_claims(
-            issuer=instance.issuer(request),
-            application=application,
-            user=sign_in.user,
-            scopes=scopes,
-            sid=sign_in.sid(str(application.pk)),
-            jti=uuid.uuid4().hex,
-            lifetime_seconds=lifetime,
-            auth_time=sign_in.auth_time,
-            authenticated_by=_authenticated_by(sign_in),
-        ),
-        type_=jwt.ACCESS_TOKEN_TYPE,
+    row = AccessToken(
+        user=sign_in.user,
+        application=application,
+        scope=" ".join(scopes),
+        sid=sign_in.sid(str(application.pk)),
+        token_family=uuid.uuid4(),
+        authenticated_by=as_stored(acr_met(sign_in.amr) or "", sign_in.amr),
     )
-    _save(token, sign_in, application, scopes, lifetime)
+    token = access_token_sign(
+        row, issuer=instance.issuer(request), lifetime_seconds=lifetime, auth_time=sign_in.auth_time
+    )
+    row.save(force_insert=True)
     # Sign-out closes its session and revokes its tokens with those of every other application.
     application_joined(request, application)
     return PageToken(token, lifetime, sign_in.user)
@@ -109,26 +103,6 @@ def _application(page: PageApplication) -> TrustedApplication:
         },
     )
     return application
-
-
-def _save(
-    token: str, sign_in: SignIn, application: TrustedApplication, scopes: list[str], lifetime_seconds: int
-) -> None:
-    row = AccessToken(
-        user=sign_in.user,
-        application=application,
-        scope=" ".join(scopes),
-        expires=utc_now() + datetime.timedelta(seconds=lifetime_seconds),
-        sid=sign_in.sid(str(application.pk)),
-        token_family=uuid.uuid4(),
-        authenticated_by=_authenticated_by(sign_in),
-    )
-    set_token_value(row, token)
-    row.save(force_insert=True)
-
-
-def _authenticated_by(sign_in: SignIn) -> str:
-    return as_stored(acr_met(sign_in.amr) or "", sign_in.amr)
 
 
 __all__ = ["PageApplication", "PageToken", "page_session_close", "page_token_issue"]

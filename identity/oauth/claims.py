@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import time
+import uuid
 from typing import Any
 
 from identity.factors.methods import claims_of
 from identity.instance import database_name
-from identity.models import Grant, RefreshToken, TrustedApplication, User
+from identity.models import AccessToken, Grant, RefreshToken, User
 from identity.oauth.jwt import AUDIENCES
 
 Claims = dict[str, Any]
@@ -33,31 +33,22 @@ EMAIL_VERIFIED = False
 
 
 def access_token_claims(
-    *,
-    issuer: str,
-    application: TrustedApplication,
-    user: User | None,
-    scopes: list[str],
-    sid: str,
-    jti: str,
-    lifetime_seconds: int,
-    auth_time: datetime.datetime | None,
-    authenticated_by: str,
+    row: AccessToken, *, issuer: str, issued: datetime.datetime, auth_time: datetime.datetime | None
 ) -> Claims:
-    """RFC 9068, 2.2; `user` None makes a token of the application's service, which `authenticated_by` "" fits."""
-    now = int(time.time())
+    """RFC 9068, 2.2, for the token of a row."""
+    application, user = row.application, row.user
     claims: Claims = {
         "iss": issuer,
         "aud": AUDIENCES,
-        "iat": now,
-        "nbf": now,
-        "exp": now + lifetime_seconds,
-        "jti": jti,
+        "iat": int(issued.timestamp()),
+        "nbf": int(issued.timestamp()),
+        "exp": int(row.expires.timestamp()),
+        "jti": uuid.uuid4().hex,
         "client_id": application.application_uri,
-        "scope": scopes,
-        "sid": sid,
+        "scope": row.scope.split(),
+        "sid": row.sid,
     }
-    if user is None:
+    if row.is_service:
         system_user = application.system_user
         assert system_user is not None
         # RFC 9068, 2.2: without a resource owner, sub is the application; no user's identifier has this form.
@@ -82,7 +73,7 @@ def access_token_claims(
         "user_type": user.user_type,
         "is_admin": user.is_admin,
         **_auth_time(auth_time),
-        **claims_of(authenticated_by),
+        **claims_of(row.authenticated_by),
     }
 
 

@@ -49,32 +49,32 @@ def access_token_create(request: Request) -> str:
     """
     source = source_of(request)
     family = source.token_family if source else uuid.uuid4()
-    row = AccessToken(
+    request.access_token = AccessToken(
         user=request.user,
         application=request.client,
         scope=" ".join(request.scopes),
-        expires=utc_now() + datetime.timedelta(seconds=request.expires_in),
         sid=source.sid if source else str(family),
         token_family=family,
         is_service=source is None,
         authenticated_by=source.authenticated_by if source else "",
     )
-    raw = jwt.sign(
-        claims.access_token_claims(
-            issuer=oauth2_settings.oidc_issuer(request),
-            application=request.client,
-            user=request.user,
-            scopes=request.scopes,
-            sid=row.sid,
-            jti=uuid.uuid4().hex,
-            lifetime_seconds=request.expires_in,
-            auth_time=source.auth_time if source else None,
-            authenticated_by=row.authenticated_by,
-        ),
-        type_=jwt.ACCESS_TOKEN_TYPE,
+    return access_token_sign(
+        request.access_token,
+        issuer=oauth2_settings.oidc_issuer(request),
+        lifetime_seconds=request.expires_in,
+        auth_time=source.auth_time if source else None,
     )
+
+
+def access_token_sign(
+    row: AccessToken, *, issuer: str, lifetime_seconds: int, auth_time: datetime.datetime | None
+) -> str:
+    """The JWT of a new row, which gets its expiry and checksum, and is still to be saved."""
+    now = utc_now()
+    row.expires = now + datetime.timedelta(seconds=lifetime_seconds)
+    content = claims.access_token_claims(row, issuer=issuer, issued=now, auth_time=auth_time)
+    raw = jwt.sign(content, type_=jwt.ACCESS_TOKEN_TYPE)
     set_token_value(row, raw)
-    request.access_token = row
     return raw
 
 

@@ -1,8 +1,8 @@
 """The toolkit's request validator: each override calls a function of the module that owns the subject.
 
 Earlier steps leave their results under the names of oauthlib and the toolkit: client, client_id, user, scopes, nonce,
-access_token, refresh_token_instance; and, in the same manner, `grant_instance`, the row of the code, and
-`authenticated_by` of an access token.
+refresh_token_instance, access_token (the new row; at userinfo the TokenIdentity); and, in the same manner,
+`grant_instance`, the row of the code.
 
 Further client authentication belongs in `authenticate_client`, tokens bound to a key in `validate_bearer_token` and
 `issue.access_token_create`.
@@ -139,12 +139,12 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
             authentication.require_scope_of(identity.scopes, scope)
         request.user = User.objects.get(pk=identity.caller.id)
         request.scopes = identity.scopes
-        request.authenticated_by = identity.authenticated_by
+        request.access_token = identity
         return True
 
     def get_userinfo_claims(self, request: Request) -> claims.Claims:
         """The claims of the scopes, and how the user signed in."""
-        return {**super().get_userinfo_claims(request), **claims_of(request.authenticated_by)}
+        return {**super().get_userinfo_claims(request), **claims_of(request.access_token.authenticated_by)}
 
     def get_additional_claims(self, request: Request) -> claims.Claims:
         return claims.user_claims(request.user)
