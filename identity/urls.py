@@ -8,6 +8,8 @@ from django.views.generic import RedirectView
 from identity import cors, email_change, password_reset, profile, profile_pages, views
 from identity.factors import registration_pages as factors
 from identity.factors import sign_in_pages
+from identity.federation import logout as federation_logout
+from identity.federation import views as federation
 
 app_name = "identity"
 
@@ -36,6 +38,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("id/account/factors/app", factors.app_add, name="app_add"),
     path("id/account/factors/app/remove", factors.app_remove, name="app_remove"),
     path("id/account/factors/recovery-codes", factors.recovery_codes, name="recovery_codes"),
+    path("id/federation/<slug:code>/start", federation.start, name="federation_start"),
+    path("id/federation/<slug:code>/callback", federation.callback, name="federation_callback"),
+    path("id/federation/<slug:code>/connect", federation.connect, name="federation_connect"),
+    path("id/federation/<slug:code>/disconnect", federation.disconnect, name="federation_disconnect"),
+    path("id/federation/<slug:code>/signed-out", federation_logout.signed_out, name="federation_signed_out"),
     path("profile/", views.profile_page, name="profile"),
     path("profile/me", cors.for_applications(profile.MeView.as_view()), name="me"),
     path("profile/me/picture", cors.for_applications(profile.PictureView.as_view())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -24,12 +25,13 @@ from identity.devices import devices_list
 from identity.factors.flow import password_accepted
 from identity.factors.listing import factors_of
 from identity.factors.passkeys import assertion_begin, relying_party_id
+from identity.federation.logout import upstream_sign_out
 from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
 from identity.languages import ui_language
 from identity.limited_pages import limited_page, limited_text
 from identity.login_target import client_of, safe_next
 from identity.mailed_links import mail_is_configured
-from identity.models import ReferenceToken, User
+from identity.models import IdentityProvider, ReferenceToken, User
 from identity.oauth import logout
 from identity.password_checks import password_authenticate
 from identity.passwords import password_set
@@ -75,11 +77,11 @@ def login_page(request: HttpRequest) -> HttpResponse:
 def logout_page(request: HttpRequest) -> HttpResponse:
     """GET shows a form, POST signs out everywhere."""
     if request.method == "GET" and request.user.is_authenticated:
-        return render(request, "identity/logout.html", {"action": request.path, "fields": [], "proof": ""})
-    frames = logout.sign_out(request) if request.method == "POST" else []
-    response = render(request, "identity/signed_out.html", {"frames": frames, "target": None})
-    response.frame_sources = frames  # type: ignore[attr-defined]
-    return response
+        upstream = upstream_sign_out(request)
+        response = render(request, "identity/logout.html", {"action": request.path, "fields": [], "proof": ""})
+        response.form_action = upstream.endpoint if upstream else None  # type: ignore[attr-defined]
+        return response
+    return logout.sign_out_everywhere(request)
 
 
 @sensitive_post_parameters()
@@ -127,6 +129,8 @@ def profile_page(request: HttpRequest) -> HttpResponse:
         "picture_form": PictureForm(),
         "devices": devices_list(user),
         "person_name": user.display_name(active_language()),
+        "accounts": user.federated_accounts.select_related("provider"),
+        "providers": IdentityProvider.objects.filter(is_active=True).exclude(accounts__user=user),
         "may_enter_admin": may_enter_admin(user),
         "factors": factors_of(user),
     }
@@ -152,6 +156,8 @@ def _login_form(
         "form": form,
         "next": target,
         "reset_offered": mail_is_configured(),
+        "providers": IdentityProvider.objects.filter(is_active=True),
+        "provider_query": urlencode({"next": target} if target else {}),
         "stranger": _stranger_to_admin(request, target),
         "ceremony": assertion_begin(request) if relying_party_id(request) else None,
     }

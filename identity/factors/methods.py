@@ -6,7 +6,10 @@ mfa  1      two factors
 phr  2      a passkey: a phishing-resistant key that the authenticator releases after it has verified the user
             (OpenID EAP ACR Values 1.0)
 
-Tokens and codes store both as one text: the acr, then the amr values, with spaces between them.
+A sign-in at an upstream provider has the value `external`, and origins beside the amr values, such as `idp=contoso`:
+the claims `idp` (the provider's code, `local` without one) and `tid` (the provider's tenant).
+
+Tokens and codes store all as one text: the acr, the amr values and the origins, with spaces between them.
 """
 
 from __future__ import annotations
@@ -14,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-PASSWORD, ONE_TIME_CODE, KEY = "pwd", "otp", "pop"
+PASSWORD, ONE_TIME_CODE, KEY, EXTERNAL = "pwd", "otp", "pop", "external"
 _PRESENCE, _SEVERAL = "user", "mfa"
-_ORDER = (PASSWORD, ONE_TIME_CODE, KEY, _PRESENCE, _SEVERAL)
+_ORDER = (EXTERNAL, PASSWORD, ONE_TIME_CODE, KEY, _PRESENCE, _SEVERAL)
 
 #: acr value → level.
 ACR_LEVELS: Final = {"pwd": 0, "mfa": 1, "phr": 2}
@@ -26,14 +29,20 @@ FACTOR_LEVELS: Final = {"None": 0, "SecondFactor": 1, "Passkey": 2}
 Amr = tuple[str, ...]
 
 
-def amr_with(amr: Iterable[str], proof: str) -> Amr:
+def amr_with(amr: Amr, proof: str) -> Amr:
     """The values after another proof. A passkey has verified its user, so it is more than one factor alone."""
     values = {*amr, proof}
     if KEY in values:
         values |= {_PRESENCE, _SEVERAL}
     if {PASSWORD, ONE_TIME_CODE} <= values:
         values.add(_SEVERAL)
-    return tuple(value for value in _ORDER if value in values)
+    return (*(value for value in _ORDER if value in values), *(value for value in amr if "=" in value))
+
+
+def external_amr(idp: str, tenant: str, *, several: bool) -> Amr:
+    """The values of a sign-in at an upstream provider; `several`: it was made with several factors there."""
+    origins = [f"idp={idp}", *([f"tid={tenant}"] if tenant else [])]
+    return (EXTERNAL, *([_SEVERAL] if several else []), *origins)
 
 
 def level_of(amr: Iterable[str]) -> int:
@@ -72,6 +81,8 @@ def as_stored(acr: str, amr: Iterable[str]) -> str:
 
 
 def claims_of(authenticated_by: str) -> dict[str, Any]:
-    """The claims `acr` and `amr` of a stored text; none for services and older tokens."""
-    acr, *amr = authenticated_by.split() or [""]
-    return {"acr": acr, "amr": amr} if acr else {}
+    """The claims `acr`, `amr`, `idp` and `tid` of a stored text; none for services and older tokens."""
+    acr, *values = authenticated_by.split() or [""]
+    origins = dict(value.split("=", 1) for value in values if "=" in value)
+    amr = [value for value in values if "=" not in value]
+    return {"acr": acr, "amr": amr, "idp": "local", **origins} if acr else {}

@@ -77,7 +77,7 @@ def app_add(request: HttpRequest) -> HttpResponse:
         return subject
     user, pending = subject
     if pending is not None and pending.level == 2:
-        return _login_again(request)  # only a passkey is enough
+        return login_again(request)  # only a passkey is enough
     secret: str = request.session.setdefault(_NEW_SECRET, authenticator_app.secret_make())
     form = CodeForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -99,9 +99,9 @@ def app_add(request: HttpRequest) -> HttpResponse:
 @require_POST
 def recovery_codes(request: HttpRequest) -> HttpResponse:
     """Make new recovery codes and show them once."""
-    user = _fresh_user(request)
+    user = fresh_user(request)
     if user is None:
-        return _login_again(request)
+        return login_again(request)
     if not factors_of(user):
         raise Http404
     notices.user_notify(user, notices.CODES_MADE)
@@ -151,18 +151,18 @@ def _subject(request: HttpRequest) -> Subject | HttpResponse:
     pending = step_up_get(request) or pending_get(request)
     if pending is not None and step_of(pending) == "register":
         return (pending.user, pending) if pending.is_fresh else login_page(pending.target)
-    user = _fresh_user(request)
-    return _login_again(request) if user is None else (user, None)
+    user = fresh_user(request)
+    return login_again(request) if user is None else (user, None)
 
 
-def _fresh_user(request: HttpRequest) -> User | None:
+def fresh_user(request: HttpRequest) -> User | None:
     """The signed-in user, if the sign-in is young enough to change factors."""
     sign_in = sign_in_get(request)
     fresh = sign_in is not None and time.time() - sign_in.auth_time.timestamp() < FRESH_SECONDS
     return sign_in.user if sign_in is not None and fresh else None
 
 
-def _login_again(request: HttpRequest) -> HttpResponseRedirect:
+def login_again(request: HttpRequest) -> HttpResponseRedirect:
     """To the login page, and from there back to the page of the request; forms are sent from the profile again."""
     messages.info(request, _("Sign in again to change how you sign in."))
     return login_page(request.get_full_path() if request.method == "GET" else reverse("identity:profile"))
@@ -193,9 +193,9 @@ def _codes_page(request: HttpRequest, user: User, target: str) -> HttpResponse:
 
 
 def _remove(request: HttpRequest, passkeys: list[Passkey], *, app: bool) -> HttpResponse:
-    user = _fresh_user(request)
+    user = fresh_user(request)
     if user is None:
-        return _login_again(request)
+        return login_again(request)
     factors = factors_of(user)
     if app and factors.app is None:
         raise Http404

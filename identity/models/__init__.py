@@ -2,6 +2,7 @@
 
 from identity.models.applications import TrustedApplication
 from identity.models.factors import AuthenticatorApp, Passkey, RecoveryCode
+from identity.models.federation import FederatedAccount, IdentityProvider, IdentityProviderRole
 from identity.models.permissions import RolePermission, RowPolicy
 from identity.models.pictures import UserPicture
 from identity.models.sessions import Licence, RateLimits, ReservedSeat, Session
@@ -11,8 +12,11 @@ from identity.models.users import Role, RoleUser, UsedLogin, User
 __all__ = [
     "AccessToken",
     "AuthenticatorApp",
+    "FederatedAccount",
     "Grant",
     "IDToken",
+    "IdentityProvider",
+    "IdentityProviderRole",
     "Licence",
     "Passkey",
     "RateLimits",

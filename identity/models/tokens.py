@@ -24,7 +24,7 @@ class Grant(AbstractGrant):  # type: ignore[misc]
     sid = models.CharField(max_length=64, blank=True, default="")
     token_family = models.UUIDField(null=True)
     auth_time = models.DateTimeField(null=True)
-    authenticated_by = models.CharField(max_length=64, blank=True, default="")
+    authenticated_by = models.CharField(max_length=255, blank=True, default="")
     used = models.DateTimeField(null=True)
 
     objects: ClassVar[models.Manager[Grant]] = models.Manager()
@@ -36,7 +36,7 @@ class AccessToken(AbstractAccessToken):  # type: ignore[misc]
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     token_family = models.UUIDField(null=True, db_index=True)
     is_service = models.BooleanField(default=False)
-    authenticated_by = models.CharField(max_length=64, blank=True, default="")
+    authenticated_by = models.CharField(max_length=255, blank=True, default="")
 
     objects: ClassVar[models.Manager[AccessToken]] = models.Manager()
 
@@ -50,7 +50,7 @@ class RefreshToken(AbstractRefreshToken):  # type: ignore[misc]
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     scope = models.TextField(blank=True, default="")
     auth_time = models.DateTimeField(null=True)
-    authenticated_by = models.CharField(max_length=64, blank=True, default="")
+    authenticated_by = models.CharField(max_length=255, blank=True, default="")
     expires = models.DateTimeField()
 
     objects: ClassVar[models.Manager[RefreshToken]] = models.Manager()

@@ -26,7 +26,9 @@ CLAIM_SCOPES = {
     "email_verified": "email",
 }
 #: The other claims of id tokens (OIDC Core, 2).
-PROTOCOL_CLAIMS = ["iss", "aud", "iat", "exp", "jti", "sid", "auth_time", "acr", "amr", "nonce", "at_hash", "c_hash"]
+PROTOCOL_CLAIMS = [
+    "iss", "aud", "iat", "exp", "jti", "sid", "auth_time", "acr", "amr", "idp", "tid", "nonce", "at_hash", "c_hash",
+]  # fmt: skip
 
 #: Administrators may enter any address, and whether its owner answered a mail is not kept.
 EMAIL_VERIFIED = False

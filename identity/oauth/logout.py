@@ -25,6 +25,7 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 from identity import instance
 from identity.changes import tokens_revoked
+from identity.federation.logout import upstream_sign_out
 from identity.languages import ui_language
 from identity.models import AccessToken, TrustedApplication
 from identity.oauth import backchannel, jwt
@@ -103,16 +104,10 @@ class EndSessionEndpoint(RPInitiatedLogoutView):  # type: ignore[misc]
         if sign_in_get(self.request) is None and self.hinted_sid:
             # Another browser, or a server: the hint identifies the session.
             _close([self.hinted_sid])
-        frames = sign_out(self.request)
         target = post_logout_redirect_uri
         if target and state:
             target = with_parameters(target, {"state": state})
-        if target and not frames:
-            return redirect_to(target)
-        context = {"frames": frames, "target": target, "application": application}
-        response = render(self.request, "identity/signed_out.html", context)
-        response.frame_sources = frames  # type: ignore[attr-defined]  # for the page's security policy
-        return response
+        return sign_out_everywhere(self.request, target, application)
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
         """Ask the user, because the request does not prove a relation to the sign-in (RP-Initiated Logout, 2)."""
@@ -126,6 +121,23 @@ class EndSessionEndpoint(RPInitiatedLogoutView):  # type: ignore[misc]
     def error_response(self, error: OIDCError) -> HttpResponse:
         """A page: the request is not trusted."""
         return error_page(self.request, error=error.error, description=error.description)
+
+
+def sign_out_everywhere(
+    request: HttpRequest, target: str | None = None, application: TrustedApplication | None = None
+) -> HttpResponse:
+    """End the browser's sign-in here and at its upstream provider, and lead the browser to the target, or a page."""
+    upstream = upstream_sign_out(request)
+    frames = sign_out(request)
+    if upstream is not None:
+        target = upstream.url(target or "")
+    if target and not frames:
+        return redirect_to(target)
+    response = render(
+        request, "identity/signed_out.html", {"frames": frames, "target": target, "application": application}
+    )
+    response.frame_sources = frames  # type: ignore[attr-defined]  # for the page's security policy
+    return response
 
 
 def sign_out(request: HttpRequest) -> list[str]:
