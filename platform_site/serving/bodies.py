@@ -7,15 +7,19 @@ from typing import Any
 from django.conf import settings
 
 _SERVICE = "/api/domain/odata/"
+_PROVISIONING = "/scim/v2/"
 
 
 def takes_data(environ: dict[str, Any]) -> bool:
-    """Whether the request is for the Domain API, which refuses a missing body in its own error format."""
+    """Whether the request is for the Domain API or SCIM: callers send tokens, and the application itself refuses a
+    missing body, in its own error format.
+    """
     path: str = environ["PATH_INFO"]
-    return path.startswith(_SERVICE)
+    return path.startswith((_SERVICE, _PROVISIONING))
 
 
 def max_bytes(environ: dict[str, Any]) -> int:
     """The maximum size of the body."""
-    limit: int = settings.MAX_BODY_BYTES if takes_data(environ) else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    is_large = str(environ["PATH_INFO"]).startswith(_SERVICE)
+    limit: int = settings.MAX_BODY_BYTES if is_large else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return limit

@@ -82,7 +82,7 @@ def _address(environ: dict[str, Any]) -> str:
 
 
 def _credential(environ: dict[str, Any]) -> str | None:
-    """The token of a request of the Domain API, or the session key of another one; None without one.
+    """The token of a request of the Domain API or SCIM, or the session key of another one; None without one.
 
     The token and not its headers, which have many spellings: each would be looked up, and cached.
     """

@@ -335,11 +335,12 @@ def test_large_bodies_are_no_way_to_try_session_keys(db: None) -> None:
 def test_large_bodies_are_no_way_to_try_reference_tokens(http: Client) -> None:
     """A body is received for a good token where the API answers the requests of wrong ones, and counts them."""
     token = service_token(http)
-    for path in ("/api/session", "/id/account/login", "/profile/me", "/api/domain/odata/$batch"):
+    for path in ("/api/session", "/id/account/login", "/profile/me", "/api/domain/odata/$batch", "/scim/v2/Groups"):
         known = Callers().is_known(
             {"REMOTE_ADDR": "192.0.2.1", "PATH_INFO": path, "HTTP_AUTHORIZATION": f"Bearer {token}"}
         )
-        assert known is bodies.takes_data({"PATH_INFO": path}) is path.startswith("/api/domain/odata/")
+        assert known is bodies.takes_data({"PATH_INFO": path})
+        assert known is path.startswith(("/api/domain/odata/", "/scim/v2/"))
 
 
 def test_the_right_metrics_token_is_not_found_out_beyond_the_limit(db: None, metrics_token: str) -> None:

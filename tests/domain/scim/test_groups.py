@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import uuid
 from typing import Any
 
 import pytest
+import requests
 
 from identity.models import Role, RolePermission, RoleUser, User
 from tests.domain.scim.conftest import Directory
 from tests.domain.scim.test_users import detail
+from tests.support.platform import LivePlatform
 
 pytestmark = pytest.mark.django_db
 
@@ -110,3 +116,24 @@ def test_a_role_with_rights_is_not_deleted(directory: Directory, crew: dict[str,
     RolePermission.objects.create(role_id=crew["id"], repository="Crm.*", can_read=True)
     assert detail(directory.send("delete", f"/Groups/{crew['id']}"))[0] == 409
     assert RoleUser.objects.filter(role_id=crew["id"]).exists()
+
+
+@pytest.mark.process
+@pytest.mark.once
+def test_a_large_body_is_received_of_a_directory_alone(live_platform: LivePlatform) -> None:
+    """The web server asks who sends more than 64 KB."""
+    register = ["register_app", "directory", "--service", "--system-user", "service", "--scope", "scim", "--json"]
+    command = [sys.executable, "manage.py", *register]
+    ran = subprocess.run(command, env=dict(live_platform.environment), check=True, capture_output=True, text=True)
+    form = {"grant_type": "client_credentials", **json.loads(ran.stdout)}
+    token = requests.post(f"{live_platform.base_url}/id/connect/token", data=form, timeout=30).json()["access_token"]
+    body = {"displayName": "Large", "members": [{"value": str(uuid.uuid4()), "display": "x" * 100}] * 700}
+
+    def sent(credential: str) -> tuple[int, str]:
+        headers = {"Authorization": f"Bearer {credential}"}
+        answer = requests.post(f"{live_platform.base_url}/scim/v2/Groups", json=body, headers=headers, timeout=30)
+        return answer.status_code, answer.json()["detail"]
+
+    status, text = sent(token)
+    assert (status, "there is no user" in text) == (400, True)
+    assert sent("enrt_" + "0" * 64)[0] == 401
