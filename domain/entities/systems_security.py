@@ -18,6 +18,7 @@ from identity.access_end import access_end
 from identity.applications import application_warnings, check_application, is_secret_hash
 from identity.changes import access_changed
 from identity.email_change import old_address_notify
+from identity.factors.listing import factors_delete
 from identity.logins import check_login_unused, claim_login
 from identity.models import Role, RoleUser, TrustedApplication, User
 from identity.pictures import picture_remove
@@ -63,9 +64,10 @@ def show_to_directories(user_id: str) -> None:
     User.objects.filter(pk=user_id).update(provisioning_removed=False)
 
 
-def remove_picture(user: Record) -> None:
-    """Validation: a deleted user's picture goes, too."""
+def remove_own_rows(user: Record) -> None:
+    """Validation: a deleted user's picture and second factors go, too."""
     if user.is_deleted:
+        user.dataset.defer_write(("factors", user.id), partial(factors_delete, user.id))
         user.dataset.defer_write(("picture", user.id), partial(picture_remove, user.id))
 
 
@@ -79,7 +81,7 @@ class Users(Repository[User]):
     display_format = "{Name} <{Login}>"
     admin = AdminOptions(hints={"is_admin": _("May do everything, and needs no role.")})
     children = (Child("RoleUsers", "Systems.Security.RoleUsers"),)
-    validations = (keep_logins_apart, notify_old_address, remove_picture, end_access, access_changes)
+    validations = (keep_logins_apart, notify_old_address, remove_own_rows, end_access, access_changes)
     decides_access = True
     # Not the name: row policies may use it ($user.Name).
     left_to_roles = frozenset(

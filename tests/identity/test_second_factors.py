@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from io import StringIO
 from typing import Any
 
 import jwt
 import pytest
 from django.core.mail import EmailMessage
+from django.core.management import call_command
+from django.test import Client
 from django.urls import reverse
 
 from identity.models import AuthenticatorApp, Passkey, RecoveryCode, Role
@@ -30,6 +34,7 @@ from tests.identity.factors import (
     user,
 )
 from tests.identity.flows import Browser, parameters_of, token_request
+from tests.support.api import service_api
 from tests.support.authenticator import Authenticator
 from tests.support.tasks import Worker
 
@@ -370,6 +375,21 @@ class TestAdministration:
         assert all("An administrator removed" in str(message.body) for message in mailoutbox)
         assert len(mailoutbox) == 2
         assert person().log_in("demo").headers["Location"] == "/profile/"
+
+    def test_a_deleted_user_leaves_none(self, visitor: Browser, key: Authenticator) -> None:
+        phone_of("customer")
+        recovery_codes_of("customer")
+        api = service_api(Client())
+        assert api.delete(f"Systems_Security_Users({user('customer').pk})").status_code == 204
+        assert not AuthenticatorApp.objects.exists()
+        assert not RecoveryCode.objects.exclude(user=user("demo")).exists()
+
+    def test_an_operator_removes_the_last_administrators(self, visitor: Browser, key: Authenticator) -> None:
+        phone_of("demo")
+        out = StringIO()
+        call_command("remove_factors", "demo", "--json", stdout=out)
+        assert json.loads(out.getvalue()) == {"removed": 2}
+        assert visitor.log_in("demo").headers["Location"] == "/profile/"
 
     def test_others_do_not(self, visitor: Browser, key: Authenticator) -> None:
         other = person()

@@ -39,7 +39,7 @@ COMMANDS = {
     "import_config": True, "validate_rules": True, "run_script": False, "import_data": False,
     "redeliver_webhooks": True, "prune": True, "error_codes": True, "doctor": True,
     "generate_docs": False, "prune_webhooks": False, "rotate_webhook_secret": False,
-    "generate_client": False,
+    "generate_client": False, "remove_factors": False,
 }  # fmt: skip
 
 # As manage.py does, one after the other in one process: starting Python and Django takes longer than most commands.
@@ -108,6 +108,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         ("list_sessions --json", ""),
         ("close_session --user demo --json", ""),
         ("expire_sessions --json", ""),
+        ("remove_factors demo --json", ""),
         ("export_config --output {files}/config.yaml", ""),
         ("import_config {files}/config.yaml --json", ""),
         ("import_config -", "version: 1\nscripts: {MINE: {Name: {EN: Mine}, ScriptText: 'return 1;'}}"),
