@@ -31,6 +31,7 @@ WITHOUT_COOKIES = {
     "id/connect/token", "id/connect/revocation", "id/connect/introspect", "id/connect/userinfo",
     "id/connect/endsession",  # asks, with a form of its own
     "sys/tools/sha256", "tools/sha256",
+    "scim/v2/Users", "scim/v2/Groups", "scim/v2/^.*$",  # 401 without a token
 }  # fmt: skip
 ORIGIN = "https://evil.example"
 
