@@ -34,7 +34,7 @@ def amr_with(amr: Amr, proof: str) -> Amr:
     values = {*amr, proof}
     if KEY in values:
         values |= {_PRESENCE, _SEVERAL}
-    if {PASSWORD, ONE_TIME_CODE} <= values:
+    if ONE_TIME_CODE in values and values & {PASSWORD, EXTERNAL}:
         values.add(_SEVERAL)
     return (*(value for value in _ORDER if value in values), *(value for value in amr if "=" in value))
 

@@ -12,7 +12,16 @@ from django.test import Client
 
 from identity.demo import seed_identity  # noqa: F401  (the demo's users are those of the fixture)
 from identity.federation.provider import documents
-from identity.models import FederatedAccount, IdentityProvider, IdentityProviderRole, Role, RoleUser, User
+from identity.models import (
+    AuthenticatorApp,
+    FederatedAccount,
+    IdentityProvider,
+    IdentityProviderRole,
+    Role,
+    RoleUser,
+    User,
+)
+from tests.identity.factors import SECOND, prove, set_up_app, signed_in
 from tests.identity.flows import LOGOUT_REDIRECT, REDIRECT, WEB, Browser, Response, parameters_of
 from tests.support.upstream import CLIENT, SECRET, UpstreamProvider, upstream_provider
 
@@ -265,6 +274,14 @@ def test_a_role_that_requires_a_factor_does_so_after_an_upstream_sign_in(
     other = Browser(Client())
     assert enter(other, upstream).headers["Location"] == "/id/account/second-factor/new"
     assert "_auth_user_id" not in other.client.session
+    # Set up, it is a second factor beside the provider's sign-in, as beside a password.
+    phone, _answer = set_up_app(other)
+    assert signed_in(other)
+    other.client.logout()
+    assert enter(other, upstream).headers["Location"] == SECOND
+    assert prove(other, code=phone.code()).headers["Location"] == "/profile/"
+    AuthenticatorApp.objects.all().delete()
+
     # What the provider says of factors counts only where an administrator says so.
     IdentityProvider.objects.update(trusts_factors=True)
     assert enter(other, upstream).headers["Location"] == "/profile/"
