@@ -222,9 +222,8 @@ def _webhooks() -> Iterator[Metric]:
     yield gauge("platform_webhook_lag_seconds", "Wait of the oldest delivery that is due.", result.lag_seconds)
     yield gauge("platform_webhook_open_circuits", "Templates left alone for now, by host.", len(result.open_circuits))
     yield gauge("platform_webhook_suspended_templates", "Templates held after failures.", result.suspended_templates)
-    workers = workers_alive()
-    yield gauge("platform_workers", "Worker processes that were heard of lately.", len(workers))
-    yield gauge("platform_webhook_attempts_under_way", "Attempts being sent.", sum(w.under_way for w in workers))
+    yield gauge("platform_workers", "Worker processes that were heard of lately.", len(workers_alive()))
+    yield gauge("platform_webhook_attempts_under_way", "Attempts being sent.", result.by_state["Delivering"])
 
 
 def _queue() -> Iterator[Metric]:

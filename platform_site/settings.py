@@ -190,6 +190,7 @@ CACHES: dict[str, dict[str, Any]] = {
 WEB_PROCESSES = env.number("WEB_PROCESSES", 2, "Web server processes.")
 Q_CLUSTER: dict[str, Any] = {
     "name": "platform",
+    "broker_class": "foundation.cluster.ClusterBroker",
     "workers": env.number("WORKER_PROCESSES", 2, "django-q2 worker processes."),
     "recycle": 5000,
     "timeout": 120,

@@ -29,6 +29,8 @@ _PAUSE_AFTER_SECONDS = 0.05
 #: Deliveries named in one message; the workers find the others by themselves.
 NAMED_MAX = 50
 _STOP_SECONDS = 1.0
+#: The task's timeout: longer than a run leases and the longest TimeoutSeconds of a template together.
+TASK_SECONDS = 150
 
 
 class Announcer:
@@ -62,16 +64,19 @@ class Announcer:
             going = None not in result
             ids = [delivery_id for delivery_id in result if delivery_id is not None]
             if ids:
-                enqueue(ids[:NAMED_MAX])
+                enqueue(ids[:NAMED_MAX], since=time.time())
             if going:
                 time.sleep(_PAUSE_AFTER_SECONDS)
 
 
-def enqueue(delivery_ids: Sequence[str]) -> None:
-    """Put the task into the queue. Never raises: the deliveries are in the database."""
+def enqueue(delivery_ids: Sequence[str] = (), *, since: float | None = None) -> None:
+    """Put the task into the queue, unneeded once a run has looked after `since` (time.time). Never raises: the
+    deliveries are in the database.
+    """
     try:
         # The delivery's row has the result; the queue stores none.
-        async_task("webhooks.tasks.deliver", *delivery_ids, save=False, ack_failure=True)
+        options = {"save": False, "ack_failure": True, "timeout": TASK_SECONDS}
+        async_task("webhooks.tasks.deliver", *delivery_ids, since=since, **options)
     except Exception:
         logger.warning("webhook workers could not be woken; their sweep will find the deliveries", exc_info=True)
 

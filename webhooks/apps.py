@@ -10,16 +10,13 @@ class WebhooksConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the action, the checks of templates, and the delivery loop of the workers."""
-        from django_q.signals import post_spawn
-
+        """Register the action, the checks of templates, and the tasks."""
         from domain.model import behaviours
         from rules.actions import action_types
-        from webhooks import actions, delivery_loop, services, tasks, templates, validation  # noqa: F401  (tasks are scheduled)
+        from webhooks import actions, services, tasks, templates, validation  # noqa: F401  (tasks are scheduled)
 
         action_types.register(actions.WebHookAction)
         behaviours.add_validation("Systems.Config.WebHooks", validation.check_web_hook)
         behaviours.add_validation("Systems.Config.WebHooks", templates.AUTHORS.note)
         behaviours.add_validation("Systems.Config.WebHooks", templates.announce_change)
         behaviours.add_validation("Systems.Config.WebHooks", services.template_cleanup)
-        post_spawn.connect(delivery_loop.start_in_worker, dispatch_uid="webhooks.delivery_loop")

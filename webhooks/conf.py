@@ -32,7 +32,7 @@ class WebhookSettings:
     connect_timeout_seconds: float = _setting(
         5.0, "Time to connect; the template's TimeoutSeconds bounds the whole attempt."
     )
-    sweep_seconds: float = _setting(2.0, "Interval at which each worker polls for due deliveries.")
+    sweep_seconds: float = _setting(2.0, "Interval of the task that sends due deliveries.")
     lease_margin_seconds: float = _setting(
         20.0, "A worker's lease of a delivery expires so long after the template's timeout."
     )

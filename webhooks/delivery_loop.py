@@ -1,186 +1,168 @@
-"""The delivery loop, one in each worker process of the task cluster.
+"""The body of the task `webhooks.tasks.deliver`: sends what is due, until nothing is due or under way.
 
-django-q2 runs schedules about every 30 seconds, too rarely for retries and for deliveries that were not announced
-("every few seconds", spec 06, 6.2), and a task that sends would occupy a whole worker process while a slow host
-answers. So each worker process has a delivery loop beside its task loop: one thread that uses the database, and a pool
-of threads that only use the network. The task `deliver(id)` only wakes it.
+A commit enqueues the task, and the cluster runs it every sweep_seconds: so retries, deliveries that were not announced
+and those of dead workers become tasks when they are due (spec 06, 6.2). One run sends many at once, because a worker
+process has one task at a time and a slow host may answer after minutes:
 
-    wake-up or sweep → lease what is due, a batch → send, many at once → record outcomes, a batch → lease again …
+    lease what is due, a batch → send, each in a thread → record outcomes, a batch → lease again …
 
-A batch needs one connection and two short database transactions, however many attempts are under way. The loop leases
-only as many as it can send at once, so memory does not grow with the length of the queue.
+A batch needs one connection and two short database transactions, however many attempts are under way. A run leases only
+as many as it can send at once, so memory does not grow with the length of the queue.
 
-Measured on two busy cores (SQLite, two worker processes, receiver on loopback): commit to request p50 130 ms, mostly
-the task queue's polling; 1.3 ms of processor time a delivery. `bench/webhooks.py` measures it again.
+While a run waits for answers it leases what becomes due. So in one cluster one run is enough, and other runs end at
+once, unless deliveries wait longer than LATE_SECONDS: the other worker processes have time for other tasks. After
+LEASE_SECONDS a run leases no more, and ends with its last attempt.
+
+Measured on two busy cores (SQLite, two worker processes, receiver on loopback): commit to request p50 104 ms, mostly
+the queue's polling; 1.4 ms of processor time a delivery. `bench/webhooks.py` measures it again.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import os
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import util as multiprocessing_util
+from datetime import timedelta
 from queue import Empty
 
 from django.db import connections
 
+from foundation.cluster import cluster_is_stopping, shared_number
+from foundation.fields import utc_now
+from webhooks.announcer import enqueue
 from webhooks.conf import webhook_settings
-from webhooks.heartbeat import BEAT_SECONDS, heartbeat_end, heartbeat_write
-from webhooks.lease import Lease, deliveries_lease, leases_expire, leases_release
-from webhooks.record import Finished, deliveries_record, worker_name
+from webhooks.heartbeat import heartbeat_beat
+from webhooks.lease import Lease, deliveries_lease, leases_expire, leases_release, queues_ready
+from webhooks.record import Finished, deliveries_record
 from webhooks.send import Outcome, delivery_send
 from webhooks.senders import Senders
 
 logger = logging.getLogger(__name__)
 
-#: A stopping worker waits this long for attempts under way, and releases its other leases.
+LEASE_SECONDS = 10.0
+LATE_SECONDS = 0.5
+#: A run of a stopping cluster waits this long for attempts under way, and releases its leases.
 STOP_SECONDS = 5.0
+#: A run that waits for answers looks for due deliveries so often.
+_LOOK_SECONDS = 0.1
+#: Each turn of a run tells the others that it will lease for so long; its process may be killed.
+_LEASES_ON_SECONDS = 1.0
 _PAUSE_AFTER_ERROR_SECONDS = 1.0
-#: With this many attempts under way the loop collects outcomes for this long before its next turn.
+#: With this many attempts under way the run collects outcomes for this long before its next turn.
 _BUSY = 4
 _GATHER_SECONDS = 0.01
+#: Until when a run of this cluster leases, by the monotonic clock.
+_leased_until = shared_number()
+#: When a run of this cluster last began to lease, by the system's clock.
+_leased_at = shared_number()
 
 
 class DeliveryLoop:
-    """The loop. `start` and `stop` belong to the thread that made it; any thread may call `wake`."""
+    """One run, in the thread that calls `run`; `is_stopping` and its patience end it early."""
 
-    def __init__(self, send: Callable[[Lease], Outcome] = delivery_send) -> None:
-        self._senders = Senders(webhook_settings().concurrency, send, self.wake)
-        self._woken = threading.Event()
-        self._give_up_at: float | None = None
+    def __init__(
+        self,
+        send: Callable[[Lease], Outcome] = delivery_send,
+        *,
+        is_stopping: Callable[[], bool] = cluster_is_stopping,
+        patience_seconds: float = STOP_SECONDS,
+    ) -> None:
+        self._senders = Senders(send)
+        self._is_stopping = is_stopping
+        self._patience_seconds = patience_seconds
         self._under_way: dict[str, Lease] = {}
         self._unrecorded: list[Finished] = []
-        self._thread = threading.Thread(target=self._run, name="webhook-delivery", daemon=True)
+        self._lease_until = time.monotonic() + LEASE_SECONDS
         self._swept_at = 0.0
-        self._beat_at = 0.0
+        self._calls_at = [time.monotonic() + LATE_SECONDS, self._lease_until]
+        self._give_up_at = math.inf
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Start the next turn now."""
-        self._woken.set()
-
-    def stop(self, *, patience_seconds: float = STOP_SECONDS) -> None:
-        """Stop leasing, release unsent leases, let attempts under way finish and be recorded, then end."""
-        self._give_up_at = time.monotonic() + patience_seconds
-        self._woken.set()
-        self._thread.join(patience_seconds + 2)
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the loop runs."""
-        return self._thread.is_alive()
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Deliver. Raises what the database raises while nothing is under way; otherwise it tries again."""
+        if self._is_stopping() or (_leased_until.value > time.monotonic() and not _is_late()):
+            return
+        going = True
         try:
-            while not self._is_done():
+            while going:
                 try:
-                    self._run_once()
+                    going = self._turn()
                 except Exception:
-                    # The database is busy, restarting or unavailable. Nothing is lost: leases expire, then rows are
-                    # due.
-                    logger.exception("webhook delivery: a turn failed")
+                    # The database is busy, restarting or unavailable: leases expire, then rows are due again.
                     connections.close_all()
+                    if not self._under_way and not self._unrecorded:
+                        raise
+                    logger.exception("webhook delivery: a turn failed")
                     time.sleep(_PAUSE_AFTER_ERROR_SECONDS)
-            with suppress(Exception):  # remaining leases and rows expire by themselves
-                leases_release(list(self._under_way.values()))
-                heartbeat_end(worker_name())
         finally:
-            connections.close_all()
+            self._senders.end()
+            with suppress(Exception):
+                leases_release(list(self._under_way.values()))
 
-    def _is_done(self) -> bool:
-        if self._give_up_at is None:
-            return False
-        return not (self._under_way or self._unrecorded) or time.monotonic() >= self._give_up_at
-
-    def _run_once(self) -> None:
-        """Record outcomes, lease deliveries, then wait."""
-        if len(self._under_way) >= _BUSY:
-            # Others will end within a moment: one turn for all costs little more than one for each.
-            time.sleep(_GATHER_SECONDS)
-        self._woken.clear()
-        self._record()
-        if self._give_up_at is None:
-            self._write_heartbeat()
-            self._sweep()
-            self._lease()
-        else:
-            self._release_unsent()
-        if self._senders.finished.empty() and not self._is_done():
-            left = math.inf if self._give_up_at is None else self._give_up_at - time.monotonic()
-            self._woken.wait(max(0.0, min(webhook_settings().sweep_seconds, left)))
-
-    def _record(self) -> None:
-        while True:
-            try:
-                finished = self._senders.finished.get_nowait()
-            except Empty:
-                break
-            self._unrecorded.append(finished)
-            self._under_way.pop(finished[0].delivery_id, None)
+    def _turn(self) -> bool:
+        """Wait for outcomes, record them, lease; returns whether something is under way, and worth waiting for."""
+        self._wait()
         if self._unrecorded:
             deliveries_record(self._unrecorded)
             self._unrecorded = []
+        heartbeat_beat()
+        if self._is_stopping():
+            self._give_up_at = min(self._give_up_at, time.monotonic() + self._patience_seconds)
+        elif time.monotonic() < self._lease_until:
+            self._lease(leased_until=time.monotonic() + _LEASES_ON_SECONDS)
+            if not self._under_way:  # Once more: other runs may have left a delivery to this one just now.
+                self._lease(leased_until=0)
+        self._call()
+        return bool(self._under_way) and time.monotonic() < self._give_up_at
 
-    def _write_heartbeat(self) -> None:
-        """Write a heartbeat when it is due."""
-        now = time.monotonic()
-        if now - self._beat_at >= BEAT_SECONDS:
-            self._beat_at = now
-            heartbeat_write(worker_name(), under_way=len(self._under_way))
+    def _wait(self) -> None:
+        """Collect outcomes; with many attempts under way, those of the next moment too: one turn for all costs little
+        more than one for each.
+        """
+        if not self._under_way:
+            return
+        if len(self._under_way) >= _BUSY:
+            time.sleep(_GATHER_SECONDS)
+        with suppress(Empty):
+            finished = self._senders.finished.get(timeout=_LOOK_SECONDS)
+            while True:
+                self._unrecorded.append(finished)
+                self._under_way.pop(finished[0].delivery_id, None)
+                finished = self._senders.finished.get_nowait()
 
-    def _sweep(self) -> None:
-        """Expire leases of dead workers when it is due."""
+    def _lease(self, *, leased_until: float) -> None:
+        _leased_until.value = leased_until
+        _leased_at.value = time.time()
         now = time.monotonic()
         if now - self._swept_at >= webhook_settings().sweep_seconds:
             self._swept_at = now
             leases_expire()
-
-    def _lease(self) -> None:
         room = webhook_settings().concurrency - len(self._under_way)
-        if room <= 0:
-            return
-        leases = deliveries_lease(room)
-        self._under_way.update((lease.delivery_id, lease) for lease in leases)
-        self._senders.take(leases)
+        if room > 0:
+            leases = deliveries_lease(room)
+            self._under_way.update((lease.delivery_id, lease) for lease in leases)
+            self._senders.take(leases, under_way=len(self._under_way))
 
-    def _release_unsent(self) -> None:
-        """Release leases that no sender has begun: another worker may take them."""
-        unsent = self._senders.take_unsent()
-        for lease in unsent:
-            self._under_way.pop(lease.delivery_id, None)
-        leases_release(unsent)
-
-
-_loop: tuple[int, DeliveryLoop] | None = None
+    def _call(self) -> None:
+        """Call another worker process when there is more than this run can send, and when this run leases no more."""
+        if self._calls_at and time.monotonic() >= self._calls_at[0]:
+            del self._calls_at[0]
+            if not self._calls_at:
+                _leased_until.value = 0
+            if not self._is_stopping() and _is_late():
+                enqueue()
 
 
-def process_delivery_loop() -> DeliveryLoop | None:
-    """This process's delivery loop; None in web processes."""
-    if _loop is None or _loop[0] != os.getpid() or not _loop[1].is_alive:
-        return None
-    return _loop[1]
+def has_looked(since: float) -> bool:
+    """Whether a run of this cluster has leased after that time, and so what was committed before.
+
+    Without it the tasks of many commits, which wait while a run takes long, would each become a run, and tasks of
+    others would wait for all of them. Commits of a node with another clock may wait for the next sweep.
+    """
+    return since < _leased_at.value <= time.time()
 
 
-def start_in_worker(**kwargs: object) -> None:
-    """Start a delivery loop in a worker process that django-q2 has forked, and stop it in order with the process."""
-    global _loop
-    loop = DeliveryLoop()
-    loop.start()
-    _loop = (os.getpid(), loop)
-    # Runs when the worker leaves its loop (recycled, or the cluster stops), before the process ends.
-    multiprocessing_util.Finalize(None, loop.stop, exitpriority=100)
-
-
-def deliver_due(limit: int = 100, *, send: Callable[[Lease], Outcome] = delivery_send) -> Sequence[Finished]:
-    """Lease, send and record once, sequentially: for commands, tests and clusters without a delivery loop."""
-    leases_expire()
-    finished = [(lease, send(lease)) for lease in deliveries_lease(limit)]
-    if finished:
-        deliveries_record(finished)
-    return finished
+def _is_late() -> bool:
+    """Whether something has waited for longer than a run usually takes to lease it."""
+    return bool(queues_ready(utc_now() - timedelta(seconds=LATE_SECONDS)))

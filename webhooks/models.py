@@ -161,12 +161,10 @@ class TemplateHealth(models.Model):
 class WorkerHeartbeat(models.Model):
     """A worker process and its last heartbeat; see webhooks.heartbeat.
 
-    worker     host:pid
-    under_way  attempts under way at that time
+    worker  host:pid
     """
 
     worker = models.CharField(max_length=128, primary_key=True)
     seen_at = models.DateTimeField()
-    under_way = models.PositiveIntegerField(default=0)
 
     objects: ClassVar[models.Manager[WorkerHeartbeat]]

@@ -1,32 +1,38 @@
-"""Tasks of webhooks (django-q2). Each is short and idempotent."""
+"""Tasks of webhooks (django-q2). Each is idempotent."""
 
 from __future__ import annotations
 
 from django_q.models import Schedule
 
+from foundation.cluster import every
 from foundation.pruning import pruners
 from foundation.schedules import scheduled
+from webhooks.announcer import TASK_SECONDS, enqueue
 from webhooks.breaker import breakers_prune
-from webhooks.delivery_loop import deliver_due, process_delivery_loop
+from webhooks.conf import webhook_settings
+from webhooks.delivery_loop import DeliveryLoop, has_looked
+from webhooks.heartbeat import heartbeat_beat
 from webhooks.services import deliveries_prune
 
 pruners.add("webhook_deliveries", deliveries_prune)
 pruners.add("webhook_circuits", breakers_prune)
 
 
-def deliver(*delivery_ids: str) -> None:
-    """Wake the delivery loop for committed deliveries. The ids are for people; the database knows what is due."""
-    loop = process_delivery_loop()
-    if loop is not None:
-        loop.wake()
-    else:
-        deliver_due()
+@every(lambda: webhook_settings().sweep_seconds, timeout_seconds=TASK_SECONDS)
+def deliver(*delivery_ids: str, since: float | None = None) -> None:
+    """Deliver what is due: first attempts after a commit, retries, and deliveries of workers that ended.
+
+    The ids are for people; the database knows what is due. `since`: see webhooks.announcer.
+    """
+    heartbeat_beat()
+    if since is None or not has_looked(since):
+        DeliveryLoop().run()
 
 
 @scheduled("webhooks: sweep", Schedule.MINUTES, minutes=1)
 def sweep_due() -> None:
-    """Deliver due deliveries that were not announced. Each worker's delivery loop also finds them."""
-    deliver()
+    """As `deliver`, for people who look for it among the schedules."""
+    enqueue()
 
 
 @scheduled("webhooks: prune", Schedule.DAILY)

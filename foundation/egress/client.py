@@ -46,6 +46,19 @@ from foundation.egress.policy import POLICY_SETTING, Destination, EgressPolicy, 
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 
+__all__ = [
+    "EgressAdapter",
+    "EgressFailed",
+    "EgressRequest",
+    "EgressResponse",
+    "EgressSession",
+    "Headers",
+    "certain_refusal",
+    "present_refusal",
+    "send",
+    "tls_context",
+]
+
 Headers = Sequence[tuple[str, str]]
 #: (host, port) → addresses as text, in order of preference. Raises OSError.
 Resolver = Callable[[str, int], Sequence[str]]

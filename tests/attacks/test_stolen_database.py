@@ -32,9 +32,8 @@ from identity.oauth import keys
 from tests.identity.flows import Browser
 from tests.support.api import Api, error_of, id_of
 from tests.support.receiver import Answer, LoopbackReceiver
-from tests.webhooks.cast import CURRENCIES, new_currency, new_delivery
+from tests.webhooks.cast import CURRENCIES, deliver_due, new_currency, new_delivery
 from webhooks import templates
-from webhooks.delivery_loop import deliver_due
 from webhooks.models import WebHookAttempt, WebHookDelivery
 
 _BYTES = (bytes, memoryview)

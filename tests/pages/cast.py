@@ -39,7 +39,7 @@ from identity.context import AllPermissions, CallContext
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from tests.support.waiting import eventually
 from webhooks.models import FINISHED_STATES, WebHookDelivery
-from webhooks.delivery_loop import deliver_due
+from tests.webhooks.cast import deliver_due
 
 # The rights of a rule's and a webhook's author count, so it is a user of this instance.
 ADMIN = CallContext(user=User.objects.get(login="admin").as_caller("en"), permissions=AllPermissions())

@@ -18,12 +18,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from foundation.fields import utc_now
+from foundation.guids import new_guid
 from platform_site import health, metrics
 from platform_site.environment import SETTINGS
 from platform_site.metrics import forget_processes
 from tests.support.waiting import eventually
 from webhooks.conf import WebhookSettings, webhook_settings
 from webhooks.heartbeat import heartbeat_end, heartbeat_write
+from webhooks.models import WebHookDelivery
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +51,11 @@ def told(client: Client, **headers: str) -> dict[str, dict[str, float]]:
 
 
 def test_webhooks_queue_workers_and_sessions_are_told(client: Client) -> None:
-    heartbeat_write("here:1", under_way=3)
+    heartbeat_write("here:1")
+    for _ in range(3):
+        WebHookDelivery.objects.create(
+            web_hook_id=new_guid(), entity_id=new_guid(), destination="a:80", sequence=1, headers=[], state="Delivering"
+        )
     found = told(client)
     assert found["platform_webhook_deliveries"]["state=pending"] == 0
     assert found["platform_webhook_lag_seconds"] == {"": 0}
@@ -127,11 +133,11 @@ def test_readiness_shows_the_workers_and_does_not_depend_on_them(client: Client)
         return response.json()["checks"]["worker"]["problem"]
 
     assert "No worker process" in worker()
-    heartbeat_write("here:1", under_way=0)
+    heartbeat_write("here:1")
     assert worker() is None
-    heartbeat_write("here:1", under_way=0, now=utc_now() - timedelta(seconds=31))
+    heartbeat_write("here:1", now=utc_now() - timedelta(seconds=31))
     assert "No worker process" in worker()
-    heartbeat_write("here:1", under_way=0)
+    heartbeat_write("here:1")
     heartbeat_end("here:1")
     assert "No worker process" in worker()
 

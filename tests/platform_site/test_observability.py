@@ -24,9 +24,8 @@ from tests.rules.cast import World, write_rule
 from tests.scripts.cast import execute
 from tests.support.api import Api
 from tests.support.receiver import LoopbackReceiver
-from tests.webhooks.cast import CURRENCIES, new_web_hook
+from tests.webhooks.cast import CURRENCIES, deliver_due, new_web_hook
 from webhooks import templates
-from webhooks.delivery_loop import deliver_due
 from webhooks.services import signing_secret_rotate
 
 __all__ = ["api", "fresh_process", "world"]

@@ -20,8 +20,7 @@ from tests.domain.conftest import api, fresh_process, world
 from tests.rules.cast import World, write_rule
 from tests.support.api import Api
 from tests.support.receiver import LoopbackReceiver
-from tests.webhooks.cast import CURRENCIES, new_web_hook
-from webhooks.delivery_loop import deliver_due
+from tests.webhooks.cast import CURRENCIES, deliver_due, new_web_hook
 
 __all__ = ["api", "fresh_process", "world"]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from foundation import stamps
 from identity.context import AllPermissions, CallContext, Caller
+from webhooks.lease import Lease, deliveries_lease, leases_expire
 from webhooks.models import WebHookDelivery
 from webhooks.outbox import deliveries_insert, delivery_prepare
+from webhooks.record import Finished, deliveries_record
+from webhooks.send import Outcome, delivery_send
 from webhooks.templates import web_hook_get
 
 CURRENCIES = "General.Currencies.Currencies"
@@ -53,3 +57,12 @@ def new_delivery(code: str, record: Record) -> WebHookDelivery:
 def reloaded(delivery: WebHookDelivery) -> WebHookDelivery:
     """As the database has it."""
     return WebHookDelivery.objects.get(pk=delivery.pk)
+
+
+def deliver_due(limit: int = 100, *, send: Callable[[Lease], Outcome] = delivery_send) -> Sequence[Finished]:
+    """Lease, send and record once, sequentially and in this thread."""
+    leases_expire()
+    finished = [(lease, send(lease)) for lease in deliveries_lease(limit)]
+    if finished:
+        deliveries_record(finished)
+    return finished

@@ -28,8 +28,7 @@ from tests.rules.cast import (
 )
 from tests.rules.conftest import forget_rules  # noqa: F401
 from tests.support.receiver import LoopbackReceiver
-from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
-from webhooks.delivery_loop import deliver_due
+from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook
 from webhooks.lease import deliveries_lease
 from webhooks.models import WebHookDelivery
 from webhooks.outbox import _WakeUp

@@ -14,8 +14,7 @@ from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
 from identity.models import User
 from tests.support.receiver import Answer, LoopbackReceiver
-from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
-from webhooks.delivery_loop import deliver_due
+from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks.models import CircuitBreaker, TemplateHealth, WebHookDelivery
 from webhooks.services import signing_secret_rotate
 

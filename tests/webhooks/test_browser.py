@@ -23,7 +23,7 @@ new_web_hook("{url}/orders/{{CurrencySign}}?source=erp", code="BROWSER", RetryLo
     Body='{{"name": "{{Name}}", "sign": "{{CurrencySign}}"}}')
 for sign in ("QQA", "QQB", "QQC"):
     new_delivery("BROWSER", new_currency(sign, "Currency " + sign))
-from webhooks.delivery_loop import deliver_due
+from tests.webhooks.cast import deliver_due
 deliver_due()
 """
 

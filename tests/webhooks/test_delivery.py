@@ -12,8 +12,7 @@ from pytest_django import Settings
 from foundation.fields import utc_now
 from identity.models import User
 from tests.support.receiver import Answer, LoopbackReceiver
-from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
-from webhooks.delivery_loop import deliver_due
+from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks.lease import Lease, deliveries_lease, leases_expire, leases_release
 from webhooks.models import CircuitBreaker, TemplateHealth, WebHookAttempt, WebHookDelivery
 from webhooks.record import deliveries_record

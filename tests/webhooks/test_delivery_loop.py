@@ -1,4 +1,4 @@
-"""The loop of the worker processes: many at once, and one dead host holds up nobody else (spec 06, 6.2)."""
+"""The task that delivers, as worker processes run it: many at once, a dead host holds up nobody else (spec 06, 6.2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -14,25 +14,41 @@ from django.db import connections
 from pytest_django import Settings
 
 from tests.support.receiver import Answer, LoopbackReceiver
+from tests.support.tasks import Worker
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from tests.webhooks.workers import wait_until
 from webhooks import delivery_loop, lease
 from webhooks.delivery_loop import DeliveryLoop
+from webhooks.lease import Lease
 from webhooks.models import WebHookAttempt, WebHookDelivery
-from webhooks.selectors import workers_alive
+from webhooks.send import Outcome, delivery_send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @contextmanager
-def running() -> Iterator[DeliveryLoop]:
-    """A delivery loop in this process."""
-    started = DeliveryLoop()
-    started.start()
+def running(patience_seconds: float = 5) -> Iterator[threading.Event]:
+    """A worker process of a cluster in a thread of this process, which is told often to deliver; set the event to stop
+    the cluster.
+    """
+    stopping = threading.Event()
+
+    def work() -> None:
+        try:
+            while not stopping.wait(0.02):
+                with suppress(RuntimeError):
+                    DeliveryLoop(is_stopping=stopping.is_set, patience_seconds=patience_seconds).run()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=work)
+    thread.start()
     try:
-        yield started
+        yield stopping
     finally:
-        started.stop()
+        stopping.set()
+        thread.join(patience_seconds + 5)
+        assert not thread.is_alive()
 
 
 @contextmanager
@@ -128,7 +144,6 @@ def test_it_survives_a_turn_that_fails(loopback_receiver: LoopbackReceiver, monk
         return real(*arguments)
 
     monkeypatch.setattr(delivery_loop, "deliveries_lease", flaky)
-    monkeypatch.setattr(delivery_loop, "_PAUSE_AFTER_ERROR_SECONDS", 0.01)
     with running():
         loopback_receiver.wait_for(1)
     assert WebHookDelivery.objects.get().state == "Delivered"
@@ -151,18 +166,47 @@ def test_stopping_takes_no_longer_than_its_patience_and_hands_back_what_was_not_
         new_web_hook(url, TimeoutSeconds=60)
         for number in range(8):
             new_delivery("HOOK", new_currency(f"C{number}"))
-        started = DeliveryLoop()
-        started.start()
-        wait_until(lambda: WebHookDelivery.objects.filter(state="Delivering").count() == 4)
-        started.stop(patience_seconds=0.5)
-    assert not started.is_alive, "it waited for an answer, which may take a minute"
+        with running(patience_seconds=0.5) as stopping:
+            wait_until(lambda: WebHookDelivery.objects.filter(state="Delivering").count() == 4)
+            began = time.monotonic()
+            stopping.set()
+        assert time.monotonic() - began < 5, "it waited for an answer, which may take a minute"
     assert set(WebHookDelivery.objects.values_list("state", "lease_count", "attempt_count")) == {("Pending", 0, 0)}
 
 
-def test_a_worker_shows_signs_of_life_until_it_ends(loopback_receiver: LoopbackReceiver) -> None:
-    with running():
-        wait_until(lambda: len(workers_alive()) == 1)
-    assert workers_alive() == []
+def test_one_run_leaves_the_other_worker_processes_to_other_tasks(loopback_receiver: LoopbackReceiver) -> None:
+    """While it waits for a slow host it sends what becomes due, and the task of another process has nothing to do."""
+    others: list[Lease] = []
+
+    def send(lease: Lease) -> Outcome:
+        others.append(lease)
+        return delivery_send(lease)
+
+    new_web_hook(f"{loopback_receiver.url}/", code="ALIVE")
+    with silent_host() as url:
+        new_web_hook(url, code="SLOW", TimeoutSeconds=60)
+        new_delivery("SLOW", new_currency("SLW"))
+        with running(patience_seconds=0.2):
+            wait_until(lambda: WebHookDelivery.objects.filter(state="Delivering").count() == 1)
+            record = new_currency("NEW")
+            for count in range(1, 4):
+                new_delivery("ALIVE", record)
+                DeliveryLoop(send).run()
+                loopback_receiver.wait_for(count)
+    assert others == []
+
+
+def test_a_run_that_leases_no_more_calls_the_next(
+    loopback_receiver: LoopbackReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_loop, "LEASE_SECONDS", 0.0)
+    monkeypatch.setattr(delivery_loop, "LATE_SECONDS", 0.0)
+    worker = Worker()
+    new_web_hook(f"{loopback_receiver.url}/")
+    new_delivery("HOOK", new_currency())
+    DeliveryLoop().run()
+    assert loopback_receiver.requests == []
+    assert ("webhooks.tasks.deliver",) in worker.take()
 
 
 @pytest.mark.parametrize("bound", [7, 1000])

@@ -9,8 +9,7 @@ from foundation import errors
 from tests.domain.security.conftest import caller, give_role, person
 from tests.support.api import Api, error_of, prepared_token
 from tests.support.receiver import Answer, LoopbackReceiver
-from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
-from webhooks.delivery_loop import deliver_due
+from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook
 from webhooks.models import WebHookAttempt, WebHookDelivery
 from webhooks.services import signing_secret_rotate
 

@@ -18,11 +18,10 @@ from domain.model.registry import repositories
 from foundation import errors
 from foundation.fields import utc_now
 from tests.support.receiver import LoopbackReceiver
-from tests.webhooks.cast import CALLER, new_currency, new_delivery, new_web_hook, reloaded
+from tests.webhooks.cast import CALLER, deliver_due, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks import tasks
 from webhooks.breaker import breakers_prune, circuit_failed
 from webhooks.conf import webhook_settings
-from webhooks.delivery_loop import deliver_due
 from webhooks.heartbeat import heartbeat_write
 from webhooks.lease import deliveries_lease, signing_secrets
 from webhooks.models import CircuitBreaker, Queue, WebHookAttempt, WebHookDelivery
@@ -213,7 +212,7 @@ def test_workers_that_live_and_are_late_are_a_problem() -> None:
     assert due is not None
     for seconds, problem in ((120, None), (121, "Webhooks are 121 seconds late.")):
         now = due + timedelta(seconds=seconds)
-        heartbeat_write("here:1", under_way=0, now=now)
+        heartbeat_write("here:1", now=now)
         assert workers_problem(now) == problem
 
 

@@ -33,9 +33,8 @@ from foundation.fields import utc_now
 from identity.models import User
 from scripts.bridge import actions
 from tests.support.receiver import Answer, LoopbackReceiver
-from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
+from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks.authentication import authentication_schemes
-from webhooks.delivery_loop import deliver_due
 from webhooks.models import TemplateHealth, WebHookAttempt, WebHookDelivery
 from webhooks.services import signing_secret_rotate
 

@@ -13,6 +13,7 @@ from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reload
 from tests.webhooks.workers import FAST, kill, wait_until, worker
 from webhooks.lease import deliveries_lease
 from webhooks.models import WebHookAttempt, WebHookDelivery
+from webhooks.selectors import workers_alive
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db(transaction=True)]
 
@@ -85,6 +86,8 @@ def test_a_stopping_cluster_lets_attempts_under_way_finish(loopback_receiver: Lo
     delivery = new_delivery("HOOK", new_currency())
     with worker() as cluster:
         loopback_receiver.wait_for(1, START_SECONDS)
+        assert workers_alive()
         cluster.terminate()
         cluster.wait(20)
     assert reloaded(delivery).state == "Delivered"
+    assert workers_alive() == []

@@ -51,7 +51,6 @@ class Migration(migrations.Migration):
             fields=[
                 ("worker", models.CharField(max_length=128, primary_key=True, serialize=False)),
                 ("seen_at", models.DateTimeField()),
-                ("under_way", models.PositiveIntegerField(default=0)),
             ],
         ),
         migrations.CreateModel(

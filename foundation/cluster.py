@@ -1,0 +1,76 @@
+"""The task cluster (django-q2): tasks every few seconds, and whether the cluster of this process is stopping.
+
+django-q2 looks at its schedules every 30 seconds. Its pusher process asks the broker for tasks all the time: when the
+queue is empty, this broker adds the tasks that are due every few seconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import util
+from typing import Any, TypeVar
+
+from django_q.brokers.orm import ORM
+from django_q.brokers.redis_broker import Redis
+from django_q.conf import Conf
+from django_q.tasks import async_task
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A function by its dotted path, the seconds between its tasks, and the timeout of a task."""
+
+    path: str
+    seconds: Callable[[], float]
+    timeout_seconds: int
+
+
+_repeated: list[_Repeated] = []
+
+
+def shared_number() -> ctypes.c_double:
+    """A number that the processes of a cluster share, if a module makes it: they are forked from one process."""
+    return ctypes.c_double.from_buffer(mmap.mmap(-1, ctypes.sizeof(ctypes.c_double)))
+
+
+_stopping = shared_number()
+
+
+def every(seconds: Callable[[], float], *, timeout_seconds: int) -> Callable[[F], F]:
+    """Decorator: the cluster runs the function so often. AppConfig.ready imports the function's module."""
+
+    def register(task: F) -> F:
+        _repeated.append(_Repeated(f"{task.__module__}.{task.__qualname__}", seconds, timeout_seconds))
+        return task
+
+    return register
+
+
+def cluster_is_stopping() -> bool:
+    """Whether the cluster of this worker process hands out no more tasks, because it stops."""
+    return bool(_stopping.value)
+
+
+class ClusterBroker(Redis if Conf.REDIS else ORM):  # type: ignore[misc]
+    """The broker that django-q2 would choose, with the tasks of `every`. Only the pusher of a cluster takes tasks."""
+
+    _due_at: list[float] | None = None
+
+    def dequeue(self) -> Any:
+        if self._due_at is None:
+            self._due_at = [0.0] * len(_repeated)
+            _stopping.value = 0
+            util.Finalize(None, setattr, (_stopping, "value", 1), exitpriority=100)  # the pusher ends first
+        tasks = super().dequeue()
+        now = time.monotonic()
+        for position, task in enumerate(() if tasks else _repeated):
+            if self._due_at[position] <= now:
+                self._due_at[position] = now + task.seconds()
+                async_task(task.path, broker=self, save=False, ack_failure=True, timeout=task.timeout_seconds)
+        return tasks
