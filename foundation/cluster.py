@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import util
 from typing import Any, TypeVar
 
-from django_q.brokers.orm import ORM
-from django_q.brokers.redis_broker import Redis
+from django.utils.module_loading import import_string
 from django_q.conf import Conf
 from django_q.tasks import async_task
 
@@ -57,7 +56,11 @@ def cluster_is_stopping() -> bool:
     return bool(_stopping.value)
 
 
-class ClusterBroker(Redis if Conf.REDIS else ORM):  # type: ignore[misc]
+#: The library of Redis is large, and imported only where it is used.
+_Broker: Any = import_string(f"django_q.brokers.{'redis_broker.Redis' if Conf.REDIS else 'orm.ORM'}")
+
+
+class ClusterBroker(_Broker):  # type: ignore[misc]
     """The broker that django-q2 would choose, with the tasks of `every`. Only the pusher of a cluster takes tasks."""
 
     _due_at: list[float] | None = None

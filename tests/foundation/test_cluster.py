@@ -27,7 +27,7 @@ def taken(broker: Any) -> list[str]:
 def test_an_empty_queue_gets_the_task_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     Worker()  # nothing in the queue
     clock = [1000.0]
-    monkeypatch.setattr(cluster.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("foundation.cluster.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(cluster, "_repeated", [cluster._Repeated("webhooks.tasks.deliver", lambda: 2.0, 150)])
     broker = get_broker()
     assert isinstance(broker, ClusterBroker)
@@ -40,7 +40,7 @@ def test_an_empty_queue_gets_the_task_that_is_due(monkeypatch: pytest.MonkeyPatc
 
 def test_a_cluster_stops_when_its_pusher_ends_and_runs_when_another_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(cluster.util, "Finalize", lambda *arguments, **options: ends.append(arguments))
+    monkeypatch.setattr("foundation.cluster.util.Finalize", lambda *arguments, **options: ends.append(arguments))
     Worker()
     monkeypatch.setattr(cluster, "_repeated", [])
     taken(get_broker())

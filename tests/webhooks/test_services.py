@@ -18,6 +18,7 @@ from domain.model.registry import repositories
 from foundation import errors
 from foundation.fields import utc_now
 from tests.support.receiver import LoopbackReceiver
+from tests.support.tasks import Worker
 from tests.webhooks.cast import CALLER, deliver_due, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks import tasks
 from webhooks.breaker import breakers_prune, circuit_failed
@@ -243,12 +244,14 @@ def test_schedules_exist_once_however_often_it_migrates() -> None:
     ]
 
 
-def test_the_task_delivers_by_itself_without_a_delivery_loop(loopback_receiver: LoopbackReceiver) -> None:
+def test_the_task_delivers_and_the_schedule_enqueues_it(loopback_receiver: LoopbackReceiver) -> None:
+    worker = Worker()
     new_web_hook(f"{loopback_receiver.url}/")
     delivery = new_delivery("HOOK", new_currency())
     tasks.deliver(str(delivery.pk))
     tasks.deliver(str(delivery.pk))
     tasks.sweep_due()
+    assert worker.take() == [("webhooks.tasks.deliver",)]
     assert len(loopback_receiver.requests) == 1
 
 

@@ -1,50 +1,82 @@
-"""`manage.py qcluster`: the task cluster of django-q2, with queues that survive the death of any worker process."""
+"""`manage.py qcluster`: the task cluster of django-q2, which survives the sudden death of any of its processes."""
 
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
+import sys
 import tempfile
+import termios
+import time
+from multiprocessing.queues import Queue
 from typing import Any
 
 from django_q import cluster
 from django_q.management.commands.qcluster import Command as LibraryCommand
-from django_q.queues import Queue
+
+from identity.management.support import PlatformCommand
+
+#: Tasks wait in the broker, where people see them, while those between the processes have so many bytes.
+_UNREAD_BYTES = 4096
 
 
 class ProcessLock:
-    """A lock that the system releases when its holder dies (fcntl, per process); threads of a process share it."""
+    """A reentrant lock that the system releases when its holder dies (fcntl). Threads of a process share it."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the lock exists)
+        self._depth = 0
 
-    def acquire(self) -> None:
+    def acquire(self, *args: object) -> bool:
         fcntl.lockf(self._file, fcntl.LOCK_EX)
+        self._depth += 1
+        return True
 
     def release(self) -> None:
-        fcntl.lockf(self._file, fcntl.LOCK_UN)
+        self._depth -= 1
+        if self._depth == 0:
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
 
-    def __enter__(self) -> None:
-        self.acquire()
+    def __enter__(self) -> bool:
+        return self.acquire()
 
     def __exit__(self, *exc: object) -> None:
         self.release()
 
 
-class SurvivingQueue(Queue):  # type: ignore[misc]
+class SurvivingQueue(Queue):  # type: ignore[type-arg]  # not generic when it runs
     """A queue between the processes of a cluster.
 
-    A process that waits for a task holds the lock for reading. If it is killed, the library's semaphore stays taken, and
-    no process gets a task any more.
+    A process that waits for a task holds the lock for reading, and each task in the queue a semaphore. Those of
+    processes that are killed would stay taken, until no process gets a task any more: so the locks are of the system,
+    and the bytes in the pipe bound the queue.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, maxsize: int = 0) -> None:
+        super().__init__(ctx=multiprocessing.get_context())
         self._rlock, self._wlock = ProcessLock(), ProcessLock()
 
+    def put(self, *args: Any, **kwargs: Any) -> None:
+        while self._unread_bytes() >= _UNREAD_BYTES:
+            time.sleep(0.02)
+        super().put(*args, **kwargs)
 
-class Command(LibraryCommand):  # type: ignore[misc]
+    def _unread_bytes(self) -> int:
+        reader: Any = self._reader  # type: ignore[attr-defined]
+        return int.from_bytes(fcntl.ioctl(reader, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def surviving_value(kind: str, value: float) -> Any:
+    """A shared value whose lock survives its holder."""
+    return multiprocessing.Value(kind, value, lock=ProcessLock())  # type: ignore[call-overload]
+
+
+class Command(PlatformCommand, LibraryCommand):  # type: ignore[misc]
     """The library's command; `platform_site` stands before it among the apps."""
 
+    help = "Run the task cluster: webhooks and their retries, mail, back-channel logout, schedules."
+    example = "manage.py qcluster"
+
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster.Queue = SurvivingQueue
+        cluster.Queue, cluster.Value = SurvivingQueue, surviving_value
         super().handle(*args, **options)
