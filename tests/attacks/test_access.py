@@ -144,7 +144,9 @@ def test_nothing_else_of_users_is_left_to_roles() -> None:
     }  # fmt: skip
     assert not needs_administrator(users, "update", "@custom")
     deciding = {each.name for each in repositories if each.decides_access}
-    assert deciding == {f"Systems.Security.{name}" for name in ("Users", "Roles", "RoleUsers", "TrustedApplications")}
+    access = {f"Systems.Security.{name}" for name in ("Users", "Roles", "RoleUsers", "TrustedApplications")}
+    # Everybody who enters the admin is shown the links of extensions.
+    assert deciding == {*access, "Systems.Core.Extensions"}
 
 
 def test_administrators_change_it(alice: Api) -> None:
