@@ -26,7 +26,6 @@ _DESCRIPTIONS = {
     "invalid_grant": "The code, refresh token or code_verifier does not fit.",
     "invalid_request": "The request lacks a parameter or has one twice.",
     "invalid_scope": "The scope is not one that was granted.",
-    "unsupported_grant_type": "grant_type must be authorization_code, client_credentials or refresh_token.",
 }
 
 

@@ -1,7 +1,7 @@
 """The toolkit's server and backend with what this provider adds: which grants there are, and for whom which tokens.
 
-Implicit, password and device grants are not supported (RFC 9700, 2.1.2 and 2.4). A further grant is a handler of
-oauthlib in OAUTH2_GRANT_TYPES_SUPPORTED and `Server`.
+Implicit, password and device grants are not supported (RFC 9700, 2.1.2 and 2.4). A further grant is a name in
+OAUTH2_GRANT_TYPES_SUPPORTED; oauthlib's server has the device grant, others are handlers that `Server` adds.
 """
 
 from __future__ import annotations

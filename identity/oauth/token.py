@@ -30,8 +30,10 @@ class TokenEndpoint(FormEndpoint, TokenView):  # type: ignore[misc]
         if not grant_type:
             raise InvalidRequestError(description="The request has no grant_type.")
         rate_limits.check_token_request(self.client_id)
-        if grant_type not in oauth2_settings.OAUTH2_GRANT_TYPES_SUPPORTED:
-            raise UnsupportedGrantTypeError()  # the toolkit would look for a device grant
+        supported = oauth2_settings.OAUTH2_GRANT_TYPES_SUPPORTED
+        if grant_type not in supported:
+            # The toolkit would look for a device grant.
+            raise UnsupportedGrantTypeError(description=f"grant_type must be {' or '.join(supported)}.")
         return super().post(request)  # type: ignore[no-any-return]
 
     def authorization_flow_token_response(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
