@@ -17,7 +17,9 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from foundation.messages import reason_of, translated
 from identity.changes import access_changed
+from identity.client_keys import InvalidKey, key_set_parse
 from identity.licences import ADVANCED_BPM, licence_terms
 from identity.scopes import API_SCOPES, KNOWN_SCOPES, LEGACY_SCOPES, PROVISIONING_SCOPE, SERVICE_TOKEN_SCOPES
 
@@ -27,6 +29,7 @@ from identity.models.applications import SERVICE_SUFFIX
 
 # Pages of the instance get their tokens without a redirect (identity.page_tokens), so they have no login URL.
 OWN_PAGES = frozenset({"DomainApiSite"})
+SECRET, SECRET_JWT, PRIVATE_KEY_JWT = "Secret", "SecretJwt", "PrivateKeyJwt"
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _NEVER_A_REDIRECT = {"javascript", "data", "vbscript", "file", "about", "blob"}
 
@@ -58,6 +61,8 @@ def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.ti
             previous_secret_hash=application.application_secret_hash if kept else None,
             previous_secret_expires_utc=timezone.now() + keep_previous if kept else None,
             application_secret_hash=digest,
+            previous_sealed_secret=application.sealed_secret if kept else None,
+            sealed_secret=secret if application.client_authentication == SECRET_JWT else None,
             object_version=F("object_version") + 1,
         )
         access_changed(model)
@@ -74,11 +79,18 @@ def secret_matches(application: TrustedApplication, secret: str) -> bool:
     return bool(secret) and (current or (previous and previous_valid))
 
 
+def sealed_secrets(application: TrustedApplication) -> list[str]:
+    """The valid secrets themselves, which only applications with client_secret_jwt keep."""
+    kept = (application.sealed_secret, application.previous_sealed_secret)
+    return [secret for secret in kept if secret and secret_matches(application, secret)]
+
+
 def check_application(application: TrustedApplication) -> None:
     """Run every check. Raises ValidationError with the problems by field."""
     problems: Problems = defaultdict(list)
     for check in (
         check_system_user, check_login_url, check_dual_mode, check_urls, check_scope, check_secret, check_max_sessions,
+        check_keys,
     ):  # fmt: skip
         check(application, problems)
     if problems:
@@ -117,11 +129,20 @@ def check_dual_mode(application: TrustedApplication, problems: Problems) -> None
 def application_warnings(application: TrustedApplication, *, has_secret: bool) -> list[str]:
     """Settings of a valid application that cannot work, each with a fix; a sentence for each.
 
+    `has_secret`: whether it has the secret that it authenticates by; for client_secret_jwt the sealed one.
+
     Not refused, because it may be half of a change: a secret is written after the application, a user is enabled later.
     """
     result: list[str] = []
     takes_tokens = application.is_interactive or application.system_user_allowed
-    if takes_tokens and not application.is_public and not has_secret:
+    if takes_tokens and application.client_authentication == SECRET_JWT and not has_secret:
+        result.append(
+            _(
+                "The application has no secret that it could sign with, so it cannot get a token. Make a new secret on "
+                "its page in the admin: for client_secret_jwt it is kept encrypted, not only as a hash."
+            )
+        )
+    elif takes_tokens and application.needs_secret and not has_secret:
         result.append(
             _(
                 "The application has no secret, so it cannot get a token. Make one on its page in the admin, or write "
@@ -225,6 +246,27 @@ def check_secret(application: TrustedApplication, problems: Problems) -> None:
             problems[field].append(_("Not the base64 form of a SHA-256 hash."))
     if application.is_public and application.system_user_allowed:
         problems["client_type"].append(_("A public application cannot keep the secret that a service needs."))
+
+
+def check_keys(application: TrustedApplication, problems: Problems) -> None:
+    """Keys that verify signatures, in one place, if the application authenticates by them (OIDC Registration, 2)."""
+    stored, url = application.json_web_key_set, application.json_web_key_set_url
+    if application.is_public and application.client_authentication != SECRET:
+        problems["client_authentication"].append(_("A public application does not authenticate; choose Secret."))
+    if stored and url:
+        problems["json_web_key_set_url"].append(_("Enter the keys or the URL where they are, not both."))
+    if application.client_authentication == PRIVATE_KEY_JWT and not (stored or url):
+        problems["json_web_key_set"].append(_("private_key_jwt needs the application's public keys, or their URL."))
+    if stored:
+        try:
+            key_set_parse(stored)
+        except InvalidKey as exc:
+            reason = translated(reason_of(exc), _)
+            problems["json_web_key_set"].append(_("This is no JSON Web Key Set: %(reason)s.") % {"reason": reason})
+    if url and (problem := url_problem(url)):
+        problems["json_web_key_set_url"].append(problem)
+    elif url and urlsplit(url).scheme not in {"http", "https"}:
+        problems["json_web_key_set_url"].append(_("%(url)s is not an https URL.") % {"url": url})
 
 
 def check_max_sessions(application: TrustedApplication, problems: Problems) -> None:

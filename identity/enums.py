@@ -27,3 +27,10 @@ REQUIRED_FACTOR = EnumType(
     {"None": 0, "SecondFactor": 1, "Passkey": 2},
     edm_name="Systems_Security_Roles_RequiredFactor",
 )
+
+#: How a confidential application authenticates: OIDC Core, 9.
+CLIENT_AUTHENTICATION = EnumType(
+    "Systems.Security.TrustedApplicationsRepository.ClientAuthentication",
+    {"Secret": 0, "SecretJwt": 1, "PrivateKeyJwt": 2},
+    edm_name="Systems_Security_TrustedApplications_ClientAuthentication",
+)

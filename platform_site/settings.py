@@ -227,7 +227,7 @@ OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "identity.AccessToken"
 OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "identity.RefreshToken"
 OAUTH2_PROVIDER_GRANT_MODEL = "identity.Grant"
 OAUTH2_PROVIDER_ID_TOKEN_MODEL = "identity.IDToken"
-_CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
+_CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post", "client_secret_jwt", "private_key_jwt"]
 OAUTH2_PROVIDER: dict[str, Any] = {
     "OIDC_ENABLED": True,
     "OIDC_ISS_ENDPOINT": f"{BASE_URL}/id" if BASE_URL else "",

@@ -27,9 +27,10 @@ from domain.admin.context import is_administrator
 from domain.admin.entity_pages import EntityAdmin, entity_page
 from domain.admin.forms import EntityForm
 from domain.dataset.records.record import Record
+from domain.entities.systems_security import seal_secret
 from foundation.fields import utc_now
 from identity.admin import RolePermissionInline, RowPolicyInline
-from identity.applications import secret_generate, secret_rotate
+from identity.applications import SECRET_JWT, secret_generate, secret_rotate
 from identity.factors import notices
 from identity.factors.listing import factors_of, factors_remove
 from identity.instance import link_base_url
@@ -56,7 +57,8 @@ class TrustedApplicationAdmin(EntityAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Sections by task: name the application, sign-in of people, service use; all expanded."""
         groups = (
-            (None, ("application_uri", "name", "client_type", "secret", "scope", "access_tokens", "is_enabled")),
+            (None, ("application_uri", "name", "client_type", "client_authentication", "secret",
+                    "json_web_key_set", "json_web_key_set_url", "scope", "access_tokens", "is_enabled")),
             (gettext_lazy("People sign in"), (
                 "impersonate_as_internal_user_allowed", "impersonate_as_community_user_allowed",
                 "impersonate_login_url", "impersonate_logout_url",
@@ -75,8 +77,8 @@ class TrustedApplicationAdmin(EntityAdmin):
         """Whether there is a secret, until when the previous one is valid, and a link to generate a new one."""
         if application.pk is None or application._state.adding:
             return _("A confidential application gets a secret when it is saved; it is shown once.")
-        if application.is_public:
-            return _("Public applications have none.")
+        if not application.needs_secret:
+            return _("Public applications have none.") if application.is_public else _("It signs with its own key.")
         until = application.previous_secret_expires_utc
         state = _("set") if application.application_secret_hash else _("none")
         if until is not None and until > utc_now():
@@ -89,9 +91,14 @@ class TrustedApplicationAdmin(EntityAdmin):
     def fill(self, record: Record, form: EntityForm, names: Iterable[str]) -> None:
         """A new confidential application gets a secret."""
         super().fill(record, form, names)
-        if record.state == "Added" and form.cleaned_data.get("client_type") != "Public":
+        model = TrustedApplication(
+            client_type=record.client_type or "", client_authentication=record.client_authentication or ""
+        )
+        if record.state == "Added" and model.needs_secret:
             self.new_secret, digest = secret_generate()
             record.dataset.set(record, "ApplicationSecretHash", digest)
+            if model.client_authentication == SECRET_JWT:
+                seal_secret(record, self.new_secret)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         """Show the secret; this response is the only one that has it."""
@@ -110,7 +117,7 @@ class TrustedApplicationAdmin(EntityAdmin):
         application = self.get_object(request, object_id)
         if not isinstance(application, TrustedApplication):
             raise Http404
-        if not self.has_change_permission(request, application) or application.is_public:
+        if not self.has_change_permission(request, application) or not application.needs_secret:
             raise PermissionDenied
         if request.method == "POST":
             days = request.POST.get("days", "")

@@ -15,7 +15,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from identity.access_end import access_end
-from identity.applications import application_warnings, check_application, is_secret_hash
+from identity.applications import SECRET_JWT, application_warnings, check_application, is_secret_hash, sealed_secrets
 from identity.changes import access_changed
 from identity.email_change import old_address_notify
 from identity.factors.listing import factors_delete
@@ -155,8 +155,11 @@ def warn_of_what_cannot_work(application: Record) -> None:
     if application.is_deleted:
         return
     dataset = application.dataset
-    stored = TrustedApplication.objects.filter(pk=application.id).exclude(application_secret_hash=None)
-    has_secret = _secret_key(application) in dataset.deferred.writes or stored.exists()
+    writes, stored = dataset.deferred.writes, TrustedApplication.objects.filter(pk=application.id).first()
+    if application.client_authentication == SECRET_JWT:
+        has_secret = _sealed_key(application) in writes or bool(stored and sealed_secrets(stored))
+    else:
+        has_secret = _secret_key(application) in writes or bool(stored and stored.application_secret_hash)
     for text in application_warnings(_as_model(application), has_secret=has_secret):
         if text not in dataset.warnings:
             dataset.warnings.append(text)
@@ -181,6 +184,10 @@ def _secret_key(application: Record) -> tuple[str, str]:
     return "secret", str(application.id)
 
 
+def _sealed_key(application: Record) -> tuple[str, str]:
+    return "sealed secret", str(application.id)
+
+
 def keep_secret_hash(application: Record) -> None:
     """Late default: store the hash outside of readable attributes, and empty the attribute.
 
@@ -199,6 +206,20 @@ def keep_secret_hash(application: Record) -> None:
     application.dataset.defer_write(_secret_key(application), write)
 
 
+def seal_secret(application: Record, secret: str) -> None:
+    """Keep the secret itself, encrypted, with the commit: what the application signs with (client_secret_jwt)."""
+    rows = TrustedApplication.objects.filter(pk=application.id)
+    application.dataset.defer_write(_sealed_key(application), partial(rows.update, sealed_secret=secret))
+
+
+def remove_sealed_secret(application: Record) -> None:
+    """Late default: remove the secret itself once the application does not sign with it any more."""
+    if application.is_changed("client_authentication") and application.client_authentication != SECRET_JWT:
+        rows = TrustedApplication.objects.filter(pk=application.id)
+        remove = partial(rows.update, sealed_secret=None, previous_sealed_secret=None)
+        application.dataset.defer_write(_sealed_key(application), remove)
+
+
 @repositories.register
 class TrustedApplications(Repository[TrustedApplication]):
     name = "Systems.Security.TrustedApplications"
@@ -207,13 +228,20 @@ class TrustedApplications(Repository[TrustedApplication]):
     search_members = ("name", "application_uri")
     admin = AdminOptions(
         hidden=frozenset({"new_secret_hash"}),
-        short_texts=frozenset({"notes", "scope"}),
+        short_texts=frozenset({"notes", "scope", "json_web_key_set"}),
         hints={
             "application_uri": _("The client id by which the application introduces itself."),
             "scope": _(
                 "What it may ask for, with spaces between: read update exec (the API), openid profile email (who "
                 "somebody is), offline_access (refresh tokens), scim (a service that provisions users)."
             ),
+            "client_authentication": _(
+                "How a confidential application authenticates. Secret: it sends its secret. PrivateKeyJwt: it signs "
+                "with its private key, and this instance knows the public one. SecretJwt: it signs with its secret, "
+                "which is then kept encrypted here."
+            ),
+            "json_web_key_set": _("For PrivateKeyJwt: its public keys as a JSON Web Key Set, unless it has a URL."),
+            "json_web_key_set_url": _("For PrivateKeyJwt: where the application publishes its public keys."),
             "impersonate_as_internal_user_allowed": _("Internal users may sign in to it."),
             "impersonate_as_community_user_allowed": _(
                 "External users may sign in to it; it learns who they are and gets no access token."
@@ -232,11 +260,19 @@ class TrustedApplications(Repository[TrustedApplication]):
             ),
         },
     )
-    late_defaults = (keep_secret_hash,)
+    late_defaults = (keep_secret_hash, remove_sealed_secret)
     decides_access = True
     validations = (rules_of_applications, warn_of_what_cannot_work, access_changes)
     read_only = frozenset({"creation_time_utc"})
-    unpublished = frozenset({"application_secret_hash", "previous_secret_hash", "previous_secret_expires_utc"})
+    unpublished = frozenset(
+        {
+            "application_secret_hash",
+            "previous_secret_hash",
+            "previous_secret_expires_utc",
+            "sealed_secret",
+            "previous_sealed_secret",
+        }
+    )
     # The model facts name the policy of reference tokens by its subject.
     api_names = {"access_tokens": "ReferenceTokens", "new_secret_hash": "ApplicationSecretHash"}
     admin_only = True

@@ -10,9 +10,9 @@ from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
 from oauthlib.oauth2.rfc6749.errors import MissingRedirectURIError
 
-from foundation.fields import EnumField, ReferenceField, utc_now
+from foundation.fields import EnumField, ReferenceField, SecretTextField, utc_now
 from foundation.models import AggregateRoot
-from identity.enums import ACCESS_TOKENS, CLIENT_TYPE
+from identity.enums import ACCESS_TOKENS, CLIENT_AUTHENTICATION, CLIENT_TYPE
 from identity.models.users import User
 
 #: Suffix of a dual-mode application's client id for the client_credentials grant (spec 01).
@@ -48,6 +48,9 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     impersonate_login_url   redirect URIs, comma-separated, matched exactly (RFC 9700, 2.1)
     impersonate_logout_url  post-logout redirect URIs, comma-separated
     application_secret_hash base64(SHA-256(secret)); the previous one is valid until previous_secret_expires_utc
+    client_authentication   Secret: in the request; SecretJwt, PrivateKeyJwt: a signed assertion (OIDC Core, 9)
+    sealed_secret           the secret itself, for SecretJwt alone; valid if it matches a valid hash
+    json_web_key_set        public keys for PrivateKeyJwt, as JSON (RFC 7517); json_web_key_set_url: where they are
     top_paging              whether $top is the size of a page (spec 14, 14.2); null: settings.TOP_PAGING
     new_secret_hash         a new ApplicationSecretHash set by the API; empty once committed
     """
@@ -59,6 +62,11 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     new_secret_hash = models.CharField(max_length=250, null=True, blank=True)
     previous_secret_hash = models.CharField(max_length=250, null=True, blank=True)
     previous_secret_expires_utc = models.DateTimeField(null=True, blank=True)
+    client_authentication = EnumField(CLIENT_AUTHENTICATION, default="Secret")
+    sealed_secret = SecretTextField(null=True, blank=True)
+    previous_sealed_secret = SecretTextField(null=True, blank=True)
+    json_web_key_set = models.TextField(null=True, blank=True)
+    json_web_key_set_url = models.CharField(max_length=500, null=True, blank=True)
     impersonate_as_internal_user_allowed = models.BooleanField(default=False)
     impersonate_as_community_user_allowed = models.BooleanField(default=False)
     impersonate_login_url = models.CharField(max_length=500, null=True, blank=True)
@@ -110,6 +118,11 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     def is_public(self) -> bool:
         """RFC 6749, 2.1: a client that cannot keep a secret."""
         return bool(self.client_type == "Public")
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether it authenticates by its secret, sent or signed with."""
+        return not self.is_public and self.client_authentication != "PrivateKeyJwt"
 
     @property
     def is_interactive(self) -> bool:

@@ -93,6 +93,18 @@ class ReferenceToken(models.Model):
         return f"{self.name} (…{self.hint})"
 
 
+class UsedValue(models.Model):
+    """Digest of a value that may be used once (identity.single_use); after `expires` the value is invalid anyway."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    expires = models.DateTimeField(db_index=True)
+
+    objects: ClassVar[models.Manager[UsedValue]]
+
+    def __str__(self) -> str:
+        return self.digest
+
+
 class SigningKey(models.Model):
     """The public half of a key that signs tokens; the private half is a file of the node that made it."""
 

@@ -1,25 +1,42 @@
-"""Client authentication (RFC 6749, 2.3), and the halves of dual-mode applications (spec 01, 1.4)."""
+"""Client authentication (RFC 6749, 2.3; RFC 7521, 4.2), and the halves of dual-mode applications (spec 01, 1.4)."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote_plus
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_plus, urlsplit
 
-from oauthlib.oauth2.rfc6749.errors import InvalidRequestError, UnauthorizedClientError
+from oauth2_provider.settings import oauth2_settings
+from oauthlib.oauth2.rfc6749.errors import InvalidClientError, InvalidRequestError, UnauthorizedClientError
 
-from identity.applications import secret_matches
+from identity.applications import PRIVATE_KEY_JWT, SECRET, SECRET_JWT, secret_matches
+from identity.instance import ID_PATH
 from identity.models import TrustedApplication
 from identity.models.applications import SERVICE_SUFFIX
+from identity.oauth.assertions import ASSERTION_TYPE, assertion_check
+from identity.oauth.client_jwt import InvalidClientJwt, subject_of
+
+if TYPE_CHECKING:
+    from oauthlib.common import Request
+
+_REFUSED = "Unknown client, or wrong client secret."
+_METHODS = {
+    SECRET: "client_secret_basic or client_secret_post",
+    SECRET_JWT: "client_secret_jwt",
+    PRIVATE_KEY_JWT: "private_key_jwt",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """The credentials of a client; `secret` "" without one."""
+    """The credentials of a client; `secret` and `assertion` are "" where it sent none."""
 
     client_id: str
-    secret: str
+    secret: str = ""
+    assertion: str = ""
 
 
 def client_load(client_id: str) -> TrustedApplication | None:
@@ -39,28 +56,57 @@ def client_load(client_id: str) -> TrustedApplication | None:
     return application
 
 
-def credentials_read(authorization: str, client_id: str | None, client_secret: str | None) -> ClientCredentials | None:
-    """client_secret_basic or client_secret_post; None if the request names no client.
+def credentials_read(authorization: str, form: Mapping[str, str]) -> ClientCredentials | None:
+    """The credentials of client_secret_basic, client_secret_post, or an assertion; None if the request names no client.
 
-    Raises InvalidRequestError if the request uses both (RFC 6749, 2.3).
+    Raises InvalidRequestError if the request uses several (RFC 6749, 2.3).
     """
     basic = _basic(authorization)
+    client_id, secret = form.get("client_id"), form.get("client_secret", "")
+    if "client_assertion" in form or "client_assertion_type" in form:
+        if basic or secret:
+            raise InvalidRequestError(description="Use client_assertion or a client secret, not both.")
+        return _assertion(form)
     if basic is None:
-        return ClientCredentials(client_id, client_secret or "") if client_id else None
-    if client_secret:
+        return ClientCredentials(client_id, secret) if client_id else None
+    if secret:
         raise InvalidRequestError(description="Use the Authorization header or client_secret, not both.")
     if client_id and client_id != basic.client_id:
         raise InvalidRequestError(description="client_id differs from the client of the Authorization header.")
     return basic
 
 
-def client_authenticate(credentials: ClientCredentials | None) -> TrustedApplication | None:
-    """The application if its secret is correct, or for a public one, absent. None otherwise."""
+def client_authenticate(credentials: ClientCredentials | None, audiences: set[str]) -> TrustedApplication:
+    """The application: by its method of authentication, or a public one without any. Raises InvalidClientError.
+
+    `audiences`: URLs of this provider, one of which an assertion must be for.
+    """
     application = client_load(credentials.client_id) if credentials else None
     if application is None or credentials is None:
-        return None
-    authentic = not credentials.secret if application.is_public else secret_matches(application, credentials.secret)
-    return application if authentic else None
+        raise InvalidClientError(description=_REFUSED)
+    if application.is_public:
+        if credentials.secret or credentials.assertion:
+            raise InvalidClientError(description=_REFUSED)
+        return application
+    if (application.client_authentication == SECRET) == bool(credentials.assertion):
+        raise InvalidClientError(
+            description=f"The application must authenticate by {_METHODS[application.client_authentication]}."
+        )
+    if not credentials.assertion:
+        if not secret_matches(application, credentials.secret):
+            raise InvalidClientError(description=_REFUSED)
+        return application
+    try:
+        assertion_check(application, credentials.assertion, audiences)
+    except InvalidClientJwt as exc:
+        raise InvalidClientError(description=f"The client_assertion is refused: {exc}.") from exc
+    return application
+
+
+def audiences_of(request: Request) -> set[str]:
+    """What an assertion may be for: the issuer, the token endpoint, and the endpoint that is asked (RFC 9126, 2)."""
+    issuer: str = oauth2_settings.oidc_issuer(request)
+    return {issuer, f"{issuer}/connect/token", issuer.removesuffix(ID_PATH) + urlsplit(request.uri).path}
 
 
 def check_grant(application: TrustedApplication, grant_type: str) -> None:
@@ -100,6 +146,19 @@ def check_service(application: TrustedApplication) -> None:
         raise UnauthorizedClientError(
             description=f"{name} also signs people in; its service half uses the client id {name}{SERVICE_SUFFIX}."
         )
+
+
+def _assertion(form: Mapping[str, str]) -> ClientCredentials:
+    """RFC 7521, 4.2: client_id may be left out, since the assertion names the client."""
+    if form.get("client_assertion_type") != ASSERTION_TYPE:
+        raise InvalidRequestError(description=f"client_assertion_type must be {ASSERTION_TYPE}.")
+    assertion = form.get("client_assertion")
+    if not assertion:
+        raise InvalidRequestError(description="The request has no client_assertion.")
+    subject = subject_of(assertion)
+    if form.get("client_id", subject) != subject:
+        raise InvalidRequestError(description="client_id differs from the client of client_assertion.")
+    return ClientCredentials(subject, assertion=assertion)
 
 
 def _basic(authorization: str) -> ClientCredentials | None:

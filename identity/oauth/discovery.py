@@ -10,6 +10,7 @@ from oauth2_provider.views import ConnectDiscoveryInfoView, JwksInfoView, OAuthS
 
 from identity.factors.methods import ACR_LEVELS
 from identity.oauth import keys
+from identity.oauth.assertions import ASSERTION_ALGORITHMS
 from identity.oauth.responses import RESPONSE_MODES
 
 
@@ -26,6 +27,9 @@ class ConfigurationView(ConnectDiscoveryInfoView, OAuthServerMetadataView):  # t
                 **content,
                 "response_modes_supported": RESPONSE_MODES,
                 "id_token_signing_alg_values_supported": ["RS256"],
+                "token_endpoint_auth_signing_alg_values_supported": ASSERTION_ALGORITHMS,
+                "introspection_endpoint_auth_signing_alg_values_supported": ASSERTION_ALGORITHMS,
+                "revocation_endpoint_auth_signing_alg_values_supported": ASSERTION_ALGORITHMS,
                 "introspection_endpoint_auth_methods_supported": [name for name in authentication if name != "none"],
                 "prompt_values_supported": ["none", "login", "consent", "select_account"],
                 "acr_values_supported": list(ACR_LEVELS),

@@ -64,7 +64,7 @@ class FormEndpoint(View):
     def _client_id(self) -> str:
         try:
             authorization = self.request.META.get("HTTP_AUTHORIZATION", "")
-            credentials = credentials_read(authorization, self.form.get("client_id"), None)
+            credentials = credentials_read(authorization, self.form)
         except OAuth2Error:
             return ""
         return credentials.client_id if credentials else ""

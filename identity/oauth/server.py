@@ -27,7 +27,7 @@ _IN_QUERY = {
 }  # fmt: skip
 _IN_BODY = {
     "grant_type", "code", "redirect_uri", "code_verifier", "client_id", "client_secret", "scope", "refresh_token",
-    "token", "token_type_hint", "access_token",
+    "token", "token_type_hint", "access_token", "client_assertion", "client_assertion_type",
 }  # fmt: skip
 
 

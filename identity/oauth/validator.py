@@ -15,7 +15,6 @@ from typing import Any
 
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.common import Request
-from oauthlib.oauth2.rfc6749.errors import InvalidClientError
 
 from foundation import errors
 from identity import authentication
@@ -37,11 +36,9 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
 
     def authenticate_client(self, request: Request, *args: Any, **kwargs: Any) -> bool:
         credentials = clients.credentials_read(
-            request.headers.get("Authorization", ""), request.client_id, request.client_secret
+            request.headers.get("Authorization", ""), dict(request.decoded_body or ())
         )
-        application = clients.client_authenticate(credentials)
-        if application is None:
-            raise InvalidClientError(description="Unknown client, or wrong client secret.")
+        application = clients.client_authenticate(credentials, clients.audiences_of(request))
         request.client = application
         request.client_id = application.client_id
         return True

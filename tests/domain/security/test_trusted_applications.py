@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
+import jwt
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
@@ -15,6 +18,7 @@ from identity.models import Licence, Role, RolePermission, RowPolicy, TrustedApp
 from tests.domain.security.conftest import Library, caller, give_role, person
 from tests.identity.flows import token_request
 from tests.support.api import Api, error_of
+from tests.support.client_keys import ClientKey, assertion_claims, assertion_fields
 
 SET = "Systems_Security_TrustedApplications"
 ADD = "admin:identity_trustedapplication_add"
@@ -37,6 +41,7 @@ def form(**changes: str) -> dict[str, str]:
         "system_user": service,
         "scope": "read",
         "access_tokens": "None",
+        "client_authentication": "Secret",
         "is_enabled": "on",
     }
     return {**values, **changes}
@@ -100,6 +105,11 @@ def test_public_applications_have_no_secret(admin: Client) -> None:
             {"impersonate_as_internal_user_allowed": "on", "impersonate_login_url": "http://localhost/cb"},
         ),
         ("client_type", {"client_type": "Public"}),
+        ("client_authentication", {"client_type": "Public", "client_authentication": "PrivateKeyJwt"}),
+        ("json_web_key_set", {"client_authentication": "PrivateKeyJwt"}),
+        ("json_web_key_set_url", {"json_web_key_set_url": "http://example.com/jwks"}),
+        ("json_web_key_set_url", {"json_web_key_set_url": "app://keys"}),
+        ("json_web_key_set_url", {"json_web_key_set_url": "https://app.example/jwks", "json_web_key_set": "{}"}),
         ("application_uri", {"application_uri": "WebDemoClient"}),
     ],
 )
@@ -118,6 +128,79 @@ def test_what_can_never_work_is_said_when_it_is_saved(admin: Client) -> None:
     assert "may sign nobody in" in said
     assert "offline_access gives nothing here" in said
     assert "has no secret" not in said  # it has just got one
+
+
+KEY = ClientKey()
+
+
+def private_half(key: ClientKey) -> str:
+    return json.dumps({"keys": [{**key.jwk, "d": "AAAA"}]})
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "no JSON",
+        "[" * 5000,
+        "{}",
+        '{"keys": {}}',
+        '{"keys": []}',
+        '{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}',
+        '{"keys": [{"kty": "RSA", "n": 5, "e": "AQAB"}]}',
+        '{"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}',
+        '{"keys": [{"kty": ["RSA"], "crv": ["P-256"]}]}',
+        '{"keys": [{"kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB"}]}',
+        '{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "%%%"}]}',
+        private_half(KEY),
+        json.dumps({"keys": [{**KEY.jwk, "use": "enc"}]}),
+        json.dumps({"keys": [KEY.jwk] * 21}),
+        json.dumps({"keys": [{**KEY.jwk, "x": "A" * 701}]}),
+        json.dumps({"keys": [{"kty": "RSA", "n": ClientKey("RS256").jwk["n"], "e": "AQAAAAAB"}]}),
+        json.dumps({"keys": [KEY.jwk], "padding": "x" * 17_000}),
+    ],
+)
+def test_unusable_key_sets_are_refused_at_their_field(admin: Client, keys: str) -> None:
+    answer = admin.post(reverse(ADD), form(client_authentication="PrivateKeyJwt", json_web_key_set=keys))
+    assert answer.status_code == 200
+    assert "json_web_key_set" in answer.context["adminform"].form.errors
+
+
+def test_keys_make_a_secret_superfluous(admin: Client) -> None:
+    answer = admin.post(reverse(ADD), form(client_authentication="PrivateKeyJwt", json_web_key_set=KEY.jwks))
+    assert answer.status_code == 302  # no page that shows a secret
+    application = TrustedApplication.objects.get(application_uri="Till")
+    assert application.application_secret_hash is None
+    rotate = reverse("admin:identity_trustedapplication_secret", args=[application.pk])
+    assert admin.post(rotate, {"days": "0"}).status_code == 403
+    asked = token_request(Client(), grant_type="client_credentials", **KEY.assertion("Till"))
+    assert asked.status_code == 200
+
+
+def test_a_secret_that_signs_is_kept_encrypted_as_long_as_it_signs(admin: Client, api: Api) -> None:
+    secret = shown_secret(admin.post(reverse(ADD), form(client_authentication="SecretJwt")).content.decode())
+    application = TrustedApplication.objects.get(application_uri="Till")
+    assert application.sealed_secret == secret
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sealed_secret FROM identity_trustedapplication WHERE application_uri = 'Till'")
+        assert secret not in cursor.fetchone()[0]
+    signed = jwt.encode(assertion_claims("Till"), secret, algorithm="HS256")
+    asked = token_request(Client(), grant_type="client_credentials", **assertion_fields(signed))
+    assert asked.status_code == 200
+    assert not works(secret)  # sent, not signed with
+    read = api.get(f"{SET}({application.pk})").json()
+    assert secret not in str(read)
+    assert "SealedSecret" not in read
+
+    change = reverse("admin:identity_trustedapplication_change", args=[application.pk])
+    rotate = reverse("admin:identity_trustedapplication_secret", args=[application.pk])
+    second = shown_secret(admin.post(rotate, {"days": "1"}).content.decode())
+    application.refresh_from_db()
+    assert (application.sealed_secret, application.previous_sealed_secret) == (second, secret)
+    values = form(client_authentication="Secret", object_version=str(application.object_version))
+    assert admin.post(change, values).status_code == 302
+    application.refresh_from_db()
+    assert (application.sealed_secret, application.previous_sealed_secret) == (None, None)
+    assert works(second)
 
 
 @pytest.mark.parametrize("sent, stored", [("true", True), ("false", False), ("unknown", None)])

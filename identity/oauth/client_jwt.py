@@ -1,0 +1,75 @@
+"""Reads JWTs that clients sign: their length, form, signature and times (RFC 7519, 7.2; RFC 8725, 3)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jwt
+
+Claims = dict[str, Any]
+
+#: Tolerated difference of the client's clock.
+LEEWAY_SECONDS = 10
+_MAX_LENGTH = 6000
+_MAX_JTI_LENGTH = 255
+_LATEST = 10**12
+
+
+class InvalidClientJwt(Exception):
+    """A JWT that is refused; the message is public."""
+
+
+def header_of(token: str) -> Claims:
+    """The header, not verified. Raises InvalidClientJwt."""
+    if len(token) > _MAX_LENGTH:
+        raise InvalidClientJwt(f"it has more than {_MAX_LENGTH} characters")
+    try:
+        return jwt.get_unverified_header(token)
+    except (jwt.InvalidTokenError, RecursionError, ValueError) as exc:
+        raise InvalidClientJwt("it is not a signed JWT") from exc
+
+
+def subject_of(token: str) -> str:
+    """Whose JWT it claims to be, not verified; "" if that cannot be read."""
+    try:
+        header_of(token)
+        subject = jwt.decode(token, options={"verify_signature": False}).get("sub")
+    except (InvalidClientJwt, jwt.InvalidTokenError, RecursionError, ValueError, OverflowError):
+        return ""
+    return subject if isinstance(subject, str) else ""
+
+
+def claims_of(token: str, key: jwt.PyJWK | str, algorithm: str) -> Claims:
+    """The claims, after a check of the signature alone. Raises InvalidClientJwt."""
+    unchecked = dict.fromkeys(
+        ("verify_exp", "verify_nbf", "verify_iat", "verify_aud", "verify_iss", "verify_sub", "verify_jti"), False
+    )
+    try:
+        found: Claims = jwt.decode(token, key, algorithms=[algorithm], options={"verify_signature": True, **unchecked})
+    except (jwt.PyJWTError, RecursionError, ValueError, TypeError) as exc:
+        raise InvalidClientJwt("its signature does not verify") from exc
+    return found
+
+
+def seconds_of(claims: Claims, name: str) -> float:
+    """A time as seconds since 1970 (RFC 7519, 2: NumericDate). Raises InvalidClientJwt."""
+    value = claims.get(name)
+    # Infinity, NaN and integers beyond floats are outside, too.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LATEST:
+        raise InvalidClientJwt(f"{name} must be a number of seconds since 1970")
+    return float(value)
+
+
+def check_not_later(claims: Claims, name: str) -> None:
+    """A time in the past, if given. Raises InvalidClientJwt."""
+    if name in claims and seconds_of(claims, name) > time.time() + LEEWAY_SECONDS:
+        raise InvalidClientJwt(f"its {name} is in the future")
+
+
+def identifier_of(claims: Claims) -> str:
+    """Its jti, which makes it usable once. Raises InvalidClientJwt."""
+    jti = claims.get("jti")
+    if not isinstance(jti, str) or not 0 < len(jti) <= _MAX_JTI_LENGTH:
+        raise InvalidClientJwt(f"jti must be a text of 1 to {_MAX_JTI_LENGTH} characters")
+    return jti
