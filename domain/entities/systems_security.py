@@ -208,16 +208,17 @@ def keep_secret_hash(application: Record) -> None:
 
 def seal_secret(application: Record, secret: str) -> None:
     """Keep the secret itself, encrypted, with the commit: what the application signs with (client_secret_jwt)."""
-    rows = TrustedApplication.objects.filter(pk=application.id)
-    application.dataset.defer_write(_sealed_key(application), partial(rows.update, sealed_secret=secret))
+    application.dataset.defer_write(_sealed_key(application), partial(_write_sealed, application.id, secret))
 
 
 def remove_sealed_secret(application: Record) -> None:
     """Late default: remove the secret itself once the application does not sign with it any more."""
     if application.is_changed("client_authentication") and application.client_authentication != SECRET_JWT:
-        rows = TrustedApplication.objects.filter(pk=application.id)
-        remove = partial(rows.update, sealed_secret=None, previous_sealed_secret=None)
-        application.dataset.defer_write(_sealed_key(application), remove)
+        application.dataset.defer_write(_sealed_key(application), partial(_write_sealed, application.id, None))
+
+
+def _write_sealed(application_id: str, secret: str | None) -> None:
+    TrustedApplication.objects.filter(pk=application_id).update(sealed_secret=secret, previous_sealed_secret=None)
 
 
 @repositories.register

@@ -131,7 +131,7 @@ class TestPrivateKey:
         for secret in (RSA_KEY.jwks, RSA_KEY.jwk["n"]):
             signed = hmac_by_hand(secret, assertion_claims(SERVICE))
             assert "alg must be" in refusal(ask(http, assertion_fields(signed)))[1]
-        unsigned = jwt.encode(assertion_claims(SERVICE), None, algorithm="none")
+        unsigned = jwt.encode(assertion_claims(SERVICE), "", algorithm="none")
         assert "alg must be" in refusal(ask(http, assertion_fields(unsigned)))[1]
 
     def test_the_key_must_fit_the_algorithm(self, http: Client) -> None:
@@ -196,7 +196,7 @@ class TestSecret:
         assert refusal(ask(sealed, hmac_fields("another secret of 256 bits and more"))) == (
             "invalid_client", "The client_assertion is refused: its signature does not verify.",
         )  # fmt: skip
-        assert "alg must be HS256" in refusal(ask(sealed, hmac_fields(algorithm="HS512")))[1]
+        assert "alg must be HS256" in refusal(ask(sealed, hmac_fields(SECRET * 2, "HS512")))[1]
         assert "client_secret_jwt" in refusal(ask(sealed, {"client_id": SERVICE, "client_secret": SECRET}))[1]
 
     def test_rotation_keeps_the_previous_one_as_long_as_asked(self, sealed: Client) -> None:
@@ -213,7 +213,7 @@ class TestPublishedKeys:
         self, http: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         now = [1000.0]
-        monkeypatch.setattr(key_sets.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(time, "monotonic", lambda: now[0])
         second = ClientKey(kid="two")
         with LoopbackReceiver(Answer(body=KEY.jwks.encode())).running() as receiver:
             register(client_authentication="PrivateKeyJwt", json_web_key_set_url=f"{receiver.url}/jwks")

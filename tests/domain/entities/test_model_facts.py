@@ -28,6 +28,9 @@ OURS = {
         "RateLimitPerMinute",
         "MaxSessions",
         "TopPaging",
+        "ClientAuthentication",
+        "JsonWebKeySet",
+        "JsonWebKeySetUrl",
     },
 }
 
