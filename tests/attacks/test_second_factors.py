@@ -165,6 +165,7 @@ def test_a_challenge_is_for_its_own_purpose(visitor: Browser, key: Authenticator
     assert not signed_in(visitor)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "forged, changes",
     [
@@ -205,6 +206,7 @@ def test_forged_registrations_are_refused(visitor: Browser, changes: dict[str, A
     assert not Passkey.objects.exists()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "text",
     ["", "{}", "[]", "nul", '{"id": 1}', '{"id": "x", "rawId": "x", "type": "public-key", "response": {}}', "\x00"],
