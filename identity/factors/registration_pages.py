@@ -28,7 +28,7 @@ from identity.factors.flow import (
 )
 from identity.factors.forms import CodeForm, PasskeyForm
 from identity.factors.listing import factors_of, factors_remove
-from identity.factors.methods import KEY, ONE_TIME_CODE, amr_with
+from identity.factors.methods import KEY, ONE_TIME_CODE, amr_with, level_of
 from identity.factors.passkeys import PasskeyRefused, registration_begin, registration_complete, relying_party_id
 from identity.factors.policy import required_level
 from identity.login_target import client_of, login_page, safe_next
@@ -156,10 +156,11 @@ def _subject(request: HttpRequest) -> Subject | HttpResponse:
 
 
 def fresh_user(request: HttpRequest) -> User | None:
-    """The signed-in user, if the sign-in is young enough to change factors."""
+    """The signed-in user, if the sign-in is young enough to change factors, and proved one if there are any."""
     sign_in = sign_in_get(request)
-    fresh = sign_in is not None and time.time() - sign_in.auth_time.timestamp() < FRESH_SECONDS
-    return sign_in.user if sign_in is not None and fresh else None
+    if sign_in is None or time.time() - sign_in.auth_time.timestamp() >= FRESH_SECONDS:
+        return None
+    return sign_in.user if level_of(sign_in.amr) >= int(bool(factors_of(sign_in.user))) else None
 
 
 def login_again(request: HttpRequest) -> HttpResponseRedirect:

@@ -337,6 +337,19 @@ def test_an_unattended_browser_changes_no_factors(visitor: Browser, monkeypatch:
     assert AuthenticatorApp.objects.exists()
 
 
+def test_a_sign_in_by_password_from_before_changes_no_factors(visitor: Browser) -> None:
+    """The password was known to somebody else, who was signed in already when its owner set up a factor."""
+    other = person()
+    other.log_in("demo")
+    visitor.log_in("demo")
+    set_up_app(visitor)
+    form = form_at(other, "/profile/")
+    for path in (ADD_APP, ADD_PASSKEY, "/id/account/factors/app/remove", "/id/account/factors/recovery-codes"):
+        assert other.client.post(path, {**form, "name": "x"}).headers["Location"].startswith("/id/account/login")
+    assert visitor.client.post("/id/account/factors/app/remove", form_at(visitor, "/profile/")).status_code == 302
+    assert not AuthenticatorApp.objects.exists()
+
+
 def test_a_new_password_by_a_link_is_no_way_around(visitor: Browser) -> None:
     phone_of("demo")
     demo = user("demo")
