@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from identity.models import Grant, User
+from identity.models import DeviceGrant, Grant, User
 from identity.oauth.issue import user_revoke
 from identity.sessions import CLOSED_BY_ADMINISTRATOR, session_close_user
 
@@ -15,6 +15,7 @@ def access_end(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR) -> None:
     """
     with transaction.atomic():
         Grant.objects.filter(user_id=user_id).delete()
+        DeviceGrant.objects.filter(user_id=user_id).delete()
         if (user := User.objects.filter(pk=user_id).first()) is not None:
             user_revoke(user)
         session_close_user(user_id, reason)

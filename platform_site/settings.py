@@ -226,6 +226,7 @@ OAUTH2_PROVIDER_APPLICATION_MODEL = "identity.TrustedApplication"
 OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "identity.AccessToken"
 OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "identity.RefreshToken"
 OAUTH2_PROVIDER_GRANT_MODEL = "identity.Grant"
+OAUTH2_PROVIDER_DEVICE_GRANT_MODEL = "identity.DeviceGrant"
 OAUTH2_PROVIDER_ID_TOKEN_MODEL = "identity.IDToken"
 _CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post", "client_secret_jwt", "private_key_jwt"]
 OAUTH2_PROVIDER: dict[str, Any] = {
@@ -237,7 +238,12 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "ACCESS_TOKEN_GENERATOR": "identity.oauth.issue.access_token_create",
     "REFRESH_TOKEN_GENERATOR": "oauthlib.oauth2.rfc6749.tokens.random_token_generator",
     "SCOPES": {scope: DESCRIPTIONS.get(scope, "") for scope in ALL_SCOPES},
-    "OAUTH2_GRANT_TYPES_SUPPORTED": ["authorization_code", "client_credentials", "refresh_token"],
+    "OAUTH2_GRANT_TYPES_SUPPORTED": [
+        "authorization_code",
+        "client_credentials",
+        "refresh_token",
+        "urn:ietf:params:oauth:grant-type:device_code",
+    ],
     "OIDC_RESPONSE_TYPES_SUPPORTED": ["code", "code id_token"],
     "OAUTH2_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],
     "OIDC_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],

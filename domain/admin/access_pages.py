@@ -61,7 +61,7 @@ class TrustedApplicationAdmin(EntityAdmin):
                     "json_web_key_set", "json_web_key_set_url", "scope", "access_tokens", "is_enabled")),
             (gettext_lazy("People sign in"), (
                 "impersonate_as_internal_user_allowed", "impersonate_as_community_user_allowed",
-                "impersonate_login_url", "impersonate_logout_url",
+                "impersonate_login_url", "impersonate_logout_url", "device_flow_allowed",
                 "front_channel_logout_url", "back_channel_logout_url",
             )),
             (gettext_lazy("It acts by itself"), ("system_user_allowed", "system_user")),

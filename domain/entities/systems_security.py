@@ -244,6 +244,7 @@ class TrustedApplications(Repository[TrustedApplication]):
             "json_web_key_set": _("For PrivateKeyJwt: its public keys as a JSON Web Key Set, unless it has a URL."),
             "json_web_key_set_url": _("For PrivateKeyJwt: where the application publishes its public keys."),
             "impersonate_as_internal_user_allowed": _("Internal users may sign in to it."),
+            "device_flow_allowed": _("People may connect devices that have no browser, by a code (RFC 8628)."),
             "impersonate_as_community_user_allowed": _(
                 "External users may sign in to it; it learns who they are and gets no access token."
             ),

@@ -6,12 +6,22 @@ from identity.models.federation import FederatedAccount, IdentityProvider, Ident
 from identity.models.permissions import RolePermission, RowPolicy
 from identity.models.pictures import UserPicture
 from identity.models.sessions import Licence, RateLimits, ReservedSeat, Session
-from identity.models.tokens import AccessToken, Grant, IDToken, ReferenceToken, RefreshToken, SigningKey, UsedValue
+from identity.models.tokens import (
+    AccessToken,
+    DeviceGrant,
+    Grant,
+    IDToken,
+    ReferenceToken,
+    RefreshToken,
+    SigningKey,
+    UsedValue,
+)
 from identity.models.users import Role, RoleUser, UsedLogin, User
 
 __all__ = [
     "AccessToken",
     "AuthenticatorApp",
+    "DeviceGrant",
     "FederatedAccount",
     "Grant",
     "IDToken",

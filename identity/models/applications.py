@@ -45,6 +45,7 @@ def _translated(lookups: dict[str, Any]) -> dict[str, Any]:
 class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]  # as for User
     """A registered OAuth client. Its grants follow from its flags.
 
+    device_flow_allowed     people may allow devices without a browser (RFC 8628)
     impersonate_login_url   redirect URIs, comma-separated, matched exactly (RFC 9700, 2.1)
     impersonate_logout_url  post-logout redirect URIs, comma-separated
     application_secret_hash base64(SHA-256(secret)); the previous one is valid until previous_secret_expires_utc
@@ -69,6 +70,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     json_web_key_set_url = models.CharField(max_length=500, null=True, blank=True)
     impersonate_as_internal_user_allowed = models.BooleanField(default=False)
     impersonate_as_community_user_allowed = models.BooleanField(default=False)
+    device_flow_allowed = models.BooleanField(default=False)
     impersonate_login_url = models.CharField(max_length=500, null=True, blank=True)
     impersonate_logout_url = models.CharField(max_length=500, null=True, blank=True)
     front_channel_logout_url = models.CharField(max_length=500, null=True, blank=True)
@@ -128,6 +130,12 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     def is_interactive(self) -> bool:
         """Whether people may sign in through it."""
         return bool(self.impersonate_as_internal_user_allowed or self.impersonate_as_community_user_allowed)
+
+    def admits(self, user: User) -> bool:
+        """Whether this type of user may sign in to it (spec 01, 1.3)."""
+        if user.user_type == "InternalUser":
+            return bool(self.impersonate_as_internal_user_allowed)
+        return bool(self.impersonate_as_community_user_allowed) and user.user_type == "ExternalCommunityUser"
 
     @property
     def login_urls(self) -> list[str]:

@@ -11,7 +11,13 @@ from typing import ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
-from oauth2_provider.models import AbstractAccessToken, AbstractGrant, AbstractIDToken, AbstractRefreshToken
+from oauth2_provider.models import (
+    AbstractAccessToken,
+    AbstractDeviceGrant,
+    AbstractGrant,
+    AbstractIDToken,
+    AbstractRefreshToken,
+)
 
 from foundation.fields import guid_primary_key, utc_now
 from identity.models.applications import TrustedApplication
@@ -28,6 +34,29 @@ class Grant(AbstractGrant):  # type: ignore[misc]
     used = models.DateTimeField(null=True)
 
     objects: ClassVar[models.Manager[Grant]] = models.Manager()
+
+
+class DeviceGrant(AbstractDeviceGrant):  # type: ignore[misc]
+    """A request of a device that a person has to allow in a browser (RFC 8628); both codes are stored as digests.
+
+    The data of the sign-in is that of the person who allowed it.
+    """
+
+    application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE)
+    sid = models.CharField(max_length=64, blank=True, default="")
+    token_family = models.UUIDField(null=True)
+    auth_time = models.DateTimeField(null=True)
+    authenticated_by = models.CharField(max_length=255, blank=True, default="")
+    # The toolkit writes the time at each save; here it is that of the last poll.
+    last_checked = models.DateTimeField(null=True)
+
+    objects: ClassVar[models.Manager[DeviceGrant]] = models.Manager()
+
+    class Meta(AbstractDeviceGrant.Meta):  # type: ignore[misc]
+        indexes = [
+            models.Index(fields=["user_code"], name="identity_devicegrant_user_code"),
+            models.Index(fields=["expires"], name="identity_devicegrant_expires"),
+        ]
 
 
 class AccessToken(AbstractAccessToken):  # type: ignore[misc]

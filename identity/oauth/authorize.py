@@ -295,11 +295,7 @@ def check_user(authorization: AuthorizationRequest) -> None:
     """The application permits this type of user (spec 01, 1.3)."""
     assert authorization.sign_in is not None
     application, user = authorization.application, authorization.sign_in.user
-    if user.user_type == "InternalUser":
-        allowed = application.impersonate_as_internal_user_allowed
-    else:
-        allowed = application.impersonate_as_community_user_allowed and user.user_type == "ExternalCommunityUser"
-    if not allowed:
+    if not application.admits(user):
         raise AuthorizationRefused("access_denied", "This user may not use the application.")
     if user.user_type != "InternalUser" and "openid" not in authorization.scopes:
         raise AuthorizationRefused("invalid_scope", "External users need the scope openid; they get an id_token only.")

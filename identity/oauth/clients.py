@@ -29,6 +29,9 @@ _METHODS = {
     PRIVATE_KEY_JWT: "private_key_jwt",
 }
 
+#: RFC 8628, 3.4.
+DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
@@ -122,6 +125,8 @@ def check_grant(application: TrustedApplication, grant_type: str) -> None:
         )
     if not application.is_interactive:
         raise UnauthorizedClientError(description="The application may not sign people in.")
+    if grant_type == DEVICE_CODE and not application.device_flow_allowed:
+        raise UnauthorizedClientError(description="The application may not use the device flow (DeviceFlowAllowed).")
     if grant_type == "refresh_token" and application.is_public:
         raise UnauthorizedClientError(description="Public applications may not use refresh tokens.")
 

@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
 from oauth2_provider.views import ConnectDiscoveryInfoView, JwksInfoView, OAuthServerMetadataView
 
 from identity.factors.methods import ACR_LEVELS
+from identity.instance import base_url
 from identity.oauth import keys
 from identity.oauth.assertions import ASSERTION_ALGORITHMS
 from identity.oauth.responses import RESPONSE_MODES
@@ -34,6 +36,7 @@ class ConfigurationView(ConnectDiscoveryInfoView, OAuthServerMetadataView):  # t
                 "prompt_values_supported": ["none", "login", "consent", "select_account"],
                 "acr_values_supported": list(ACR_LEVELS),
                 "claims_supported": sorted(content["claims_supported"]),
+                "device_authorization_endpoint": base_url(request) + reverse("oauth2_provider:device-authorization"),
                 "claim_types_supported": ["normal"],
                 "claims_parameter_supported": False,
                 "request_parameter_supported": False,

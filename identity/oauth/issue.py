@@ -14,7 +14,7 @@ from oauth2_provider.settings import oauth2_settings
 from foundation.fields import utc_now
 from identity.changes import tokens_revoked
 from identity.credentials import REFERENCE_PREFIX
-from identity.models import AccessToken, Grant, ReferenceToken, RefreshToken, TrustedApplication, User
+from identity.models import AccessToken, DeviceGrant, Grant, ReferenceToken, RefreshToken, TrustedApplication, User
 from identity.oauth import claims, jwt
 from identity.reference_tokens import reference_token_revoke
 from identity.sessions import session_close
@@ -27,8 +27,8 @@ _REMEMBERED = datetime.timedelta(days=1)
 _PRUNE_BATCH = 5000
 
 
-def source_of(request: Request) -> Grant | RefreshToken | None:
-    """The row that the tokens of the request result from: its code or refresh token; None for a service's own."""
+def source_of(request: Request) -> Grant | DeviceGrant | RefreshToken | None:
+    """The row that the tokens of the request result from: code, device or refresh token; None for a service's own."""
     return getattr(request, "grant_instance", None) or getattr(request, "refresh_token_instance", None)
 
 
@@ -147,7 +147,8 @@ def tokens_prune() -> int:
     """Delete expired rows after their retention; returns their number."""
     now = utc_now()
     removed = 0
-    for model, until in ((AccessToken, now), (Grant, now - _REMEMBERED), (RefreshToken, now - _REMEMBERED)):
+    for model in (AccessToken, DeviceGrant, Grant, RefreshToken):
+        until = now if model is AccessToken else now - _REMEMBERED
         old = model.objects.filter(expires__lt=until).values_list("pk", flat=True)[:_PRUNE_BATCH]
         removed += model.objects.filter(pk__in=list(old)).delete()[0]
     return removed

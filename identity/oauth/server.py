@@ -1,7 +1,7 @@
 """The toolkit's server and backend with what this provider adds: which grants there are, and for whom which tokens.
 
-Implicit, password and device grants are not supported (RFC 9700, 2.1.2 and 2.4). A further grant is a name in
-OAUTH2_GRANT_TYPES_SUPPORTED; oauthlib's server has the device grant, others are handlers that `Server` adds.
+Implicit and password grants are not supported (RFC 9700, 2.1.2 and 2.4). A further grant is a handler of
+oauthlib in OAUTH2_GRANT_TYPES_SUPPORTED and `Server`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from oauthlib.oauth2.rfc6749.tokens import BearerToken, OAuth2Token
 
 from identity.models import TrustedApplication
 from identity.oauth import issue
+from identity.oauth.clients import DEVICE_CODE
+from identity.oauth.device_grants import DeviceGrantHandler
 from identity.oauth.responses import FORM, parameters_given
 from identity.oauth.validator import Validator
 
@@ -27,7 +29,7 @@ _IN_QUERY = {
 }  # fmt: skip
 _IN_BODY = {
     "grant_type", "code", "redirect_uri", "code_verifier", "client_id", "client_secret", "scope", "refresh_token",
-    "token", "token_type_hint", "access_token", "client_assertion", "client_assertion_type",
+    "token", "token_type_hint", "access_token", "device_code", "client_assertion", "client_assertion_type",
 }  # fmt: skip
 
 
@@ -81,12 +83,12 @@ class Server(openid.Server):  # type: ignore[misc]
         super().__init__(request_validator, token_expires_in, token_generator, refresh_token_generator, **kwargs)
         self._default_token_type = Tokens(request_validator, token_generator, token_expires_in, refresh_token_generator)
         # One handler with and without openid: it adds an id token only where openid was granted.
-        code = self.openid_connect_auth
+        code, device = self.openid_connect_auth, DeviceGrantHandler(request_validator)
         self._response_types = {
             name: code if name == "code" else self.response_types[name]
             for name in oauth2_settings.OIDC_RESPONSE_TYPES_SUPPORTED
         }
         self._grant_types = {
-            name: code if name == "authorization_code" else self.grant_types[name]
+            name: {"authorization_code": code, DEVICE_CODE: device}.get(name) or self.grant_types[name]
             for name in oauth2_settings.OAUTH2_GRANT_TYPES_SUPPORTED
         }

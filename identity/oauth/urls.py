@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from foundation.safe_views import reads_only
 from identity import cors
-from identity.oauth import authorize, discovery, logout, token, userinfo
+from identity.oauth import authorize, device, discovery, logout, token, userinfo
 
 app_name = "oauth2_provider"
 
@@ -22,5 +22,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("connect/userinfo", cors.for_applications(userinfo.UserinfoEndpoint.as_view()), name="user-info"),
     path("connect/revocation", cors.for_applications(token.RevocationEndpoint.as_view()), name="revoke-token"),
     path("connect/introspect", token.IntrospectionEndpoint.as_view(), name="introspect"),
+    path(
+        "connect/deviceauthorization",
+        cors.for_applications(device.DeviceAuthorizationEndpoint.as_view()),
+        name="device-authorization",
+    ),
+    path("device", device.device_page, name="device"),
     path("connect/endsession", logout.EndSessionEndpoint.as_view(), name="rp-initiated-logout"),
 ]

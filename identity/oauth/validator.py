@@ -20,7 +20,7 @@ from foundation import errors
 from identity import authentication
 from identity.factors.methods import claims_of
 from identity.models import Grant, TrustedApplication, User
-from identity.oauth import claims, clients, codes, issue, jwt, refresh, scopes
+from identity.oauth import claims, clients, codes, device_grants, issue, jwt, refresh, scopes
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]
@@ -102,11 +102,18 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     def invalidate_authorization_code(self, client_id: str, code: str, request: Request, *args: Any, **kw: Any) -> None:
         codes.code_use(code, request.client)
 
+    # --- devices ------------------------------------------------------------------------------------------------------
+
+    def validate_device_code(self, client_id: str, device_code: str, request: Request) -> str | None:
+        return device_grants.device_load(device_code, request.client, request)
+
     # --- tokens -------------------------------------------------------------------------------------------------------
 
     def _save_bearer_token(self, token: dict[str, Any], request: Request, *args: Any, **kwargs: Any) -> None:
         if request.grant_type == "refresh_token":
             refresh.refresh_use(request)
+        elif request.grant_type == clients.DEVICE_CODE:
+            device_grants.device_use(request)
         issue.tokens_save(request, token)
 
     def validate_refresh_token(

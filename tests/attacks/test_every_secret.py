@@ -43,6 +43,7 @@ UID = base64.urlsafe_b64encode(b"00000000-0000-4000-8000-000000000001").decode()
 #: Kinds of secrets. All but the session key are tried by a function of the same name in ATTEMPTS.
 CLIENT_SECRET, CODE, REFRESH_TOKEN, TOKEN = "client secret", "code", "refresh token", "token to introspect or revoke"
 ONE_TIME_CODE, RECOVERY_CODE, PASSKEY = "one-time code", "recovery code", "passkey"
+USER_CODE = "user code"
 REFERENCE_TOKEN, REFERENCE_TOKEN_IN_FORM = "reference token", "reference token in a form"
 PASSWORD, OLD_PASSWORD, LINK, METRICS_TOKEN = "password", "current password", "link", "metrics token"
 OF_A_CLIENT = (CLIENT_SECRET, TOKEN)
@@ -77,6 +78,13 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "id/account/factors/app": (),  # the code of a key that the page itself shows
     "id/account/factors/app/remove": (),
     "id/account/factors/recovery-codes": (),
+    "id/connect/deviceauthorization": (CLIENT_SECRET,),
+    "id/device": (USER_CODE,),
+    "id/federation/<slug:code>/start": (),
+    "id/federation/<slug:code>/callback": (),  # the state is compared with the browser's own sealed cookie
+    "id/federation/<slug:code>/connect": (),
+    "id/federation/<slug:code>/disconnect": (),
+    "id/federation/<slug:code>/signed-out": (),
     "id": (),
     "id/": (),
     "profile/": (),
@@ -250,6 +258,12 @@ def passkey(path: str, browser: Browser) -> Any:
     return browser.client.post(path, {**fields_of(page), "credential": response})
 
 
+def user_code(path: str, browser: Browser) -> Any:
+    code = "".join(secrets.choice("BCDF") for _ in range(8))
+    form = {"csrfmiddlewaretoken": str(browser.client.get(path).context["csrf_token"]), "user_code": code}
+    return browser.client.post(path, form)
+
+
 def metrics(path: str, browser: Browser | None) -> Any:
     return Client().get(path, headers={"Authorization": f"Bearer {secrets.token_hex(16)}"})
 
@@ -258,7 +272,7 @@ ATTEMPTS: dict[str, Callable[[str, Browser], Any]] = {
     CLIENT_SECRET: client_secret, CODE: code, REFRESH_TOKEN: refresh_token, TOKEN: token_of_a_client,
     REFERENCE_TOKEN: reference_token, REFERENCE_TOKEN_IN_FORM: reference_token_in_form,
     ONE_TIME_CODE: one_time_code, RECOVERY_CODE: recovery_code, PASSKEY: passkey,
-    PASSWORD: password, OLD_PASSWORD: old_password, LINK: link, METRICS_TOKEN: metrics,
+    PASSWORD: password, OLD_PASSWORD: old_password, LINK: link, USER_CODE: user_code, METRICS_TOKEN: metrics,
 }  # fmt: skip
 
 
@@ -277,7 +291,7 @@ def test_every_address_is_classified() -> None:
     "route, kind", [(route, kind) for route, kinds in ENDPOINTS.items() for kind in kinds], ids=str
 )
 def test_a_secret_cannot_be_tried_at_any_speed(browser: Browser, route: str, kind: str) -> None:
-    if kind == OLD_PASSWORD:
+    if kind in (OLD_PASSWORD, USER_CODE):
         browser.log_in("demo")
     if kind in (ONE_TIME_CODE, RECOVERY_CODE):
         phone_of("demo")

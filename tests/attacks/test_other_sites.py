@@ -28,6 +28,7 @@ from tests.attacks.test_every_secret import address, routes
 #: Addresses that take a POST without a CSRF proof, because they look at no cookie, or change nothing by it.
 WITHOUT_COOKIES = {
     "id/connect/authorize",  # answers a redirect to itself as a GET
+    "id/connect/deviceauthorization",
     "id/connect/token", "id/connect/revocation", "id/connect/introspect", "id/connect/userinfo",
     "id/connect/endsession",  # asks, with a form of its own
     "sys/tools/sha256", "tools/sha256",

@@ -101,7 +101,12 @@ class TestConfiguration:
         ]  # fmt: skip
         assert found["response_types_supported"] == ["code", "code id_token"]
         assert found["response_modes_supported"] == ["query", "fragment", "form_post"]
-        assert found["grant_types_supported"] == ["authorization_code", "client_credentials", "refresh_token"]
+        assert found["grant_types_supported"] == [
+            "authorization_code",
+            "client_credentials",
+            "refresh_token",
+            "urn:ietf:params:oauth:grant-type:device_code",
+        ]
         assert found["subject_types_supported"] == ["public"]
         assert found["id_token_signing_alg_values_supported"] == ["RS256"]
         assert {"client_secret_basic", "client_secret_post"} <= set(found["token_endpoint_auth_methods_supported"])
@@ -438,7 +443,7 @@ class TestTokenRequest:
         refused(response, "invalid_grant" if code else "invalid_request")
 
     @pytest.mark.parametrize("client_id", [PUBLIC, WEB, SERVICE])
-    @pytest.mark.parametrize("grant_type", ["password", "implicit", "urn:ietf:params:oauth:grant-type:device_code"])
+    @pytest.mark.parametrize("grant_type", ["password", "implicit", "urn:ietf:params:oauth:grant-type:jwt-bearer"])
     def test_grants_that_do_not_exist(self, http: Client, client_id: str, grant_type: str) -> None:
         refused(
             token_request(http, grant_type=grant_type, client_id=client_id, client_secret=SECRET),

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import resolve, reverse
 from oauth2_provider import views
 
-from tests.identity.flows import SECRET, SERVICE, token_request
+from tests.identity.flows import SECRET, SERVICE
 
 FORM = "application/x-www-form-urlencoded"
 ENDPOINTS = {
@@ -41,8 +41,3 @@ def test_tokens_have_the_issuer_of_the_metadata(http: Client, secure: bool) -> N
     response = http.post("/id/connect/token", urlencode(form), FORM, headers=invented, secure=secure)
     claims = jwt.decode(response.json()["access_token"], options={"verify_signature": False})
     assert claims["iss"] == issuer
-
-
-def test_a_device_grant_is_not_looked_for(http: Client) -> None:
-    response = token_request(http, grant_type="urn:ietf:params:oauth:grant-type:device_code", device_code="x")
-    assert response.json()["error"] == "unsupported_grant_type"
