@@ -6,40 +6,73 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('identity', '0007_client_authentication'),
+        ("identity", "0007_client_authentication"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='trustedapplication',
-            name='device_flow_allowed',
+            model_name="trustedapplication",
+            name="device_flow_allowed",
             field=models.BooleanField(default=False),
         ),
         migrations.CreateModel(
-            name='DeviceGrant',
+            name="DeviceGrant",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('device_code', models.CharField(max_length=100, verbose_name='device code')),
-                ('user_code', models.CharField(max_length=100, verbose_name='user code')),
-                ('scope', models.TextField(blank=True, verbose_name='scope')),
-                ('interval', models.IntegerField(default=5, verbose_name='interval')),
-                ('expires', models.DateTimeField(verbose_name='expires')),
-                ('status', models.CharField(blank=True, choices=[('authorized', 'Authorized'), ('authorization-pending', 'Authorization pending'), ('expired', 'Expired'), ('denied', 'Denied')], default='authorization-pending', max_length=64, verbose_name='status')),
-                ('client_id', models.CharField(db_index=True, max_length=100, verbose_name='client ID')),
-                ('sid', models.CharField(blank=True, default='', max_length=64)),
-                ('token_family', models.UUIDField(null=True)),
-                ('auth_time', models.DateTimeField(null=True)),
-                ('authenticated_by', models.CharField(blank=True, default='', max_length=255)),
-                ('last_checked', models.DateTimeField(null=True)),
-                ('application', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL)),
-                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='%(app_label)s_%(class)s', to=settings.AUTH_USER_MODEL, verbose_name='user')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("device_code", models.CharField(max_length=100, verbose_name="device code")),
+                ("user_code", models.CharField(max_length=100, verbose_name="user code")),
+                ("scope", models.TextField(blank=True, verbose_name="scope")),
+                ("interval", models.IntegerField(default=5, verbose_name="interval")),
+                ("expires", models.DateTimeField(verbose_name="expires")),
+                (
+                    "status",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("authorized", "Authorized"),
+                            ("authorization-pending", "Authorization pending"),
+                            ("expired", "Expired"),
+                            ("denied", "Denied"),
+                        ],
+                        default="authorization-pending",
+                        max_length=64,
+                        verbose_name="status",
+                    ),
+                ),
+                ("client_id", models.CharField(db_index=True, max_length=100, verbose_name="client ID")),
+                ("sid", models.CharField(blank=True, default="", max_length=64)),
+                ("token_family", models.UUIDField(null=True)),
+                ("auth_time", models.DateTimeField(null=True)),
+                ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
+                ("last_checked", models.DateTimeField(null=True)),
+                (
+                    "application",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="%(app_label)s_%(class)s",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="user",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
-                'indexes': [models.Index(fields=['user_code'], name='identity_devicegrant_user_code'), models.Index(fields=['expires'], name='identity_devicegrant_expires')],
-                'constraints': [models.UniqueConstraint(fields=('device_code',), name='identity_devicegrant_unique_device_code')],
+                "abstract": False,
+                "indexes": [
+                    models.Index(fields=["user_code"], name="identity_devicegrant_user_code"),
+                    models.Index(fields=["expires"], name="identity_devicegrant_expires"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("device_code",), name="identity_devicegrant_unique_device_code")
+                ],
             },
         ),
     ]

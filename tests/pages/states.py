@@ -47,6 +47,7 @@ def _entering(cast: Cast) -> Iterator[State]:
     yield State("app-add", "/id/account/factors/app")
     yield State("second-factor", "/id/account/login", _second_factor, public=True)
     yield State("factor-new", _authorize(cast, acr_values="mfa"))
+    yield State("device", "/id/device?user_code=BCDF-GHJK", _refused_code)
     yield State("password", "/id/account/password")
     yield State("email", "/id/account/email")
 
@@ -120,6 +121,11 @@ def _authorize(cast: Cast, **changes: str) -> str:
 
 
 # --- what people do ---------------------------------------------------------------------------------------------------
+
+
+def _refused_code(page: Page) -> None:
+    page.click("button")
+    page.wait_for_selector(".problem")
 
 
 def _refused_login(page: Page) -> None:
