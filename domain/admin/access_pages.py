@@ -62,7 +62,7 @@ class TrustedApplicationAdmin(EntityAdmin):
             (gettext_lazy("People sign in"), (
                 "impersonate_as_internal_user_allowed", "impersonate_as_community_user_allowed",
                 "impersonate_login_url", "impersonate_logout_url", "device_flow_allowed",
-                "front_channel_logout_url", "back_channel_logout_url",
+                "front_channel_logout_url", "back_channel_logout_url", "pushed_requests_required",
             )),
             (gettext_lazy("It acts by itself"), ("system_user_allowed", "system_user")),
             (gettext_lazy("Limits"), ("rate_limit_per_minute", "max_sessions", "top_paging")),

@@ -243,6 +243,9 @@ class TrustedApplications(Repository[TrustedApplication]):
             ),
             "json_web_key_set": _("For PrivateKeyJwt: its public keys as a JSON Web Key Set, unless it has a URL."),
             "json_web_key_set_url": _("For PrivateKeyJwt: where the application publishes its public keys."),
+            "pushed_requests_required": _(
+                "Whether it may ask people to sign in by pushed authorization requests only (RFC 9126)."
+            ),
             "impersonate_as_internal_user_allowed": _("Internal users may sign in to it."),
             "device_flow_allowed": _("People may connect devices that have no browser, by a code (RFC 8628)."),
             "impersonate_as_community_user_allowed": _(

@@ -68,6 +68,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     previous_sealed_secret = SecretTextField(null=True, blank=True)
     json_web_key_set = models.TextField(null=True, blank=True)
     json_web_key_set_url = models.CharField(max_length=500, null=True, blank=True)
+    pushed_requests_required = models.BooleanField(default=False)
     impersonate_as_internal_user_allowed = models.BooleanField(default=False)
     impersonate_as_community_user_allowed = models.BooleanField(default=False)
     device_flow_allowed = models.BooleanField(default=False)

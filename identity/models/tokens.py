@@ -122,6 +122,21 @@ class ReferenceToken(models.Model):
         return f"{self.name} (…{self.hint})"
 
 
+class PushedRequest(models.Model):
+    """A pushed authorization request (RFC 9126), by the digest of its request_uri, later of its browser's handle."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE, related_name="+")
+    parameters = models.JSONField()
+    expires = models.DateTimeField(db_index=True)
+    is_open = models.BooleanField(default=False, help_text=_("A browser has used the request_uri."))
+
+    objects: ClassVar[models.Manager[PushedRequest]]
+
+    def __str__(self) -> str:
+        return self.digest
+
+
 class UsedValue(models.Model):
     """Digest of a value that may be used once (identity.single_use); after `expires` the value is invalid anyway."""
 

@@ -5,6 +5,7 @@ server      the toolkit's server and backend         endpoints   forms, throttle
 authorize, token, userinfo, logout, discovery        the toolkit's views, subclassed
 keys        signing keys and their rotation          clients     client authentication, dual-mode applications
 jwt         signing and verifying JWTs               scopes      scopes of each flow
+par         pushed authorization requests, stored in pushed        refusals  of authorization requests
 assertions  client assertions, with key_sets      client_jwt  JWTs that clients sign
 claims      claims of the tokens                     codes       authorization codes
 issue       access and refresh tokens                refresh     rotation and reuse of refresh tokens

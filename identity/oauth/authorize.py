@@ -34,7 +34,7 @@ from identity.factors.methods import acr_met
 from identity.languages import ui_language
 from identity.login_target import DECLINED, second_factor_page
 from identity.models import TrustedApplication
-from identity.oauth import codes, jwt, responses
+from identity.oauth import codes, jwt, pushed, responses
 from identity.oauth.clients import client_load
 from identity.oauth.fresh_login import (
     PARAMETER,
@@ -43,6 +43,7 @@ from identity.oauth.fresh_login import (
     fresh_login_store,
     fresh_login_used,
 )
+from identity.oauth.refusals import AuthorizationRefused, UnknownClient, UnknownRequestUri
 from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
 from identity.scopes import DESCRIPTIONS
 
@@ -55,20 +56,6 @@ _S256_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _NONCE_LENGTH = 255
 # Thirty years; larger values would not fit a float either.
 _LONGEST_MAX_AGE = 10**9
-
-
-class AuthorizationRefused(OAuthToolkitError):  # type: ignore[misc]
-    """An error response that is returned to the client."""
-
-    def __init__(self, error: str, description: str) -> None:
-        super().__init__(errors.CustomOAuth2Error(error, description=description))
-
-
-class UnknownClient(FatalClientError):  # type: ignore[misc]
-    """An error that is shown as a page: where it could be returned to is unknown."""
-
-    def __init__(self, description: str) -> None:
-        super().__init__(errors.InvalidRequestFatalError(description=description))
 
 
 @dataclass(slots=True)
@@ -85,6 +72,19 @@ class AuthorizationRequest:
     hinted_login: str | None = None
     sign_in: SignIn | None = None
     acr: str = ""
+    is_pushed: bool = False
+    handle: str = ""
+
+    @property
+    def carried(self) -> QueryDict:
+        """What the browser carries through our pages; of a pushed request its handle, and what these pages read."""
+        if not self.handle:
+            return self.query.copy()
+        result = QueryDict(mutable=True)
+        shown = {name for name in self.query if name.startswith("_") or name in {"redirect_uri", "acr_values"}}
+        own = {name: str(self.query[name]) for name in shown}
+        result.update({**own, "client_id": self.application.client_id, pushed.HANDLE: self.handle})
+        return result
 
     @property
     def prompt(self) -> set[str]:
@@ -118,9 +118,8 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            query = responses.parameters_given(request)
-            self.authorization = AuthorizationRequest(self, request, query)
-            with translation.override(ui_language(query.get("ui_locales", ""))):
+            self.authorization = AuthorizationRequest(self, request, responses.parameters_given(request))
+            with translation.override(ui_language(self.authorization.query.get("ui_locales", ""))):
                 return responses.no_store(super().dispatch(request, *args, **kwargs))
         except responses.UnreadableForm as unreadable:
             description = reason_of(unreadable)
@@ -139,6 +138,14 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
 
     def get(self, request: HttpRequest) -> HttpResponse:
         try:
+            load_pushed(self.authorization)
+        except OAuthToolkitError as error:
+            return self.error_response(error, None)
+        with translation.override(ui_language(self.authorization.query.get("ui_locales", ""))):
+            return self._answer()
+
+    def _answer(self) -> HttpResponse:
+        try:
             for step in STEPS:
                 if (response := step(self.authorization)) is not None:
                     return response
@@ -149,6 +156,7 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
     def error_response(self, error: OAuthToolkitError, application: None, **kwargs: Any) -> HttpResponse:
         """A page, or the error for the client in the response mode, which the toolkit's own does not know."""
         found = error.oauthlib_error
+        pushed.pushed_request_end(self.authorization.handle)
         if isinstance(error, FatalClientError):
             return responses.error_page(self.request, error=found.error, description=found.description)
         asked = self.authorization
@@ -156,6 +164,27 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
         found.description = found.description or "The request cannot be served."
         found.state = asked.query.get("state")
         return responses.answer(self.request, asked.redirect_uri, dict(found.twotuples), asked.mode)
+
+
+def load_pushed(authorization: AuthorizationRequest) -> None:
+    """Replace the query by the pushed request that it names; other parameters of it do not count (RFC 9101, 5)."""
+    query = authorization.query
+    client_id, request_uri, handle = (query.get(name, "") for name in ("client_id", "request_uri", pushed.HANDLE))
+    if not handle and not request_uri.startswith(pushed.REQUEST_URI_PREFIX):
+        return
+    if {"client_id", "request_uri", pushed.HANDLE} & set(responses.repeated(query)):
+        raise UnknownClient(Message("The request has client_id or request_uri twice."))
+    if handle:
+        found = pushed.pushed_request_load(client_id, handle)
+    else:
+        found = pushed.pushed_request_open(client_id, request_uri)
+    if found is None:
+        raise UnknownRequestUri()
+    resolved = QueryDict(mutable=True)
+    own = {name: str(value) for name, value in query.items() if name.startswith("_")}
+    resolved.update({**own, **found.parameters, pushed.HANDLE: found.handle})
+    authorization.query = authorization.http.protocol_parameters = resolved  # type: ignore[attr-defined]
+    authorization.is_pushed, authorization.handle = True, found.handle
 
 
 def load_client(authorization: AuthorizationRequest) -> None:
@@ -179,6 +208,10 @@ def check_application(authorization: AuthorizationRequest) -> None:
     """The application is enabled and interactive."""
     if not authorization.application.is_enabled:
         raise AuthorizationRefused("unauthorized_client", "The application is disabled.")
+    if authorization.application.pushed_requests_required and not authorization.is_pushed:
+        raise AuthorizationRefused(
+            "invalid_request", "The application must push its authorization requests (RFC 9126)."
+        )
 
 
 def check_repeated(authorization: AuthorizationRequest) -> None:
@@ -288,7 +321,7 @@ def check_acr(authorization: AuthorizationRequest) -> HttpResponse | None:
         raise AuthorizationRefused("login_required", "The sign-in meets none of acr_values.")
     if DECLINED in authorization.query:
         raise AuthorizationRefused("unmet_authentication_requirements", "The user did not prove another factor.")
-    return second_factor_page(f"{authorization.http.path}?{authorization.query.urlencode()}")
+    return second_factor_page(f"{authorization.http.path}?{authorization.carried.urlencode()}")
 
 
 def check_user(authorization: AuthorizationRequest) -> None:
@@ -312,7 +345,7 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
             raise AuthorizationRefused("access_denied", "The user did not consent.")
         return None
     proof = signing.dumps(_consent(authorization), salt=_CONSENT)
-    hidden = [(name, value) for name, values in authorization.query.lists() for value in values]
+    hidden = [(name, value) for name, values in authorization.carried.lists() for value in values]
     context = {
         "application": authorization.application,
         "scopes": [DESCRIPTIONS[scope] for scope in authorization.scopes if scope in DESCRIPTIONS],
@@ -340,6 +373,7 @@ def answer(authorization: AuthorizationRequest) -> HttpResponse:
     )
     application_joined(authorization.http, authorization.application)
     fresh_login_used(authorization.http, authorization.query)
+    pushed.pushed_request_end(authorization.handle)
     parameters = responses.protocol_parameters(uri)
     return responses.answer(authorization.http, authorization.redirect_uri, parameters, authorization.mode)
 
@@ -392,7 +426,7 @@ def _consent_of(answer: str) -> object:
 
 def _login_page(authorization: AuthorizationRequest) -> HttpResponse:
     """Redirect to the login page and back to this request, with the proof of the visit if required."""
-    query, proofs = authorization.query.copy(), None
+    query, proofs = authorization.carried, None
     if (
         authorization.prompt & _FRESH_PROMPTS
         or authorization.max_age_seconds is not None

@@ -40,6 +40,8 @@ class ConfigurationView(ConnectDiscoveryInfoView, OAuthServerMetadataView):  # t
                 "claim_types_supported": ["normal"],
                 "claims_parameter_supported": False,
                 "request_parameter_supported": False,
+                "pushed_authorization_request_endpoint": self._get_endpoint_url(request, "par", required=True),
+                "require_pushed_authorization_requests": False,
                 "request_uri_parameter_supported": False,
                 "ui_locales_supported": ["en", "bg", "de"],
                 "frontchannel_logout_supported": True,

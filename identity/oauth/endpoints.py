@@ -49,7 +49,7 @@ class FormEndpoint(View):
             rate_limits.check_client(self.client_id, client_address(request))
             response = super().dispatch(request, *args, **kwargs)
             assert isinstance(response, HttpResponse)
-            if response.status_code == 200:
+            if response.status_code in {200, 201}:
                 return no_store(response)
             return self._refusal(response.status_code, json.loads(response.content))
         except OAuth2Error as refused:

@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from foundation.safe_views import reads_only
 from identity import cors
-from identity.oauth import authorize, device, discovery, logout, token, userinfo
+from identity.oauth import authorize, device, discovery, logout, par, token, userinfo
 
 app_name = "oauth2_provider"
 
@@ -18,6 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path(".well-known/openid-configuration/jwks", reads_only(discovery.JwksView.as_view()), name="jwks-info"),
     path("connect/authorize", authorize.AuthorizationEndpoint.as_view(), name="authorize"),
+    path("connect/par", cors.for_applications(par.PushedRequestEndpoint.as_view()), name="par"),
     path("connect/token", cors.for_applications(token.TokenEndpoint.as_view()), name="token"),
     path("connect/userinfo", cors.for_applications(userinfo.UserinfoEndpoint.as_view()), name="user-info"),
     path("connect/revocation", cors.for_applications(token.RevocationEndpoint.as_view()), name="revoke-token"),

@@ -1,0 +1,61 @@
+"""The pushed authorization request endpoint (RFC 9126, 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from oauth2_provider.exceptions import OAuthToolkitError
+from oauth2_provider.views.mixins import OAuthLibMixin
+from oauthlib.oauth2.rfc6749.errors import InvalidRequestError
+
+from identity import rate_limits
+from identity.models import TrustedApplication
+from identity.oauth import authorize, pushed
+from identity.oauth.endpoints import FormEndpoint
+
+_CREDENTIALS = {"client_secret", "client_assertion", "client_assertion_type"}
+#: The steps of the authorization endpoint that do not depend on the user.
+_STEPS = (
+    authorize.load_client,
+    authorize.check_application,
+    authorize.check_unsupported,
+    authorize.check_response_type,
+    authorize.check_response_mode,
+    authorize.load_scopes,
+    authorize.check_prompt,
+    authorize.load_max_age,
+    authorize.load_hint,
+)
+
+
+class PushedRequestEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[misc]
+    """POST the parameters of an authorization request, and the client's authentication as at the token endpoint."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        rate_limits.check_token_request(self.client_id)
+        client: TrustedApplication = self.get_oauthlib_core().authenticate_client(request)
+        if "request_uri" in self.form:
+            raise InvalidRequestError(description="A pushed request may not have request_uri.")
+        # Names with _ are the platform's own.
+        given = {name: value for name, value in self.form.items() if name not in _CREDENTIALS and name[0] != "_"}
+        parameters = {**given, "client_id": client.client_id}
+        try:
+            self._check(request, parameters)
+        except OAuthToolkitError as error:
+            raise error.oauthlib_error from error
+        request_uri = pushed.pushed_request_save(client, parameters)
+        return JsonResponse({"request_uri": request_uri, "expires_in": pushed.LIFETIME_SECONDS}, status=201)
+
+    def _check(self, request: HttpRequest, parameters: dict[str, str]) -> None:
+        """Check the parameters as the authorization endpoint does. Raises OAuthToolkitError."""
+        query = QueryDict(mutable=True)
+        query.update(parameters)
+        asked = HttpRequest()
+        asked.method, asked.path, asked.META = "GET", request.path, request.META
+        asked.protocol_parameters = query  # type: ignore[attr-defined]
+        view = authorize.AuthorizationEndpoint()
+        view.setup(asked)
+        authorization = authorize.AuthorizationRequest(view, asked, query, is_pushed=True)
+        for step in _STEPS:
+            step(authorization)

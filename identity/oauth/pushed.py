@@ -1,0 +1,77 @@
+"""Pushed authorization requests between the client's push and the answer (RFC 9126, 2.2 and 4).
+
+A request_uri is used once: it opens the request for one browser. The login and consent pages need more than one visit
+of the authorization endpoint, so the browser then has a handle of its own, which ends with the answer.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import secrets
+from dataclasses import dataclass
+
+from foundation.fields import utc_now
+from identity.models import PushedRequest, TrustedApplication
+
+REQUEST_URI_PREFIX = "urn:ietf:params:oauth:request_uri:"
+#: Query parameter with the handle.
+HANDLE = "_pushed"
+LIFETIME_SECONDS = 60
+# For the pages of a login; as long as the proof that it led there.
+_OPEN_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """A request that a browser has opened."""
+
+    parameters: dict[str, str]
+    handle: str
+
+
+def pushed_request_save(application: TrustedApplication, parameters: dict[str, str]) -> str:
+    """Store the parameters; returns the request_uri."""
+    token = secrets.token_urlsafe(32)
+    PushedRequest.objects.create(
+        digest=_digest(token), application=application, parameters=parameters, expires=_after(LIFETIME_SECONDS)
+    )
+    return REQUEST_URI_PREFIX + token
+
+
+def pushed_request_open(client_id: str, request_uri: str) -> OpenRequest | None:
+    """Use the request_uri. None if it is unknown, expired, used, or another client's, for which it stays unused."""
+    handle = secrets.token_urlsafe(32)
+    live = PushedRequest.objects.filter(expires__gt=utc_now(), application__application_uri=client_id)
+    unused = live.filter(digest=_digest(request_uri.removeprefix(REQUEST_URI_PREFIX)), is_open=False)
+    # One statement: of two browsers with the same request_uri, one opens it.
+    if not unused.update(digest=_digest(handle), is_open=True, expires=_after(_OPEN_SECONDS)):
+        return None
+    return pushed_request_load(client_id, handle)
+
+
+def pushed_request_load(client_id: str, handle: str) -> OpenRequest | None:
+    """The request that the handle stands for."""
+    found = PushedRequest.objects.filter(
+        digest=_digest(handle), is_open=True, expires__gt=utc_now(), application__application_uri=client_id
+    ).first()
+    return OpenRequest(found.parameters, handle) if found else None
+
+
+def pushed_request_end(handle: str) -> None:
+    """Delete the request, if it was a pushed one: it has been answered."""
+    if handle:
+        PushedRequest.objects.filter(digest=_digest(handle), is_open=True).delete()
+
+
+def pushed_requests_prune() -> int:
+    """Delete expired requests; returns their number."""
+    return PushedRequest.objects.filter(expires__lt=utc_now()).delete()[0]
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _after(seconds: int) -> datetime.datetime:
+    return utc_now() + datetime.timedelta(seconds=seconds)
