@@ -30,6 +30,7 @@ WITHOUT_COOKIES = {
     "id/connect/authorize",  # answers a redirect to itself as a GET
     "id/connect/deviceauthorization",
     "id/connect/token", "id/connect/revocation", "id/connect/introspect", "id/connect/userinfo",
+    "id/connect/par",
     "id/connect/endsession",  # asks, with a form of its own
     "sys/tools/sha256", "tools/sha256",
     "scim/v2/Users", "scim/v2/Groups", "scim/v2/^.*$",  # 401 without a token
