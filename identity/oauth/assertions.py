@@ -12,9 +12,7 @@ from collections.abc import Iterator
 import jwt
 
 from identity.applications import PRIVATE_KEY_JWT, sealed_secrets
-from identity.client_keys import SIGNING_ALGORITHMS, InvalidKey, public_key
-from identity.models import TrustedApplication
-from identity.oauth.client_jwt import (
+from identity.client_jwt import (
     LEEWAY_SECONDS,
     Claims,
     InvalidClientJwt,
@@ -24,6 +22,8 @@ from identity.oauth.client_jwt import (
     identifier_of,
     seconds_of,
 )
+from identity.client_keys import SIGNING_ALGORITHMS, InvalidKey, public_key
+from identity.models import TrustedApplication
 from identity.oauth.key_sets import keys_for
 from identity.single_use import use_once
 

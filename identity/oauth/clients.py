@@ -13,11 +13,11 @@ from oauth2_provider.settings import oauth2_settings
 from oauthlib.oauth2.rfc6749.errors import InvalidClientError, InvalidRequestError, UnauthorizedClientError
 
 from identity.applications import PRIVATE_KEY_JWT, SECRET, SECRET_JWT, secret_matches
+from identity.client_jwt import InvalidClientJwt, subject_of
 from identity.instance import ID_PATH
 from identity.models import TrustedApplication
 from identity.models.applications import SERVICE_SUFFIX
 from identity.oauth.assertions import ASSERTION_TYPE, assertion_check
-from identity.oauth.client_jwt import InvalidClientJwt, subject_of
 
 if TYPE_CHECKING:
     from oauthlib.common import Request

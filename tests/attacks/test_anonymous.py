@@ -177,7 +177,8 @@ def test_the_proof_of_a_login_page_waits_in_the_browser_and_is_used_once(browser
 
 
 @pytest.mark.parametrize(
-    "address", ["connect/token", "connect/par", "connect/introspect", "connect/revocation", "account/login", "account/reset"]
+    "address",
+    ["connect/token", "connect/par", "connect/introspect", "connect/revocation", "account/login", "account/reset"],
 )
 def test_a_long_form_is_refused_before_it_is_decoded(
     browser: Browser, monkeypatch: pytest.MonkeyPatch, address: str

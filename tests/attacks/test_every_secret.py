@@ -58,7 +58,7 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "id/connect/token": (CLIENT_SECRET, CODE, REFRESH_TOKEN),
     "id/connect/userinfo": (REFERENCE_TOKEN, REFERENCE_TOKEN_IN_FORM),
     "id/connect/revocation": OF_A_CLIENT,
-    "id/connect/par": {CLIENT_SECRET},
+    "id/connect/par": (CLIENT_SECRET,),
     "id/connect/introspect": OF_A_CLIENT,
     "id/connect/endsession": (),  # id_token_hint is signed
     "id/account/login": (PASSWORD,),
