@@ -181,7 +181,19 @@ def test_a_challenge_is_for_its_own_purpose(visitor: Browser, key: Authenticator
         ({}, {"challenge": b"x" * 32}),
         ({}, {"user_handle": "AAAAAAAAAAAAAAAAAAAAAA"}),
     ],
-    ids=str,
+    ids=[
+        "another port",
+        "another scheme",
+        "another host",
+        "another relying party",
+        "user not verified",
+        "user not present",
+        "another credential",
+        "another key",
+        "another ceremony",
+        "another challenge",
+        "another user",
+    ],  # fmt: skip
 )
 def test_forged_responses_are_refused(
     visitor: Browser, key: Authenticator, forged: dict[str, Any], changes: dict[str, Any]

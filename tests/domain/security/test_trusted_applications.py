@@ -158,6 +158,26 @@ def private_half(key: ClientKey) -> str:
         json.dumps({"keys": [{"kty": "RSA", "n": ClientKey("RS256").jwk["n"], "e": "AQAAAAAB"}]}),
         json.dumps({"keys": [KEY.jwk], "padding": "x" * 17_000}),
     ],
+    # Test processes must agree on the names, and the keys are new in each of them.
+    ids=[
+        "no JSON",
+        "deep",
+        "no keys",
+        "keys an object",
+        "none",
+        "symmetric",
+        "number for a text",
+        "weak",
+        "lists",
+        "no point",
+        "no base64",
+        "private",
+        "for encryption",
+        "too many",
+        "too long a coordinate",
+        "large exponent",
+        "too long",
+    ],  # fmt: skip
 )
 def test_unusable_key_sets_are_refused_at_their_field(admin: Client, keys: str) -> None:
     answer = admin.post(reverse(ADD), form(client_authentication="PrivateKeyJwt", json_web_key_set=keys))
