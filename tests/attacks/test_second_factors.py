@@ -193,7 +193,7 @@ def test_a_challenge_is_for_its_own_purpose(visitor: Browser, key: Authenticator
         "another ceremony",
         "another challenge",
         "another user",
-    ],  # fmt: skip
+    ],
 )
 def test_forged_responses_are_refused(
     visitor: Browser, key: Authenticator, forged: dict[str, Any], changes: dict[str, Any]

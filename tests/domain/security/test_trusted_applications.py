@@ -177,7 +177,7 @@ def private_half(key: ClientKey) -> str:
         "too long a coordinate",
         "large exponent",
         "too long",
-    ],  # fmt: skip
+    ],
 )
 def test_unusable_key_sets_are_refused_at_their_field(admin: Client, keys: str) -> None:
     answer = admin.post(reverse(ADD), form(client_authentication="PrivateKeyJwt", json_web_key_set=keys))
