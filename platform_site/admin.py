@@ -1,7 +1,7 @@
 """Admin pages of the tables that belong to libraries.
 
 Django Q's own pages let a user who may edit a schedule name any function of the process with its arguments, and so run
-code on the server. Administrators of business data are not operators: the only page here shows failed tasks.
+code on the server. Administrators of business data are not operators: the pages here are read-only.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import django_q.admin  # noqa: F401  (registers the library's pages, which are unregistered below)
+from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 from django_q.models import Failure, OrmQ, Schedule, Success
 
 for model in (Schedule, Success, OrmQ, Failure):
@@ -18,12 +20,9 @@ for model in (Schedule, Success, OrmQ, Failure):
         admin.site.unregister(model)
 
 
-@admin.register(Failure)
-class FailedTaskAdmin(admin.ModelAdmin[Any]):
-    """Failed tasks, read-only."""
+class TaskAdmin(admin.ModelAdmin[Any]):
+    """Read-only pages."""
 
-    list_display = ("name", "func", "started", "stopped")
-    search_fields = ("name", "func")
     actions = None
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -33,3 +32,40 @@ class FailedTaskAdmin(admin.ModelAdmin[Any]):
         return False
 
     has_delete_permission = has_change_permission
+
+
+@admin.register(Failure)
+class FailedTaskAdmin(TaskAdmin):
+    """Failed tasks."""
+
+    list_display = ("name", "func", "started", "stopped")
+    search_fields = ("name", "func")
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(TaskAdmin):
+    """What the cluster runs at which times."""
+
+    fields = list_display = ("name", "func", "schedule_type", "minutes", "next_run")
+
+
+class QueuedTaskAdmin(TaskAdmin):
+    """Tasks that wait, and those that a worker has taken: they are locked into the future."""
+
+    list_display = ("task_name", "function", "lock")
+    fields = ("task_name", "function", "lock")
+
+    @admin.display(description=_("Name"))
+    def task_name(self, task: OrmQ) -> str:
+        """The task's name."""
+        return str(task.name())
+
+    @admin.display(description=_("Function"))
+    def function(self, task: OrmQ) -> str:
+        """What it calls."""
+        return str(task.func())
+
+
+# With Redis the queue is no table; /tools/resource-monitor has its length.
+if "orm" in settings.Q_CLUSTER:
+    admin.site.register(OrmQ, QueuedTaskAdmin)

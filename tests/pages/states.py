@@ -66,6 +66,8 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("list-sessions", "/admin/identity/session/?state=all")
     yield State("list-tokens", "/admin/identity/accesstoken/")
     yield State("list-failures", "/admin/django_q/failure/")
+    yield State("list-schedules", "/admin/django_q/schedule/")
+    yield State("list-queue", "/admin/django_q/ormq/")
     yield State("order", f"/admin/domain/salesorder/{ids['order']}/change/", _unfolded)
     yield State("product", f"/admin/domain/product/{ids['product']}/change/")
     yield State("add", "/admin/domain/salesorder/add/")
