@@ -395,6 +395,23 @@ class Unauthorized(PlatformError):
         return {"WWW-Authenticate": f'Bearer error="invalid_token", error_description="{description}"'}
 
 
+class ProofRefused(Unauthorized):
+    """401: a token that is bound to a key, without a valid proof of it (RFC 9449, 7.1).
+
+    error        code of the challenge; nonce: for the next proof, "" for none
+    algorithms   those of proofs, with spaces between them
+    """
+
+    def __init__(self, reason: str, *, error: str, algorithms: str, nonce: str) -> None:
+        super().__init__(TOKEN_INVALID, reason)
+        self.error, self.algorithms, self.nonce = error, algorithms, nonce
+
+    def headers(self) -> Mapping[str, str]:
+        description = filled(self.code.message_format, self.parameters).replace('"', "'")
+        challenge = f'DPoP error="{self.error}", error_description="{description}", algs="{self.algorithms}"'
+        return {"WWW-Authenticate": challenge, **({"DPoP-Nonce": self.nonce} if self.nonce else {})}
+
+
 class Forbidden(PlatformError):
     """403: authenticated, but not allowed. A missing scope is reported as in OAuth (RFC 6750, 3.1)."""
 

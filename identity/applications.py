@@ -171,7 +171,7 @@ def _scope_warnings(application: TrustedApplication) -> list[str]:
     scopes = application.scopes
     if application.system_user_allowed and scopes and not set(scopes) & set(SERVICE_TOKEN_SCOPES):
         result.append(_("A service without a scope of the API gets no token. Add read, update or exec to Scope."))
-    if "offline_access" in scopes and (application.is_public or not application.is_interactive):
+    if "offline_access" in scopes and not (application.may_refresh and application.is_interactive):
         result.append(
             _(
                 "The scope offline_access gives nothing here: refresh tokens are for confidential applications that "

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from foundation import errors
 from identity.context import CallContext, Quota
 from identity.credentials import REFERENCE_PREFIX, read_credential
+from identity.dpop import check_possession
 from identity.instance import base_url, client_address
 from identity.languages import request_culture, request_language
 from identity.permissions import assignments_for, permissions_for
@@ -30,18 +31,21 @@ def authenticate(request: HttpRequest) -> CallContext:
     return context
 
 
-def identify_caller(request: HttpRequest, token: str | None = None) -> TokenIdentity:
+def identify_caller(request: HttpRequest, token: str | None = None, *, url: str | None = None) -> TokenIdentity:
     """Identify the token, by default that in the headers, without opening a session. For profile and userinfo.
 
     Raises TooManyRequests for an address that guesses reference tokens; valid tokens are accepted from it.
     """
     token = token or read_credential(request.META)
     try:
-        return identify(token)
+        identity = identify(token)
     except errors.Unauthorized:
         if token.startswith(REFERENCE_PREFIX):
             count_guess("reference-token", client_address(request))
         raise
+    if identity.jkt is not None or "HTTP_DPOP" in request.META:
+        check_possession(request, token, identity.jkt, url=url)
+    return identity
 
 
 def require_scope(context: CallContext, scope: str) -> None:

@@ -37,12 +37,13 @@ def for_applications(view: View) -> View:
             response: HttpResponseBase = HttpResponse(status=204, headers={"Allow": "GET, POST, OPTIONS"})
             if allowed:
                 response.headers["Access-Control-Allow-Methods"] = "GET, POST"
-                response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
+                response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, DPoP"
                 response.headers["Access-Control-Max-Age"] = _PREFLIGHT_SECONDS
         else:
             response = view(request, *args, **kwargs)
         if allowed:
             response.headers["Access-Control-Allow-Origin"] = origin
+            response.headers["Access-Control-Expose-Headers"] = "DPoP-Nonce, WWW-Authenticate"
         patch_vary_headers(response, ("Origin",))
         return response
 

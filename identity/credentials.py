@@ -16,7 +16,7 @@ _LEGACY_SCHEMES = {"basic": "Basic", "erpsession": "ErpSession"}
 
 
 def read_credential(meta: Mapping[str, Any]) -> str:
-    """The token, from `Authorization: Bearer`, `X-Api-Key` or `Api-Key` of the request's META.
+    """The token, from `Authorization: Bearer` or `DPoP`, `X-Api-Key` or `Api-Key` of the request's META.
 
     Raises Unauthorized for no token, an old credential or another scheme, BadRequest for several tokens.
     """
@@ -25,7 +25,7 @@ def read_credential(meta: Mapping[str, Any]) -> str:
         raise errors.Unauthorized(errors.LEGACY_CREDENTIALS, "ErpSession")
     api_key: str | None = meta.get("HTTP_X_API_KEY") or meta.get("HTTP_API_KEY")
     if api_key is None:
-        return _bearer(header)
+        return _bearer(header, meta)
     if header:
         raise errors.BadRequest(errors.CREDENTIALS_AMBIGUOUS, "Authorization, X-Api-Key")
     if meta.get("HTTP_X_API_KEY") and meta.get("HTTP_API_KEY"):
@@ -35,13 +35,17 @@ def read_credential(meta: Mapping[str, Any]) -> str:
     return api_key
 
 
-def _bearer(header: str) -> str:
+def _bearer(header: str, meta: Mapping[str, Any]) -> str:
     if not header:
         raise errors.Unauthorized(errors.TOKEN_MISSING)
     scheme, _, token = header.partition(" ")
     token = token.strip()
     if scheme.lower() in _LEGACY_SCHEMES:
         raise errors.Unauthorized(errors.LEGACY_CREDENTIALS, _LEGACY_SCHEMES[scheme.lower()])
-    if scheme.lower() != "bearer" or not token or len(token) > _MAX_LENGTH:
-        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("the Authorization header must be: Bearer <token>"))
+    is_bound = scheme.lower() == "dpop" and "HTTP_DPOP" in meta
+    if not (is_bound or scheme.lower() == "bearer") or not token or len(token) > _MAX_LENGTH:
+        raise errors.Unauthorized(
+            errors.TOKEN_INVALID,
+            Message("the Authorization header must be: Bearer <token>, or beside a DPoP header: DPoP <token>"),
+        )
     return token

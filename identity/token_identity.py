@@ -44,6 +44,7 @@ class TokenIdentity:
     expires: float
     default_language: str
     reference_id: str | None = None
+    jkt: str | None = None
     authenticated_by: str = ""
 
 
@@ -114,6 +115,7 @@ def _load_access_token(token: str, digest: bytes, *, known: bool) -> TokenIdenti
         session_key=row.sid,
         is_service=row.is_service,
         expires=row.expires.timestamp(),
+        jkt=row.dpop_jkt or None,
         authenticated_by=row.authenticated_by,
     )
 
@@ -140,6 +142,7 @@ def _identity(
     is_service: bool,
     expires: float,
     reference_id: str | None = None,
+    jkt: str | None = None,
     authenticated_by: str = "",
 ) -> TokenIdentity:
     check_access(user, application, is_service=is_service)
@@ -159,6 +162,7 @@ def _identity(
         expires=expires,
         default_language=(user.default_language or "").lower(),
         reference_id=reference_id,
+        jkt=jkt,
         authenticated_by=authenticated_by,
     )
 

@@ -58,7 +58,8 @@ class TrustedApplicationAdmin(EntityAdmin):
         """Sections by task: name the application, sign-in of people, service use; all expanded."""
         groups = (
             (None, ("application_uri", "name", "client_type", "client_authentication", "secret",
-                    "json_web_key_set", "json_web_key_set_url", "scope", "access_tokens", "is_enabled")),
+                    "json_web_key_set", "json_web_key_set_url", "dpop_required", "scope", "access_tokens",
+                    "is_enabled")),
             (gettext_lazy("People sign in"), (
                 "impersonate_as_internal_user_allowed", "impersonate_as_community_user_allowed",
                 "impersonate_login_url", "impersonate_logout_url", "device_flow_allowed",

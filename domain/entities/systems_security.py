@@ -246,6 +246,10 @@ class TrustedApplications(Repository[TrustedApplication]):
             "pushed_requests_required": _(
                 "Whether it may ask people to sign in by pushed authorization requests only (RFC 9126)."
             ),
+            "dpop_required": _(
+                "Whether it gets only tokens that are bound to a key of its own (DPoP, RFC 9449), so that a stolen "
+                "token is of no use. A public application may then have refresh tokens."
+            ),
             "impersonate_as_internal_user_allowed": _("Internal users may sign in to it."),
             "device_flow_allowed": _("People may connect devices that have no browser, by a code (RFC 8628)."),
             "impersonate_as_community_user_allowed": _(

@@ -69,6 +69,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     json_web_key_set = models.TextField(null=True, blank=True)
     json_web_key_set_url = models.CharField(max_length=500, null=True, blank=True)
     pushed_requests_required = models.BooleanField(default=False)
+    dpop_required = models.BooleanField(default=False)
     impersonate_as_internal_user_allowed = models.BooleanField(default=False)
     impersonate_as_community_user_allowed = models.BooleanField(default=False)
     device_flow_allowed = models.BooleanField(default=False)
@@ -126,6 +127,11 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     def needs_secret(self) -> bool:
         """Whether it authenticates by its secret, sent or signed with."""
         return not self.is_public and self.client_authentication != "PrivateKeyJwt"
+
+    @property
+    def may_refresh(self) -> bool:
+        """Whether it may have refresh tokens: only if a thief could not use them (RFC 9700, 2.2.2)."""
+        return bool(not self.is_public or self.dpop_required)
 
     @property
     def is_interactive(self) -> bool:

@@ -32,6 +32,7 @@ class Grant(AbstractGrant):  # type: ignore[misc]
     auth_time = models.DateTimeField(null=True)
     authenticated_by = models.CharField(max_length=255, blank=True, default="")
     used = models.DateTimeField(null=True)
+    dpop_jkt = models.CharField(max_length=43, blank=True, default="")
 
     objects: ClassVar[models.Manager[Grant]] = models.Manager()
 
@@ -66,6 +67,7 @@ class AccessToken(AbstractAccessToken):  # type: ignore[misc]
     token_family = models.UUIDField(null=True, db_index=True)
     is_service = models.BooleanField(default=False)
     authenticated_by = models.CharField(max_length=255, blank=True, default="")
+    dpop_jkt = models.CharField(max_length=43, blank=True, default="")
 
     objects: ClassVar[models.Manager[AccessToken]] = models.Manager()
 
@@ -81,6 +83,7 @@ class RefreshToken(AbstractRefreshToken):  # type: ignore[misc]
     auth_time = models.DateTimeField(null=True)
     authenticated_by = models.CharField(max_length=255, blank=True, default="")
     expires = models.DateTimeField()
+    dpop_jkt = models.CharField(max_length=43, blank=True, default="")
 
     objects: ClassVar[models.Manager[RefreshToken]] = models.Manager()
 

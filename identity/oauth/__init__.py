@@ -6,7 +6,7 @@ authorize, token, userinfo, logout, discovery        the toolkit's views, subcla
 keys        signing keys and their rotation          clients     client authentication, dual-mode applications
 jwt         signing and verifying JWTs               scopes      scopes of each flow
 par         pushed authorization requests, stored in pushed        refusals  of authorization requests
-assertions  client assertions, with key_sets      client_jwt  JWTs that clients sign
+assertions  client assertions, with key_sets          binding     tokens bound to keys (identity.dpop)
 claims      claims of the tokens                     codes       authorization codes
 issue       access and refresh tokens                refresh     rotation and reuse of refresh tokens
 responses   responses of the authorization endpoint

@@ -35,6 +35,7 @@ from identity.languages import ui_language
 from identity.login_target import DECLINED, second_factor_page
 from identity.models import TrustedApplication
 from identity.oauth import codes, jwt, pushed, responses
+from identity.oauth.binding import check_dpop_jkt
 from identity.oauth.clients import client_load
 from identity.oauth.fresh_login import (
     PARAMETER,
@@ -362,17 +363,20 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
 def answer(authorization: AuthorizationRequest) -> HttpResponse:
     """The response with the code, and the id token of the hybrid flow."""
     assert authorization.sign_in is not None
+    query = authorization.query
     uri, _headers, _body, _status = authorization.view.create_authorization_response(
         authorization.http,
         " ".join(authorization.scopes),
         {
             "redirect_uri": authorization.redirect_uri,
-            "grant_instance": codes.code_prepare(authorization.sign_in, authorization.application, authorization.acr),
+            "grant_instance": codes.code_prepare(
+                authorization.sign_in, authorization.application, authorization.acr, query.get("dpop_jkt", "")
+            ),
         },
         allow=True,
     )
     application_joined(authorization.http, authorization.application)
-    fresh_login_used(authorization.http, authorization.query)
+    fresh_login_used(authorization.http, query)
     pushed.pushed_request_end(authorization.handle)
     parameters = responses.protocol_parameters(uri)
     return responses.answer(authorization.http, authorization.redirect_uri, parameters, authorization.mode)
@@ -389,6 +393,7 @@ STEPS: tuple[Step, ...] = (
     check_prompt,
     load_max_age,
     load_hint,
+    check_dpop_jkt,
     load_sign_in,
     check_acr,
     check_user,

@@ -49,6 +49,7 @@ def access_token_claims(
         "client_id": application.application_uri,
         "scope": row.scope.split(),
         "sid": row.sid,
+        **({"cnf": {"jkt": row.dpop_jkt}} if row.dpop_jkt else {}),
     }
     if row.is_service:
         system_user = application.system_user

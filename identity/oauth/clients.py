@@ -109,7 +109,13 @@ def client_authenticate(credentials: ClientCredentials | None, audiences: set[st
 def audiences_of(request: Request) -> set[str]:
     """What an assertion may be for: the issuer, the token endpoint, and the endpoint that is asked (RFC 9126, 2)."""
     issuer: str = oauth2_settings.oidc_issuer(request)
-    return {issuer, f"{issuer}/connect/token", issuer.removesuffix(ID_PATH) + urlsplit(request.uri).path}
+    return {issuer, f"{issuer}/connect/token", endpoint_url(request)}
+
+
+def endpoint_url(request: Request) -> str:
+    """The URL of the request, without its query."""
+    issuer: str = oauth2_settings.oidc_issuer(request)
+    return issuer.removesuffix(ID_PATH) + urlsplit(request.uri).path
 
 
 def check_grant(application: TrustedApplication, grant_type: str) -> None:
@@ -127,7 +133,7 @@ def check_grant(application: TrustedApplication, grant_type: str) -> None:
         raise UnauthorizedClientError(description="The application may not sign people in.")
     if grant_type == DEVICE_CODE and not application.device_flow_allowed:
         raise UnauthorizedClientError(description="The application may not use the device flow (DeviceFlowAllowed).")
-    if grant_type == "refresh_token" and application.is_public:
+    if grant_type == "refresh_token" and not application.may_refresh:
         raise UnauthorizedClientError(description="Public applications may not use refresh tokens.")
 
 

@@ -15,6 +15,7 @@ from foundation.fields import utc_now
 from identity.factors.methods import as_stored
 from identity.models import Grant, TrustedApplication
 from identity.oauth import issue
+from identity.oauth.binding import check_bound
 from identity.oauth.scopes import scopes_for_user
 from identity.oauth.sign_in import SignIn
 
@@ -30,8 +31,8 @@ def stored_code(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def code_prepare(sign_in: SignIn, application: TrustedApplication, acr: str) -> Grant:
-    """A code for this sign-in, which meets `acr`; `code_save` completes and stores."""
+def code_prepare(sign_in: SignIn, application: TrustedApplication, acr: str, dpop_jkt: str) -> Grant:
+    """A code for this sign-in, which meets `acr`; `code_save` completes and stores. `dpop_jkt`: its key, or ""."""
     return Grant(
         application=application,
         user=sign_in.user,
@@ -39,6 +40,7 @@ def code_prepare(sign_in: SignIn, application: TrustedApplication, acr: str) -> 
         auth_time=sign_in.auth_time,
         authenticated_by=as_stored(acr, sign_in.amr),
         token_family=uuid.uuid4(),
+        dpop_jkt=dpop_jkt,
     )
 
 
@@ -74,6 +76,7 @@ def code_load(code: str, application: TrustedApplication, request: Request) -> N
     # RFC 9700, 4.8.2: a verifier without a challenge means that an attacker removed the challenge.
     if request.code_verifier and not grant.code_challenge:
         raise InvalidGrantError(description="The authorization request had no code_challenge.")
+    check_bound(request, grant.dpop_jkt, "authorization code")
     request.grant_instance = grant
     request.user = grant.user
     request.scopes = grant.scope.split()

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from oauth2_provider.views import ConnectDiscoveryInfoView, JwksInfoView, OAuthServerMetadataView
 
+from identity.client_keys import SIGNING_ALGORITHMS
 from identity.factors.methods import ACR_LEVELS
 from identity.instance import base_url
 from identity.oauth import keys
@@ -39,6 +40,7 @@ class ConfigurationView(ConnectDiscoveryInfoView, OAuthServerMetadataView):  # t
                 "device_authorization_endpoint": base_url(request) + reverse("oauth2_provider:device-authorization"),
                 "claim_types_supported": ["normal"],
                 "claims_parameter_supported": False,
+                "dpop_signing_alg_values_supported": SIGNING_ALGORITHMS,
                 "request_parameter_supported": False,
                 "pushed_authorization_request_endpoint": self._get_endpoint_url(request, "par", required=True),
                 "require_pushed_authorization_requests": False,

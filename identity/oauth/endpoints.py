@@ -16,6 +16,7 @@ from oauthlib.oauth2.rfc6749.errors import OAuth2Error
 from foundation import errors
 from identity import rate_limits
 from identity.anonymous_forms import MAX_BYTES, is_too_long
+from identity.dpop import nonce_now
 from identity.instance import client_address
 from identity.oauth.clients import credentials_read
 from identity.oauth.responses import FORM, UnreadableForm, no_store, parameters_given, repeated
@@ -79,6 +80,8 @@ class FormEndpoint(View):
             limited := rate_limits.guess_refusal(f"grant:{self.client_id}", client_address(self.request))
         ):
             return slow_down(limited)
+        elif content["error"] == "use_dpop_nonce":
+            headers["DPoP-Nonce"] = nonce_now()
         return error_response(status, content["error"], content.get("error_description", ""), headers)
 
 

@@ -33,8 +33,8 @@ def source_of(request: Request) -> Grant | DeviceGrant | RefreshToken | None:
 
 
 def may_refresh(application: TrustedApplication, scopes: list[str]) -> bool:
-    """Refresh tokens require offline_access and a confidential application."""
-    return "offline_access" in scopes and not application.is_public
+    """Refresh tokens require offline_access and a confidential application, or one that binds them to its key."""
+    return "offline_access" in scopes and application.may_refresh
 
 
 def is_external(user: User | None) -> bool:
@@ -57,6 +57,7 @@ def access_token_create(request: Request) -> str:
         token_family=family,
         is_service=source is None,
         authenticated_by=source.authenticated_by if source else "",
+        dpop_jkt=getattr(request, "dpop_jkt", ""),
     )
     return access_token_sign(
         request.access_token,
@@ -96,6 +97,8 @@ def tokens_save(request: Request, token: dict[str, Any]) -> None:
             auth_time=source.auth_time,
             authenticated_by=source.authenticated_by,
             expires=utc_now() + datetime.timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS),
+            # RFC 9449, 5: that of a confidential application is bound to its authentication.
+            dpop_jkt=access_token.dpop_jkt if request.client.is_public else "",
         )
         set_token_value(row, token["refresh_token"])
         row.save(force_insert=True)

@@ -7,11 +7,13 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.views.mixins import OAuthLibMixin
-from oauthlib.oauth2.rfc6749.errors import InvalidRequestError
+from oauthlib.common import Request
+from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidRequestError
 
 from identity import rate_limits
 from identity.models import TrustedApplication
 from identity.oauth import authorize, pushed
+from identity.oauth.binding import check_dpop_jkt, request_key
 from identity.oauth.endpoints import FormEndpoint
 
 _CREDENTIALS = {"client_secret", "client_assertion", "client_assertion_type"}
@@ -26,6 +28,7 @@ _STEPS = (
     authorize.check_prompt,
     authorize.load_max_age,
     authorize.load_hint,
+    check_dpop_jkt,
 )
 
 
@@ -39,13 +42,23 @@ class PushedRequestEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[misc]
             raise InvalidRequestError(description="A pushed request may not have request_uri.")
         # Names with _ are the platform's own.
         given = {name: value for name, value in self.form.items() if name not in _CREDENTIALS and name[0] != "_"}
-        parameters = {**given, "client_id": client.client_id}
+        parameters = {**given, "client_id": client.client_id, **self._key(request, client)}
         try:
             self._check(request, parameters)
         except OAuthToolkitError as error:
             raise error.oauthlib_error from error
         request_uri = pushed.pushed_request_save(client, parameters)
         return JsonResponse({"request_uri": request_uri, "expires_in": pushed.LIFETIME_SECONDS}, status=201)
+
+    def _key(self, request: HttpRequest, client: TrustedApplication) -> dict[str, str]:
+        """The parameter dpop_jkt, from the proof of the push if it has one (RFC 9449, 10.1)."""
+        if "HTTP_DPOP" not in request.META:
+            return {}
+        uri, _method, _body, headers = self.get_oauthlib_core()._extract_params(request)
+        jkt = request_key(Request(uri, headers=headers), client)
+        if self.form.get("dpop_jkt", jkt) != jkt:
+            raise CustomOAuth2Error("invalid_dpop_proof", description="dpop_jkt is not the key of the DPoP proof.")
+        return {"dpop_jkt": jkt}
 
     def _check(self, request: HttpRequest, parameters: dict[str, str]) -> None:
         """Check the parameters as the authorization endpoint does. Raises OAuthToolkitError."""

@@ -13,6 +13,7 @@ from foundation.fields import utc_now
 from identity.factors.policy import is_enough
 from identity.models import RefreshToken, TrustedApplication
 from identity.oauth import issue
+from identity.oauth.binding import check_bound
 
 if TYPE_CHECKING:
     from oauthlib.common import Request
@@ -33,6 +34,7 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
     )
     if row is None:
         raise InvalidGrantError(description=_REFUSED)
+    check_bound(request, row.dpop_jkt, "refresh token")  # before what revokes the family
     # Before the expiry: its successors live longer than the token.
     if row.revoked is not None and not _is_repeated(row):
         issue.family_revoke(row.token_family)

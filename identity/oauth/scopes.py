@@ -41,7 +41,7 @@ def fits(application: TrustedApplication, scope: str, *, service: bool) -> bool:
         return scope in SERVICE_TOKEN_SCOPES
     if scope == PROVISIONING_SCOPE:
         return False
-    return scope != "offline_access" or not application.is_public
+    return scope != "offline_access" or application.may_refresh
 
 
 def scopes_for_user(user: User, scopes: list[str]) -> list[str]:

@@ -66,7 +66,10 @@ class Tokens(BearerToken):  # type: ignore[misc]
             expires_in = oauth2_settings.ID_TOKEN_EXPIRE_SECONDS
             return OAuth2Token({"token_type": "Bearer", "expires_in": expires_in, "scope": " ".join(request.scopes)})
         wanted = refresh_token and issue.may_refresh(request.client, request.scopes)
-        return super().create_token(request, refresh_token=wanted, **kwargs)
+        token = super().create_token(request, refresh_token=wanted, **kwargs)
+        if getattr(request, "dpop_jkt", ""):
+            token["token_type"] = "DPoP"  # noqa: S105
+        return token
 
 
 class Server(openid.Server):  # type: ignore[misc]

@@ -102,7 +102,8 @@ def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
         "client_id": found.application_uri,
         "username": found.caller.login,
         "sub": found.application_uri if found.is_service else found.caller.login,
-        "token_type": "Bearer",
+        "token_type": "DPoP" if found.jkt else "Bearer",
+        **_confirmation(found.jkt),
         "exp": int(found.expires),
         **({"iat": int(row.created.timestamp()), "sid": row.sid, **claims_of(row.authenticated_by)} if row else {}),
     }
@@ -121,4 +122,10 @@ def _introspect_refresh(raw: str, client: TrustedApplication) -> dict[str, Any]:
         "username": row.user.login,
         "sub": row.user.login,
         "exp": int(row.expires.timestamp()),
+        **_confirmation(row.dpop_jkt),
     }
+
+
+def _confirmation(jkt: str | None) -> dict[str, Any]:
+    """RFC 9449, 6.2."""
+    return {"cnf": {"jkt": jkt}} if jkt else {}

@@ -20,7 +20,7 @@ from foundation import errors
 from identity import authentication
 from identity.factors.methods import claims_of
 from identity.models import Grant, TrustedApplication, User
-from identity.oauth import claims, clients, codes, device_grants, issue, jwt, refresh, scopes
+from identity.oauth import binding, claims, clients, codes, device_grants, issue, jwt, refresh, scopes
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]
@@ -47,6 +47,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         self, client_id: str, grant_type: str, client: TrustedApplication, request: Request, *args: Any, **kwargs: Any
     ) -> bool:
         clients.check_grant(client, grant_type)
+        request.dpop_jkt = binding.request_key(request, client)
         return True
 
     def validate_response_type(
@@ -136,7 +137,9 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
 
     def validate_bearer_token(self, token: str | None, scopes_: list[str], request: Request) -> bool:
         """The user of an access token in the form or in a header, as the API identifies it. Raises PlatformError."""
-        identity = authentication.identify_caller(self.build_http_request(request), request.access_token)
+        identity = authentication.identify_caller(
+            self.build_http_request(request), request.access_token, url=clients.endpoint_url(request)
+        )
         if identity.is_service:
             raise errors.Forbidden(errors.USER_REQUIRED)
         for scope in scopes_:

@@ -32,6 +32,7 @@ OURS = {
         "JsonWebKeySet",
         "JsonWebKeySetUrl",
         "PushedRequestsRequired",
+        "DpopRequired",
     },
 }
 
