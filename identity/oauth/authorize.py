@@ -254,6 +254,7 @@ def load_scopes(authorization: AuthorizationRequest) -> None:
     if "code_challenge" in details and not _S256_CHALLENGE.fullmatch(details["code_challenge"]):
         raise AuthorizationRefused("invalid_request", "code_challenge must be the base64url form of a SHA-256.")
     check_nonce(authorization)
+    check_dpop_jkt(authorization.query.get("dpop_jkt"))
     if "id_token" in authorization.response_type and "openid" not in scopes:
         raise AuthorizationRefused("invalid_request", "response_type code id_token needs the scope openid.")
     authorization.scopes = scopes
@@ -393,7 +394,6 @@ STEPS: tuple[Step, ...] = (
     check_prompt,
     load_max_age,
     load_hint,
-    check_dpop_jkt,
     load_sign_in,
     check_acr,
     check_user,

@@ -15,8 +15,6 @@ from identity.oauth.refusals import AuthorizationRefused
 if TYPE_CHECKING:
     from oauthlib.common import Request
 
-    from identity.oauth.authorize import AuthorizationRequest
-
 # The base64url form of a SHA-256.
 _THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -40,8 +38,7 @@ def check_bound(request: Request, jkt: str, what: str) -> None:
         raise InvalidGrantError(description=f"The {what} is bound to the key of another DPoP proof.")
 
 
-def check_dpop_jkt(authorization: AuthorizationRequest) -> None:
-    """The parameter dpop_jkt is a thumbprint (RFC 9449, 10)."""
-    given = authorization.query.get("dpop_jkt")
+def check_dpop_jkt(given: str | None) -> None:
+    """The parameter dpop_jkt is a thumbprint (RFC 9449, 10). Raises AuthorizationRefused."""
     if given is not None and not _THUMBPRINT.fullmatch(given):
         raise AuthorizationRefused("invalid_request", "dpop_jkt must be the base64url form of a SHA-256.")

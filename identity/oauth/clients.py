@@ -115,7 +115,7 @@ def audiences_of(request: Request) -> set[str]:
 def endpoint_url(request: Request) -> str:
     """The URL of the request, without its query."""
     issuer: str = oauth2_settings.oidc_issuer(request)
-    return issuer.removesuffix(ID_PATH) + urlsplit(request.uri).path
+    return issuer.removesuffix(ID_PATH) + str(urlsplit(request.uri).path)
 
 
 def check_grant(application: TrustedApplication, grant_type: str) -> None:

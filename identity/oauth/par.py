@@ -13,7 +13,7 @@ from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidRequestErro
 from identity import rate_limits
 from identity.models import TrustedApplication
 from identity.oauth import authorize, pushed
-from identity.oauth.binding import check_dpop_jkt, request_key
+from identity.oauth.binding import request_key
 from identity.oauth.endpoints import FormEndpoint
 
 _CREDENTIALS = {"client_secret", "client_assertion", "client_assertion_type"}
@@ -28,7 +28,6 @@ _STEPS = (
     authorize.check_prompt,
     authorize.load_max_age,
     authorize.load_hint,
-    check_dpop_jkt,
 )
 
 

@@ -69,7 +69,7 @@ def refusal(response: Response) -> str:
 def challenge(response: Response) -> str:
     """The challenge of the API."""
     assert response.status_code == 401, response.content
-    return response.headers["WWW-Authenticate"]
+    return str(response.headers["WWW-Authenticate"])
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -31,6 +31,7 @@ OURS = {
         "ClientAuthentication",
         "JsonWebKeySet",
         "JsonWebKeySetUrl",
+        "DeviceFlowAllowed",
         "PushedRequestsRequired",
         "DpopRequired",
     },
