@@ -146,7 +146,6 @@ class TestProvider:
         [
             ("response_types_supported", ["code", "code id_token"]),
             ("response_modes_supported", ["query", "fragment", "form_post"]),
-            ("grant_types_supported", ["authorization_code", "client_credentials", "refresh_token"]),
             ("code_challenge_methods_supported", ["S256"]),
             ("scopes_supported", ["openid", "profile", "email", "offline_access", "read", "update", "exec", "sec"]),
             ("id_token_signing_alg_values_supported", ["RS256"]),
@@ -158,8 +157,9 @@ class TestProvider:
     def test_metadata(self, provider: dict[str, Any], name: str, value: Any) -> None:
         assert provider[name] == value
 
-    @statement("spec 01", "The metadata names client_secret_basic, client_secret_post and the claims")
+    @statement("spec 01", "The metadata names the three grants, client_secret_basic, client_secret_post and the claims")
     def test_lists(self, provider: dict[str, Any]) -> None:
+        assert {"authorization_code", "client_credentials", "refresh_token"} <= set(provider["grant_types_supported"])
         assert {"client_secret_basic", "client_secret_post"} <= set(provider["token_endpoint_auth_methods_supported"])
         assert {"sub", "sid", "nonce", "auth_time", "at_hash", "email", "name"} <= set(provider["claims_supported"])
 
