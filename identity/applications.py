@@ -90,7 +90,7 @@ def check_application(application: TrustedApplication) -> None:
     problems: Problems = defaultdict(list)
     for check in (
         check_system_user, check_login_url, check_dual_mode, check_urls, check_scope, check_secret, check_max_sessions,
-        check_keys,
+        check_keys, check_exchange,
     ):  # fmt: skip
         check(application, problems)
     if problems:
@@ -134,7 +134,7 @@ def application_warnings(application: TrustedApplication, *, has_secret: bool) -
     Not refused, because it may be half of a change: a secret is written after the application, a user is enabled later.
     """
     result: list[str] = []
-    takes_tokens = application.is_interactive or application.system_user_allowed
+    takes_tokens = application.is_interactive or application.system_user_allowed or bool(application.exchangeable)
     if takes_tokens and application.client_authentication == SECRET_JWT and not has_secret:
         result.append(
             _(
@@ -267,6 +267,22 @@ def check_keys(application: TrustedApplication, problems: Problems) -> None:
         problems["json_web_key_set_url"].append(problem)
     elif url and urlsplit(url).scheme not in {"http", "https"}:
         problems["json_web_key_set_url"].append(_("%(url)s is not an https URL.") % {"url": url})
+
+
+def check_exchange(application: TrustedApplication, problems: Problems) -> None:
+    """Only confidential applications act for users of others, and the others exist."""
+    if not application.exchangeable:
+        return
+    if application.is_public:
+        problems["token_exchange_applications"].append(_("A public application may not exchange tokens."))
+    if application.application_uri in application.exchangeable:
+        problems["token_exchange_applications"].append(_("An application does not exchange its own tokens."))
+    named = set(application.exchangeable) - {application.application_uri}
+    known = type(application).objects.filter(application_uri__in=named).values_list("application_uri", flat=True)
+    if unknown := sorted(named - set(known)):
+        problems["token_exchange_applications"].append(
+            _("Unknown applications: %(names)s.") % {"names": ", ".join(unknown)}
+        )
 
 
 def check_max_sessions(application: TrustedApplication, problems: Problems) -> None:

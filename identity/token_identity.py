@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 
@@ -31,6 +32,7 @@ class TokenIdentity:
 
     top_paging        as of CallContext
     authenticated_by  acr and amr values of the user's sign-in; "" for services and reference tokens
+    actors            URIs of the applications that act for the user by exchanged tokens (RFC 8693), newest first
     """
 
     caller: Caller
@@ -46,6 +48,7 @@ class TokenIdentity:
     reference_id: str | None = None
     jkt: str | None = None
     authenticated_by: str = ""
+    actors: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -99,14 +102,16 @@ def _load_access_token(token: str, digest: bytes, *, known: bool) -> TokenIdenti
                 raise errors.Unauthorized(errors.TOKEN_EXPIRED) from exc
             raise errors.Unauthorized(errors.TOKEN_INVALID, exc.reason) from exc
     # The toolkit's checksum is the hexadecimal digest of the same bytes.
-    row = (
-        AccessToken.objects.select_related("user", "application", "application__system_user")
-        .filter(token_checksum=digest.hex())
-        .first()
-    )
+    return _of_row(token_checksum=digest.hex())
+
+
+def _of_row(**key: Any) -> TokenIdentity:
+    row = AccessToken.objects.select_related("user", "application", "application__system_user").filter(**key).first()
     if row is None or row.application is None:
         raise errors.Unauthorized(errors.TOKEN_INVALID, Message("it has been revoked"))
     application: TrustedApplication = row.application
+    if row.subject_token_id is not None:
+        return _exchanged(row)
     user = application.system_user if row.is_service else row.user
     return _identity(
         user,
@@ -117,6 +122,25 @@ def _load_access_token(token: str, digest: bytes, *, known: bool) -> TokenIdenti
         expires=row.expires.timestamp(),
         jkt=row.dpop_jkt or None,
         authenticated_by=row.authenticated_by,
+    )
+
+
+def _exchanged(row: AccessToken) -> TokenIdentity:
+    """Valid as long as the token that it was exchanged for, and the delegation (identity.oauth.exchange)."""
+    subject = _of_row(pk=row.subject_token_id)
+    actor: TrustedApplication = row.application
+    if subject.application_uri not in actor.exchangeable:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application may no longer act for users"))
+    return _identity(
+        row.user,
+        actor,
+        scopes=row.scope,
+        session_key=row.sid,
+        is_service=False,
+        expires=row.expires.timestamp(),
+        jkt=row.dpop_jkt or None,
+        authenticated_by=row.authenticated_by,
+        subject=subject,
     )
 
 
@@ -144,10 +168,12 @@ def _identity(
     reference_id: str | None = None,
     jkt: str | None = None,
     authenticated_by: str = "",
+    subject: TokenIdentity | None = None,
 ) -> TokenIdentity:
     check_access(user, application, is_service=is_service)
-    # Reference tokens have a policy of their own, which was checked when the row was loaded.
-    if reference_id is None and not is_service and not application.impersonate_as_internal_user_allowed:
+    # Reference and exchanged tokens have a policy of their own, which was checked when the row was loaded.
+    own_policy = reference_id is not None or subject is not None or is_service
+    if not own_policy and not application.impersonate_as_internal_user_allowed:
         raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application may no longer act for users"))
     assert user is not None
     return TokenIdentity(
@@ -157,13 +183,14 @@ def _identity(
         application_limit=application.rate_limit_per_minute,
         top_paging=settings.TOP_PAGING if application.top_paging is None else application.top_paging,
         scopes=frozenset(scopes.split()),
-        session=SessionKey(session_key, str(user.pk), str(application.pk), is_service),
+        session=subject.session if subject else SessionKey(session_key, str(user.pk), str(application.pk), is_service),
         is_service=is_service,
         expires=expires,
         default_language=(user.default_language or "").lower(),
         reference_id=reference_id,
         jkt=jkt,
         authenticated_by=authenticated_by,
+        actors=(application.application_uri, *subject.actors) if subject else (),
     )
 
 

@@ -243,6 +243,7 @@ OAUTH2_PROVIDER: dict[str, Any] = {
         "client_credentials",
         "refresh_token",
         "urn:ietf:params:oauth:grant-type:device_code",
+        "urn:ietf:params:oauth:grant-type:token-exchange",
     ],
     "OIDC_RESPONSE_TYPES_SUPPORTED": ["code", "code id_token"],
     "OAUTH2_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],

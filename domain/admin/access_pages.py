@@ -65,7 +65,7 @@ class TrustedApplicationAdmin(EntityAdmin):
                 "impersonate_login_url", "impersonate_logout_url", "device_flow_allowed",
                 "front_channel_logout_url", "back_channel_logout_url", "pushed_requests_required",
             )),
-            (gettext_lazy("It acts by itself"), ("system_user_allowed", "system_user")),
+            (gettext_lazy("It acts by itself"), ("system_user_allowed", "system_user", "token_exchange_applications")),
             (gettext_lazy("Limits"), ("rate_limit_per_minute", "max_sessions", "top_paging")),
         )  # fmt: skip
         named = {name for _title, names in groups for name in names}

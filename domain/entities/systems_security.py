@@ -229,7 +229,7 @@ class TrustedApplications(Repository[TrustedApplication]):
     search_members = ("name", "application_uri")
     admin = AdminOptions(
         hidden=frozenset({"new_secret_hash"}),
-        short_texts=frozenset({"notes", "scope", "json_web_key_set"}),
+        short_texts=frozenset({"notes", "scope", "json_web_key_set", "token_exchange_applications"}),
         hints={
             "application_uri": _("The client id by which the application introduces itself."),
             "scope": _(
@@ -258,6 +258,10 @@ class TrustedApplications(Repository[TrustedApplication]):
             "impersonate_login_url": _("Where sign-ins return to: exact addresses with commas between them."),
             "impersonate_logout_url": _(
                 "Where people may be sent after they signed out: exact addresses with commas between them."
+            ),
+            "token_exchange_applications": _(
+                "Application URIs with commas between them. When one of these calls it, it may exchange the user's "
+                "access token for one of its own with no more scopes (RFC 8693), and so act for that user. Empty: none."
             ),
             "top_paging": _(
                 "Whether answers to $top=n have a next link while more rows remain, as clients of the reference "

@@ -46,6 +46,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     """A registered OAuth client. Its grants follow from its flags.
 
     device_flow_allowed     people may allow devices without a browser (RFC 8628)
+    token_exchange_applications  URIs of applications whose users' tokens it may exchange, comma-separated (RFC 8693)
     impersonate_login_url   redirect URIs, comma-separated, matched exactly (RFC 9700, 2.1)
     impersonate_logout_url  post-logout redirect URIs, comma-separated
     application_secret_hash base64(SHA-256(secret)); the previous one is valid until previous_secret_expires_utc
@@ -79,6 +80,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     back_channel_logout_url = models.CharField(max_length=500, null=True, blank=True)
     system_user_allowed = models.BooleanField(default=False)
     system_user = ReferenceField(User, null=True, blank=True)
+    token_exchange_applications = models.TextField(null=True, blank=True)
     scope = models.TextField(null=True, blank=True)
     access_tokens = EnumField(ACCESS_TOKENS, default="None")
     is_enabled = models.BooleanField(default=True)
@@ -143,6 +145,14 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
         if user.user_type == "InternalUser":
             return bool(self.impersonate_as_internal_user_allowed)
         return bool(self.impersonate_as_community_user_allowed) and user.user_type == "ExternalCommunityUser"
+
+    def exchanges(self, other: TrustedApplication) -> bool:
+        """Whether it may exchange tokens of the other application."""
+        return other.pk != self.pk and other.application_uri in self.exchangeable
+
+    @property
+    def exchangeable(self) -> list[str]:
+        return _urls(self.token_exchange_applications)
 
     @property
     def login_urls(self) -> list[str]:

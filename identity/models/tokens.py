@@ -61,11 +61,18 @@ class DeviceGrant(AbstractDeviceGrant):  # type: ignore[misc]
 
 
 class AccessToken(AbstractAccessToken):  # type: ignore[misc]
-    """An issued access token; only the checksum of the JWT is stored. A deleted row is a revoked token."""
+    """An issued access token; only the checksum of the JWT is stored. A deleted row is a revoked token.
+
+    subject_token  what it was exchanged for (RFC 8693); no constraint, since that row may be deleted at any time, which
+                   revokes this one
+    """
 
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     token_family = models.UUIDField(null=True, db_index=True)
     is_service = models.BooleanField(default=False)
+    subject_token = models.ForeignKey(
+        "self", models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
+    )
     authenticated_by = models.CharField(max_length=255, blank=True, default="")
     dpop_jkt = models.CharField(max_length=43, blank=True, default="")
 

@@ -9,6 +9,7 @@ par         pushed authorization requests, stored in pushed        refusals  of 
 assertions  client assertions, with key_sets          binding     tokens bound to keys (identity.dpop)
 claims      claims of the tokens                     codes       authorization codes
 issue       access and refresh tokens                refresh     rotation and reuse of refresh tokens
+exchange    tokens exchanged for delegation
 responses   responses of the authorization endpoint
 
 Lifetimes, grants, response types, scopes and generators are settings: OAUTH2_PROVIDER.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from identity.factors.methods import claims_of
@@ -97,6 +98,14 @@ def user_claims(user: User) -> Claims:
 def sign_in_claims(source: Grant | RefreshToken) -> Claims:
     """The claims of an id token about the sign-in that it results from (OIDC Core, 2; Back-Channel Logout, 2.1)."""
     return {"sid": source.sid, **_auth_time(source.auth_time), **claims_of(source.authenticated_by)}
+
+
+def act_claim(actors: Sequence[str]) -> Claims:
+    """The applications that act for the user, newest first: each with the one before it inside (RFC 8693, 4.1)."""
+    result: Claims = {}
+    for actor in reversed(actors):
+        result = {"act": {"sub": actor, **result}}
+    return result
 
 
 def _auth_time(moment: datetime.datetime | None) -> Claims:

@@ -29,6 +29,8 @@ _METHODS = {
     PRIVATE_KEY_JWT: "private_key_jwt",
 }
 
+#: RFC 8693, 2.1.
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105
 #: RFC 8628, 3.4.
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -124,6 +126,14 @@ def check_grant(application: TrustedApplication, grant_type: str) -> None:
         raise UnauthorizedClientError(description="The application is disabled.")
     if grant_type == "client_credentials":
         check_service(application)
+        return
+    if grant_type == TOKEN_EXCHANGE:
+        if application.is_public:
+            raise UnauthorizedClientError(description="A public application may not exchange tokens.")
+        if not application.exchangeable:
+            raise UnauthorizedClientError(
+                description="The application may not exchange tokens (TokenExchangeApplications)."
+            )
         return
     if application.service_half:
         raise UnauthorizedClientError(

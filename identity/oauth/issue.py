@@ -68,13 +68,21 @@ def access_token_create(request: Request) -> str:
 
 
 def access_token_sign(
-    row: AccessToken, *, issuer: str, lifetime_seconds: int, auth_time: datetime.datetime | None
+    row: AccessToken,
+    *,
+    issuer: str,
+    lifetime_seconds: int,
+    auth_time: datetime.datetime | None = None,
+    carried: claims.Claims | None = None,
 ) -> str:
-    """The JWT of a new row, which gets its expiry and checksum, and is still to be saved."""
+    """The JWT of a new row, which gets its expiry and checksum, and is still to be saved.
+
+    `carried`: claims from the token that it was exchanged for.
+    """
     now = utc_now()
     row.expires = now + datetime.timedelta(seconds=lifetime_seconds)
     content = claims.access_token_claims(row, issuer=issuer, issued=now, auth_time=auth_time)
-    raw = jwt.sign(content, type_=jwt.ACCESS_TOKEN_TYPE)
+    raw = jwt.sign({**content, **(carried or {})}, type_=jwt.ACCESS_TOKEN_TYPE)
     set_token_value(row, raw)
     return raw
 
@@ -111,7 +119,9 @@ def family_revoke(token_family: uuid.UUID | None) -> None:
     with transaction.atomic():
         live = AccessToken.objects.filter(token_family=token_family)
         family = RefreshToken.objects.filter(token_family=token_family)
-        sids = {*live.values_list("sid", flat=True), *family.values_list("sid", flat=True)}
+        # The session of an exchanged token is that of its subject token, and goes on.
+        own = live.filter(subject_token=None).values_list("sid", flat=True)
+        sids = {*own, *family.values_list("sid", flat=True)}
         now = utc_now()
         family.filter(revoked=None).update(revoked=now, updated=now)
         live.delete()

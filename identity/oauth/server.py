@@ -18,8 +18,9 @@ from oauthlib.oauth2.rfc6749.tokens import BearerToken, OAuth2Token
 
 from identity.models import TrustedApplication
 from identity.oauth import issue
-from identity.oauth.clients import DEVICE_CODE
+from identity.oauth.clients import DEVICE_CODE, TOKEN_EXCHANGE
 from identity.oauth.device_grants import DeviceGrantHandler
+from identity.oauth.exchange import ExchangeGrantHandler
 from identity.oauth.responses import FORM, parameters_given
 from identity.oauth.validator import Validator
 
@@ -30,6 +31,8 @@ _IN_QUERY = {
 _IN_BODY = {
     "grant_type", "code", "redirect_uri", "code_verifier", "client_id", "client_secret", "scope", "refresh_token",
     "token", "token_type_hint", "access_token", "device_code", "client_assertion", "client_assertion_type",
+    "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type",
+    "audience", "resource",
 }  # fmt: skip
 
 
@@ -48,7 +51,8 @@ class Core(OAuthLibCore):  # type: ignore[misc]
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
         if request.method != "POST" or request.content_type != FORM:
             return []
-        return [(name, str(value)) for name, value in parameters_given(request).items() if name in _IN_BODY]
+        given = parameters_given(request).lists()
+        return [(name, str(value)) for name, values in given for value in values if name in _IN_BODY]
 
     def authenticate_client(self, request: HttpRequest) -> TrustedApplication:
         """As the toolkit's, but returns the client. Raises InvalidClientError, InvalidRequestError."""
@@ -86,12 +90,16 @@ class Server(openid.Server):  # type: ignore[misc]
         super().__init__(request_validator, token_expires_in, token_generator, refresh_token_generator, **kwargs)
         self._default_token_type = Tokens(request_validator, token_generator, token_expires_in, refresh_token_generator)
         # One handler with and without openid: it adds an id token only where openid was granted.
-        code, device = self.openid_connect_auth, DeviceGrantHandler(request_validator)
+        code = self.openid_connect_auth
+        own = {
+            "authorization_code": code,
+            DEVICE_CODE: DeviceGrantHandler(request_validator),
+            TOKEN_EXCHANGE: ExchangeGrantHandler(request_validator),
+        }
         self._response_types = {
             name: code if name == "code" else self.response_types[name]
             for name in oauth2_settings.OIDC_RESPONSE_TYPES_SUPPORTED
         }
         self._grant_types = {
-            name: {"authorization_code": code, DEVICE_CODE: device}.get(name) or self.grant_types[name]
-            for name in oauth2_settings.OAUTH2_GRANT_TYPES_SUPPORTED
+            name: own.get(name) or self.grant_types[name] for name in oauth2_settings.OAUTH2_GRANT_TYPES_SUPPORTED
         }

@@ -18,6 +18,7 @@ from foundation.fields import utc_now
 from identity import rate_limits
 from identity.factors.methods import claims_of
 from identity.models import AccessToken, ReferenceToken, RefreshToken, TrustedApplication
+from identity.oauth.claims import act_claim
 from identity.oauth.endpoints import FormEndpoint
 from identity.token_identity import identify
 
@@ -105,6 +106,7 @@ def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
         "token_type": "DPoP" if found.jkt else "Bearer",
         **_confirmation(found.jkt),
         "exp": int(found.expires),
+        **act_claim(found.actors),
         **({"iat": int(row.created.timestamp()), "sid": row.sid, **claims_of(row.authenticated_by)} if row else {}),
     }
 

@@ -106,6 +106,7 @@ class TestConfiguration:
             "client_credentials",
             "refresh_token",
             "urn:ietf:params:oauth:grant-type:device_code",
+            "urn:ietf:params:oauth:grant-type:token-exchange",
         ]
         assert found["subject_types_supported"] == ["public"]
         assert found["id_token_signing_alg_values_supported"] == ["RS256"]

@@ -34,6 +34,7 @@ OURS = {
         "DeviceFlowAllowed",
         "PushedRequestsRequired",
         "DpopRequired",
+        "TokenExchangeApplications",
     },
 }
 
