@@ -23,7 +23,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from foundation.fields import utc_now
-from identity import federation_admin, token_admin  # noqa: F401  (register pages)
+from identity import federation_admin, registration_admin, token_admin  # noqa: F401  (register pages)
 from identity.admin_bases import NameInput, ReadOnlyAdmin, SingleRowAdmin
 from identity.licences import FEATURES, licence_read
 from identity.models import (

@@ -276,7 +276,7 @@ class TrustedApplications(Repository[TrustedApplication]):
     late_defaults = (keep_secret_hash, remove_sealed_secret)
     decides_access = True
     validations = (rules_of_applications, warn_of_what_cannot_work, access_changes)
-    read_only = frozenset({"creation_time_utc"})
+    read_only = frozenset({"creation_time_utc", "registration_source"})
     unpublished = frozenset(
         {
             "application_secret_hash",

@@ -5,6 +5,7 @@ from identity.models.factors import AuthenticatorApp, Passkey, RecoveryCode
 from identity.models.federation import FederatedAccount, IdentityProvider, IdentityProviderRole
 from identity.models.permissions import RolePermission, RowPolicy
 from identity.models.pictures import UserPicture
+from identity.models.registration import RegistrationPolicy, RegistrationToken
 from identity.models.sessions import Licence, RateLimits, ReservedSeat, Session
 from identity.models.tokens import (
     AccessToken,
@@ -35,6 +36,8 @@ __all__ = [
     "RecoveryCode",
     "ReferenceToken",
     "RefreshToken",
+    "RegistrationPolicy",
+    "RegistrationToken",
     "ReservedSeat",
     "Role",
     "RolePermission",

@@ -53,6 +53,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     client_authentication   Secret: in the request; SecretJwt, PrivateKeyJwt: a signed assertion (OIDC Core, 9)
     sealed_secret           the secret itself, for SecretJwt alone; valid if it matches a valid hash
     json_web_key_set        public keys for PrivateKeyJwt, as JSON (RFC 7517); json_web_key_set_url: where they are
+    registration_source     manual: by an administrator; dcr: by itself (identity.oauth.registration)
     top_paging              whether $top is the size of a page (spec 14, 14.2); null: settings.TOP_PAGING
     new_secret_hash         a new ApplicationSecretHash set by the API; empty once committed
     """
@@ -90,6 +91,9 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     )
     top_paging = models.BooleanField(null=True, blank=True)
     notes = models.TextField(null=True, blank=True)
+    registration_source = models.CharField(
+        max_length=10, default=AbstractApplication.RegistrationSource.MANUAL.value, editable=False
+    )
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
 
     # What the toolkit's modules read from the class when they are imported.
@@ -101,9 +105,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     GRANT_OPENID_HYBRID = AbstractApplication.GRANT_OPENID_HYBRID
     GRANT_PASSWORD = AbstractApplication.GRANT_PASSWORD
     HS256_ALGORITHM = AbstractApplication.HS256_ALGORITHM
-    # Applications are registered by administrators only.
     RegistrationSource = AbstractApplication.RegistrationSource
-    registration_source = RegistrationSource.MANUAL
 
     #: Whether a request has named the service half (identity.oauth.clients.client_load).
     service_half = False
@@ -139,6 +141,11 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     def is_interactive(self) -> bool:
         """Whether people may sign in through it."""
         return bool(self.impersonate_as_internal_user_allowed or self.impersonate_as_community_user_allowed)
+
+    @property
+    def has_registered_itself(self) -> bool:
+        """Whether no administrator has vouched for its name: it needs PKCE, and people are always asked."""
+        return bool(self.registration_source != self.RegistrationSource.MANUAL)
 
     def admits(self, user: User) -> bool:
         """Whether this type of user may sign in to it (spec 01, 1.3)."""

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
-from django.core import signing
 from django.core.exceptions import DisallowedRedirect
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
@@ -37,6 +36,7 @@ from identity.models import TrustedApplication
 from identity.oauth import codes, jwt, pushed, responses
 from identity.oauth.binding import check_dpop_jkt
 from identity.oauth.clients import client_load
+from identity.oauth.consent import CONSENT, proof_fits, proof_make
 from identity.oauth.fresh_login import (
     PARAMETER,
     fresh_login_asked_at,
@@ -48,9 +48,6 @@ from identity.oauth.refusals import AuthorizationRefused, UnknownClient, Unknown
 from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
 from identity.scopes import DESCRIPTIONS
 
-# Salt of the signed proof that this instance has shown the consent page.
-_CONSENT = "_consent"
-_PROOF_SECONDS = 3600
 _FRESH_PROMPTS = {"login", "select_account"}
 # RFC 7636, 4.2: BASE64URL of a SHA-256.
 _S256_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -207,7 +204,11 @@ def load_client(authorization: AuthorizationRequest) -> None:
 
 def check_application(authorization: AuthorizationRequest) -> None:
     """The application is enabled and interactive."""
-    if not authorization.application.is_enabled:
+    application = authorization.application
+    if not application.is_enabled and application.has_registered_itself:
+        # RFC 9700, 4.11.2: nobody has approved where it would be redirected to.
+        raise UnknownClient(Message("The application registered itself and is not enabled; ask an administrator."))
+    if not application.is_enabled:
         raise AuthorizationRefused("unauthorized_client", "The application is disabled.")
     if authorization.application.pushed_requests_required and not authorization.is_pushed:
         raise AuthorizationRefused(
@@ -337,24 +338,28 @@ def check_user(authorization: AuthorizationRequest) -> None:
 
 
 def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
-    """Ask for consent only if the application requires it: administrators have approved applications."""
-    if "consent" not in authorization.prompt:
+    """Ask for consent if the application requires it, or no administrator has approved it: it registered itself."""
+    unapproved = authorization.application.has_registered_itself
+    if unapproved and "none" in authorization.prompt:
+        raise AuthorizationRefused("consent_required", "People are always asked about this application.")
+    if "consent" not in authorization.prompt and not unapproved:
         return None
     assert authorization.sign_in is not None
-    answer = authorization.query.get(_CONSENT)
+    consent = (authorization.sign_in.user, authorization.application, authorization.scopes)
+    answer = authorization.query.get(CONSENT)
     if answer is not None:
-        if _consent_of(answer) != _consent(authorization):
+        if not proof_fits(answer, *consent):
             raise AuthorizationRefused("access_denied", "The user did not consent.")
         return None
-    proof = signing.dumps(_consent(authorization), salt=_CONSENT)
     hidden = [(name, value) for name, values in authorization.carried.lists() for value in values]
     context = {
         "application": authorization.application,
         "scopes": [DESCRIPTIONS[scope] for scope in authorization.scopes if scope in DESCRIPTIONS],
         "fields": hidden,
-        "consent_name": _CONSENT,
-        "proof": proof,
+        "consent_name": CONSENT,
+        "proof": proof_make(*consent),
         "user": authorization.sign_in.user,
+        "returns_to": (urlsplit(authorization.redirect_uri).netloc or authorization.redirect_uri) if unapproved else "",
     }
     response = render(authorization.http, "identity/consent.html", context)
     response.form_action = authorization.redirect_uri  # type: ignore[attr-defined]  # browsers check redirects of forms too
@@ -410,23 +415,6 @@ def _too_old(authorization: AuthorizationRequest, sign_in: SignIn) -> bool:
     asked_at = fresh_login_asked_at(authorization.http, authorization.query)
     authenticated = sign_in.auth_time.timestamp()
     return authenticated < min(asked_at, time.time() - authorization.max_age_seconds)
-
-
-def _consent(authorization: AuthorizationRequest) -> dict[str, object]:
-    """The content of the consent: more scopes need another one."""
-    assert authorization.sign_in is not None
-    return {
-        "user": authorization.sign_in.user.pk,
-        "client": authorization.application.client_id,
-        "scopes": sorted(authorization.scopes),
-    }
-
-
-def _consent_of(answer: str) -> object:
-    try:
-        return signing.loads(answer, salt=_CONSENT, max_age=_PROOF_SECONDS)
-    except signing.BadSignature:
-        return None
 
 
 def _login_page(authorization: AuthorizationRequest) -> HttpResponse:

@@ -14,6 +14,7 @@ from identity.factors.methods import ACR_LEVELS
 from identity.instance import base_url
 from identity.oauth import keys
 from identity.oauth.assertions import ASSERTION_ALGORITHMS
+from identity.oauth.registration import policy_read
 from identity.oauth.responses import RESPONSE_MODES
 
 
@@ -24,10 +25,13 @@ class ConfigurationView(ConnectDiscoveryInfoView, OAuthServerMetadataView):  # t
         oauth = json.loads(OAuthServerMetadataView.get(self, request).content)
         response: HttpResponse = super().get(request)
         content = {**oauth, **json.loads(response.content)}
+        address = base_url(request) + reverse("oauth2_provider:dcr-register")
+        registration = {"registration_endpoint": address} if policy_read().is_allowed else {}
         authentication = content["token_endpoint_auth_methods_supported"]
         response.content = JsonResponse(
             {
                 **content,
+                **registration,
                 "response_modes_supported": RESPONSE_MODES,
                 "id_token_signing_alg_values_supported": ["RS256"],
                 "token_endpoint_auth_signing_alg_values_supported": ASSERTION_ALGORITHMS,

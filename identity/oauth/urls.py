@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from foundation.safe_views import reads_only
 from identity import cors
-from identity.oauth import authorize, device, discovery, logout, par, token, userinfo
+from identity.oauth import authorize, device, discovery, logout, par, registration, token, userinfo
 
 app_name = "oauth2_provider"
 
@@ -28,6 +28,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         cors.for_applications(device.DeviceAuthorizationEndpoint.as_view()),
         name="device-authorization",
     ),
+    path("connect/register", registration.RegistrationEndpoint.as_view(), name="dcr-register"),
     path("device", device.device_page, name="device"),
     path("connect/endsession", logout.EndSessionEndpoint.as_view(), name="rp-initiated-logout"),
 ]

@@ -70,8 +70,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     # --- authorization codes ------------------------------------------------------------------------------------------
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
-        """Public clients need PKCE (RFC 9700, 2.1.1); confidential ones may use it."""
-        return bool(request.client.is_public)
+        """Public clients and those that registered themselves need PKCE (RFC 9700, 2.1.1); others may use it."""
+        return bool(request.client.is_public or request.client.has_registered_itself)
 
     def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
         return codes.code_save(request, code["code"])

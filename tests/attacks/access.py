@@ -8,6 +8,8 @@ from foundation import stamps
 from identity.models import (
     Licence,
     RateLimits,
+    RegistrationPolicy,
+    RegistrationToken,
     ReservedSeat,
     Role,
     RolePermission,
@@ -28,7 +30,7 @@ CURRENCIES = "General_Currencies_Currencies"
 _OF_USERS = ("pk", "login", "name", "email", "user_type", "active", "is_admin", "password")
 _TABLES: tuple[Any, ...] = (
     Role, RoleUser, RolePermission, RowPolicy, TrustedApplication, Licence, ReservedSeat, RateLimits, UsedLogin,
-    SigningKey,
+    SigningKey, RegistrationPolicy, RegistrationToken,
 )  # fmt: skip
 
 

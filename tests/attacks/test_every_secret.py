@@ -27,7 +27,7 @@ from pytest_django import Settings
 
 from foundation.errors import TooManyRequests
 from foundation.fields import utc_now
-from identity.models import User
+from identity.models import RegistrationPolicy, User
 from identity.password_reset import password_link_make as password_link
 from platform_site.serving import bodies
 from platform_site.serving.callers import Callers
@@ -43,7 +43,7 @@ UID = base64.urlsafe_b64encode(b"00000000-0000-4000-8000-000000000001").decode()
 #: Kinds of secrets. All but the session key are tried by a function of the same name in ATTEMPTS.
 CLIENT_SECRET, CODE, REFRESH_TOKEN, TOKEN = "client secret", "code", "refresh token", "token to introspect or revoke"
 ONE_TIME_CODE, RECOVERY_CODE, PASSKEY = "one-time code", "recovery code", "passkey"
-USER_CODE = "user code"
+USER_CODE, INITIAL_TOKEN = "user code", "initial access token"
 REFERENCE_TOKEN, REFERENCE_TOKEN_IN_FORM = "reference token", "reference token in a form"
 PASSWORD, OLD_PASSWORD, LINK, METRICS_TOKEN = "password", "current password", "link", "metrics token"
 OF_A_CLIENT = (CLIENT_SECRET, TOKEN)
@@ -80,6 +80,7 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "id/account/factors/app/remove": (),
     "id/account/factors/recovery-codes": (),
     "id/connect/deviceauthorization": (CLIENT_SECRET,),
+    "id/connect/register": (INITIAL_TOKEN,),
     "id/device": (USER_CODE,),
     "id/federation/<slug:code>/start": (),
     "id/federation/<slug:code>/callback": (),  # the state is compared with the browser's own sealed cookie
@@ -265,6 +266,11 @@ def user_code(path: str, browser: Browser) -> Any:
     return browser.client.post(path, form)
 
 
+def initial_token(path: str, browser: Browser) -> Any:
+    headers = {"Authorization": f"Bearer {secrets.token_urlsafe(32)}"}
+    return Client().post(path, "{}", content_type="application/json", headers=headers)
+
+
 def metrics(path: str, browser: Browser | None) -> Any:
     return Client().get(path, headers={"Authorization": f"Bearer {secrets.token_hex(16)}"})
 
@@ -273,7 +279,8 @@ ATTEMPTS: dict[str, Callable[[str, Browser], Any]] = {
     CLIENT_SECRET: client_secret, CODE: code, REFRESH_TOKEN: refresh_token, TOKEN: token_of_a_client,
     REFERENCE_TOKEN: reference_token, REFERENCE_TOKEN_IN_FORM: reference_token_in_form,
     ONE_TIME_CODE: one_time_code, RECOVERY_CODE: recovery_code, PASSKEY: passkey,
-    PASSWORD: password, OLD_PASSWORD: old_password, LINK: link, USER_CODE: user_code, METRICS_TOKEN: metrics,
+    PASSWORD: password, OLD_PASSWORD: old_password, LINK: link, USER_CODE: user_code,
+    INITIAL_TOKEN: initial_token, METRICS_TOKEN: metrics,
 }  # fmt: skip
 
 
@@ -294,6 +301,8 @@ def test_every_address_is_classified() -> None:
 def test_a_secret_cannot_be_tried_at_any_speed(browser: Browser, route: str, kind: str) -> None:
     if kind in (OLD_PASSWORD, USER_CODE):
         browser.log_in("demo")
+    if kind == INITIAL_TOKEN:
+        RegistrationPolicy.objects.create(is_allowed=True)
     if kind in (ONE_TIME_CODE, RECOVERY_CODE):
         phone_of("demo")
         recovery_codes_of("demo")

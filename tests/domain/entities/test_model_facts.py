@@ -35,6 +35,7 @@ OURS = {
         "PushedRequestsRequired",
         "DpopRequired",
         "TokenExchangeApplications",
+        "RegistrationSource",
     },
 }
 

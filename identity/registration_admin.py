@@ -1,0 +1,68 @@
+"""Admin pages of dynamic client registration: the policy, and initial access tokens."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from identity.admin_bases import SingleRowAdmin
+from identity.models import RegistrationPolicy, RegistrationToken
+from identity.oauth.registration import registration_token_issue
+
+
+@admin.register(RegistrationPolicy)
+class RegistrationPolicyAdmin(SingleRowAdmin):
+    """Whether applications may register themselves; a change applies to the next request."""
+
+    fields = ("is_allowed", "scopes", "needs_approval")
+    list_display = ("__str__", "is_allowed", "scopes", "needs_approval")
+
+
+class RegistrationTokenForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A new token: for whom, how often, how long."""
+
+    uses = forms.IntegerField(label=_("Applications"), min_value=1, max_value=1000, initial=1)
+    days = forms.IntegerField(label=_("Days"), min_value=1, max_value=365, initial=7)
+
+    class Meta:
+        model = RegistrationToken
+        fields = ("name",)
+
+    def save(self, commit: bool = True) -> RegistrationToken:
+        given = self.cleaned_data
+        lifetime = datetime.timedelta(days=given["days"])
+        self.token, row = registration_token_issue(name=given["name"], uses=given["uses"], lifetime=lifetime)
+        self.instance = row
+        return row
+
+    def save_m2m(self) -> None:
+        """Nothing to save."""
+
+
+@admin.register(RegistrationToken)
+class RegistrationTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Initial access tokens; a new one is shown once, and deleting one revokes it."""
+
+    form = RegistrationTokenForm
+    list_display = ("name", "uses_left", "created", "expires")
+    ordering = ("-created",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return obj is None and super().has_change_permission(request, obj)
+
+    def save_model(self, request: HttpRequest, obj: RegistrationToken, form: Any, change: bool) -> None:
+        """Show the token, which the form has issued."""
+        said = gettext("Copy the token now; it is not shown again.")
+        self.message_user(request, format_html("{} <code>{}</code>", said, form.token))
+
+    def response_add(self, request: HttpRequest, obj: RegistrationToken, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Suppress Django's message; `save_model` shows the token."""
+        return self.response_post_save_add(request, obj)
