@@ -21,7 +21,7 @@ from foundation.fields import utc_now
 from foundation.guids import new_guid
 from foundation.pruning import pruners
 from identity.demo import seed_identity
-from identity.models import AccessToken, Session, TrustedApplication, User
+from identity.models import AccessToken, PushedRequest, Session, TrustedApplication, UsedValue, User
 from platform_site.management.commands import doctor
 from platform_site.management.commands.import_config import DIFFERS
 from scripts.models import ScriptRun
@@ -254,6 +254,8 @@ def leave_something_old() -> None:
         Session.objects.create(key=key, user=user, application=application, expires=old, closed=closed)
     BrowserSession.objects.create(session_key="old", session_data="", expire_date=old)
     AccessToken.objects.create(token="old", user=user, application=application, expires=old, scope="read")
+    UsedValue.objects.create(digest="old", expires=old)
+    PushedRequest.objects.create(digest="old", application=application, parameters={}, expires=old)
     for changed_at in (old, utc_now()):
         ChangeFeedEntry.objects.create(
             repository="General.Currencies.Currencies", entity_id=new_guid(), operation="D", changed_at=changed_at
@@ -278,7 +280,16 @@ def test_prune_removes_what_is_past_its_retention_and_nothing_else(capsys: pytes
             "removed": dict.fromkeys(pruners.names(), removed) | {"closed_sessions": 2 * removed},
             "failed": {},
         }
-    gone = (Session, BrowserSession, AccessToken, ScriptRun, DomainTransaction, WebHookDelivery)
+    gone = (
+        Session,
+        BrowserSession,
+        AccessToken,
+        UsedValue,
+        PushedRequest,
+        ScriptRun,
+        DomainTransaction,
+        WebHookDelivery,
+    )
     assert not any(model.objects.exists() for model in gone)
     assert ChangeFeedEntry.objects.filter(repository="General.Currencies.Currencies", operation="D").count() == 1
 
