@@ -26,6 +26,9 @@ ALLOWED = {
     "domain/dataset/unit/autoflush.py": "writes what is rolled back, through the dataset's storage",
     "domain/demo/mass_data.py": "loads a million rows of demo data into an empty database, where nobody listens",
     "identity/page_tokens.py": "registers the application of this instance's pages at first use",
+    "identity/federation/accounts.py": "memberships follow the claims of a sign-in, before there is anybody to act for",
+    "identity/oauth/registration.py": "registers applications for callers that are nobody here (RFC 7591)",
+    "domain/entities/systems_security.py": "stores secrets, which no attribute holds, with the commit",
     "identity/demo.py": "makes the first users and applications, before there is anybody to act for",
 }
 #: Models of entities that identity keeps by itself, beside the repositories that show them: (model, why).
