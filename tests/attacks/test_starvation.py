@@ -194,7 +194,14 @@ def test_all_kinds_at_once_delay_nobody(stage: Stage) -> None:
     assert answers["flood 200"] > 0, answers
 
 
-@pytest.mark.parametrize("kind", ["deep page", "wide page", "wide batch", "endless query", "endless batch"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "wide batch",
+        "endless query",
+        *(pytest.param(kind, marks=pytest.mark.fuzz) for kind in ("deep page", "wide page", "endless batch")),
+    ],
+)
 def test_one_kind_of_long_request_delays_nobody(stage: Stage, kind: str) -> None:
     (stream,) = (each for each in stage.everything(5) if each.name == kind)
     waits, _ = stage.waits(3.0, [stream])

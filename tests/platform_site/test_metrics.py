@@ -52,9 +52,15 @@ def told(client: Client, **headers: str) -> dict[str, dict[str, float]]:
 
 def test_webhooks_queue_workers_and_sessions_are_told(client: Client) -> None:
     heartbeat_write("here:1")
+    headers: Any = []
     for _ in range(3):
         WebHookDelivery.objects.create(
-            web_hook_id=new_guid(), entity_id=new_guid(), destination="a:80", sequence=1, headers=[], state="Delivering"
+            web_hook_id=new_guid(),
+            entity_id=new_guid(),
+            destination="a:80",
+            sequence=1,
+            headers=headers,
+            state="Delivering",
         )
     found = told(client)
     assert found["platform_webhook_deliveries"]["state=pending"] == 0
