@@ -152,12 +152,13 @@ def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
 def _login_form(
     request: HttpRequest, form: LoginForm, target: str, limited: errors.TooManyRequests | None = None
 ) -> HttpResponse:
+    hint = {name: value for name, value in request.GET.items() if name == "login_hint" and value}
     context = {
         "form": form,
         "next": target,
         "reset_offered": mail_is_configured(),
         "providers": IdentityProvider.objects.filter(is_active=True),
-        "provider_query": urlencode({"next": target} if target else {}),
+        "provider_query": urlencode({**({"next": target} if target else {}), **hint}),
         "stranger": _stranger_to_admin(request, target),
         "ceremony": assertion_begin(request) if relying_party_id(request) else None,
     }

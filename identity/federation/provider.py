@@ -30,17 +30,21 @@ CACHE_SECONDS: Final = 600.0
 RELOAD_SECONDS: Final = 60.0
 #: A provider that could not be reached is not asked again for this time.
 FAILURE_SECONDS: Final = 5.0
-#: Providers are asked by requests of people who have not signed in, so few of them may wait at once.
-MAX_EXCHANGES: Final = 8
+#: Providers are asked by requests of people who have not signed in, so few of them may wait for an answer at once.
+MAX_REQUESTS: Final = 8
 _LEEWAY_SECONDS = 60
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 # Part of a stored text (identity.factors.methods), which blanks divide.
 _TENANT = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-_exchanges = threading.BoundedSemaphore(MAX_EXCHANGES)
+_requests = threading.BoundedSemaphore(MAX_REQUESTS)
 
 
 class FederationFailed(Exception):
     """The sign-in at the provider did not succeed. The message is for people, and has no secret."""
+
+
+class ProviderBusy(FederationFailed):
+    """Too many requests of this process wait for answers of providers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class _Cache:
                 return _result(result)
         try:
             loaded: dict[str, Any] | FederationFailed = load(url)
+        except ProviderBusy:
+            raise  # says nothing of this document
         except FederationFailed as failure:
             loaded = failure
         with self._lock:
@@ -177,27 +183,22 @@ def exchange(
     named = known.get("authorization_response_iss_parameter_supported") is True
     if (issuer or named) and issuer != provider.issuer:
         raise FederationFailed(Message("The answer names another issuer."))
-    if not _exchanges.acquire(blocking=False):
-        raise FederationFailed(Message("Too many people sign in there just now. Try again in a moment."))
-    try:
-        with _session(provider, redirect_uri, known) as session:
-            token = _asked(
-                lambda: session.fetch_token(
-                    known["token_endpoint"], code=code, code_verifier=verifier, grant_type="authorization_code"
-                )
+    with _session(provider, redirect_uri, known) as session:
+        token = _asked(
+            lambda: session.fetch_token(
+                known["token_endpoint"], code=code, code_verifier=verifier, grant_type="authorization_code"
             )
-            id_token = token.get("id_token")
-            if not isinstance(id_token, str):
-                raise FederationFailed(Message("The provider sent no id token."))
-            claims = _validated(provider, known, id_token, nonce)
-            if provider.login_claim not in claims and (userinfo := known.get("userinfo_endpoint")):
-                answer = _asked(lambda: session.get(userinfo).json())
-                # Core, 5.3.2: a token of somebody else could have been substituted.
-                if not isinstance(answer, dict) or answer.get("sub") != claims["sub"]:
-                    raise FederationFailed(Message("Its userinfo is about somebody else."))
-                claims = {**answer, **claims}
-    finally:
-        _exchanges.release()
+        )
+        id_token = token.get("id_token")
+        if not isinstance(id_token, str):
+            raise FederationFailed(Message("The provider sent no id token."))
+        claims = _validated(provider, known, id_token, nonce)
+        if provider.login_claim not in claims and (userinfo := known.get("userinfo_endpoint")):
+            answer = _asked(lambda: session.get(userinfo).json())
+            # Core, 5.3.2: a token of somebody else could have been substituted.
+            if not isinstance(answer, dict) or answer.get("sub") != claims["sub"]:
+                raise FederationFailed(Message("Its userinfo is about somebody else."))
+            claims = {**answer, **claims}
     auth_time = claims.get("auth_time")
     return Identity(
         str(claims["sub"]), claims, id_token, float(auth_time) if isinstance(auth_time, int | float) else None
@@ -219,11 +220,14 @@ def _session(provider: IdentityProvider, redirect_uri: str, known: Mapping[str, 
 
 
 def _load(url: str) -> dict[str, Any]:
-    with EgressSession() as session:
-        answer = _asked(lambda: session.get(url))
-        if answer.status_code != 200:
-            raise FederationFailed(Message("It answers {0} with status {1}.", url, answer.status_code))
-        result = _asked(answer.json)
+    def ask() -> tuple[int, Any]:
+        with EgressSession() as session:
+            answer = session.get(url)
+        return answer.status_code, answer.json() if answer.status_code == 200 else None
+
+    status, result = _asked(ask)
+    if status != 200:
+        raise FederationFailed(Message("It answers {0} with status {1}.", url, status))
     if not isinstance(result, dict):
         raise FederationFailed(Message("It answers {0} with something else than a JSON object.", url))
     return result
@@ -231,6 +235,8 @@ def _load(url: str) -> dict[str, Any]:
 
 def _asked(ask: Callable[[], Any]) -> Any:
     """The result of a request. Raises FederationFailed instead of the libraries' errors."""
+    if not _requests.acquire(blocking=False):
+        raise ProviderBusy(Message("Too many people sign in there just now. Try again in a moment."))
     try:
         return ask()
     except AuthlibBaseError as refused:
@@ -241,6 +247,8 @@ def _asked(ask: Callable[[], Any]) -> Any:
         raise FederationFailed(Message("The provider cannot be reached.")) from unreachable
     except (requests.RequestException, ValueError) as broken:
         raise FederationFailed(Message("The provider's answer cannot be read.")) from broken
+    finally:
+        _requests.release()
 
 
 def _validated(provider: IdentityProvider, known: Mapping[str, Any], id_token: str, nonce: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import jwt
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
 from identity.demo import seed_identity  # noqa: F401  (the demo's users are those of the fixture)
-from identity.federation.provider import documents
+from identity.federation.provider import MAX_REQUESTS, _requests, documents
 from identity.models import (
     AuthenticatorApp,
     FederatedAccount,
@@ -410,6 +411,24 @@ def test_it_leads_only_to_this_instance(
     assert enter(browser, upstream, f"{START}?next=https://evil.example/").headers["Location"] == "/profile/"
     long = browser.client.get(f"{START}?next=/profile/?{'%F0%9F%98%80x' * 900}")
     assert long.status_code in (302, 403)
+
+
+def test_few_requests_wait_for_providers_at_once(
+    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider
+) -> None:
+    """Anybody can begin a sign-in, and a provider may be slow."""
+    with ExitStack() as waiting:
+        for _ in range(MAX_REQUESTS):
+            waiting.enter_context(_requests)
+        refused(browser.client.get(START), "Too many people sign in there")
+    assert browser.client.get(START).status_code == 302
+
+
+def test_a_login_hint_is_handed_on(browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider) -> None:
+    page = browser.client.get("/id/account/login?login_hint=anna%26").content.decode()
+    assert f"{START}?login_hint=anna%26" in page
+    location = browser.client.get(f"{START}?login_hint=anna%26").headers["Location"]
+    assert parameters_of(location)["login_hint"] == "anna&"
 
 
 def test_an_unreachable_provider_says_so(browser: Browser, provider: IdentityProvider, settings: Any) -> None:
