@@ -15,7 +15,6 @@ from playwright.sync_api import Browser, Page
 
 from tests.compatibility.node_clients import packages_of
 from tests.compatibility.relying_parties import registered, sign_in
-from tests.support.chromium import launched
 from tests.support.platform import LivePlatform
 from tests.support.receiver import LoopbackReceiver
 
@@ -35,12 +34,6 @@ _WHAT_A_USER_IS = """
       refresh: user.refresh_token ?? null, state: user.state, expiresIn: user.expires_in,
     };
 """
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 class Application:

@@ -7,9 +7,6 @@ Front-channel and back-channel logout arrive at a real HTTP server; the back-cha
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,56 +14,14 @@ import pytest
 import requests
 from joserfc import jwt
 from joserfc.jwk import KeySet
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from tests.compatibility.relying_parties import registered
-from tests.support.platform import ROOT, LivePlatform
-from tests.support.programs import missing, requires_program
+from tests.compatibility.relying_parties import LineProgram, registered
+from tests.support.platform import LivePlatform
 from tests.support.receiver import LoopbackReceiver, ReceivedRequest
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.process, pytest.mark.browser]
-CLIENT_DIRECTORY = ROOT / "tests" / "clients" / "oidc"
-
-
-class RelyingParty:
-    """The Node.js program; says and hears one line of JSON in turn."""
-
-    def __init__(self, node: str, **configuration: str | None) -> None:
-        self.process = subprocess.Popen(
-            [node, "relying-party.mjs", json.dumps(configuration)],
-            cwd=CLIENT_DIRECTORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def says(self) -> Any:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            assert self.process.stderr is not None
-            raise AssertionError(self.process.stderr.read())
-        return json.loads(line)
-
-    def hears(self, text: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(text + "\n")
-        self.process.stdin.flush()
-
-
-@pytest.fixture(scope="module")
-def node() -> str:
-    found = requires_program("node")
-    if not (CLIENT_DIRECTORY / "node_modules" / "openid-client").is_dir():
-        missing("needs openid-client (make clients)")
-    return found
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    path = requires_program("chromium", "google-chrome")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def arrived(receiver: LoopbackReceiver, path: str) -> ReceivedRequest | None:
@@ -75,15 +30,14 @@ def arrived(receiver: LoopbackReceiver, path: str) -> ReceivedRequest | None:
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_openid_client_goes_the_whole_way(
-    live_platform: LivePlatform, node: str, chromium: Browser, public: bool
-) -> None:
+def test_openid_client_goes_the_whole_way(live_platform: LivePlatform, chromium: Browser, public: bool) -> None:
     """Discovery, code flow with PKCE, ID token, userinfo, refresh, single sign-out by front and back channel."""
     name = f"OpenidClient{'Public' if public else 'Confidential'}"
     issuer = f"{live_platform.base_url}/id"
     with registered(live_platform, name, *(["--public"] if public else [])) as (receiver, secret):
-        party = RelyingParty(
-            node,
+        party = LineProgram(
+            "oidc",
+            "relying-party.mjs",
             issuer=issuer,
             clientId=name,
             clientSecret=secret,
