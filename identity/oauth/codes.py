@@ -27,7 +27,7 @@ _REFUSED = "The authorization code is unknown, expired, already used or was issu
 
 
 def stored_code(code: str) -> str:
-    """The stored form of a code; codes of a stolen database are useless."""
+    """The stored form of a code, also of a device or a pushed request; codes of a stolen database are useless."""
     return hashlib.sha256(code.encode()).hexdigest()
 
 

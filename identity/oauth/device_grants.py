@@ -6,7 +6,6 @@ Codes are stored as digests, like authorization codes. A device code gives token
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import secrets
 import uuid
@@ -21,6 +20,7 @@ from oauthlib.openid.connect.core.grant_types.base import GrantTypeBase
 from foundation.fields import utc_now
 from identity.factors.methods import acr_met, as_stored
 from identity.models import DeviceGrant, TrustedApplication
+from identity.oauth.codes import stored_code
 from identity.oauth.scopes import scopes_for_user
 from identity.oauth.sign_in import SignIn
 
@@ -64,8 +64,8 @@ def device_request(application: TrustedApplication, scopes: list[str]) -> tuple[
     DeviceGrant.objects.create(
         application=application,
         client_id=application.application_uri[:100],
-        device_code=_digest(device_code),
-        user_code=_digest(user_code),
+        device_code=stored_code(device_code),
+        user_code=stored_code(user_code),
         scope=" ".join(scopes),
         expires=utc_now() + datetime.timedelta(seconds=EXPIRES_SECONDS),
     )
@@ -76,7 +76,7 @@ def device_find(user_code: str) -> DeviceGrant | None:
     """The request that waits for a person, by the code as people type it; None for others."""
     typed = "".join(character for character in user_code.upper() if character.isalpha())
     waiting = DeviceGrant.objects.filter(status=DeviceGrant.AUTHORIZATION_PENDING, expires__gt=utc_now())
-    return waiting.select_related("application").filter(user_code=_digest(typed)).first()
+    return waiting.select_related("application").filter(user_code=stored_code(typed)).first()
 
 
 def device_decide(grant: DeviceGrant, sign_in: SignIn, *, allowed: bool) -> bool:
@@ -98,7 +98,7 @@ def device_decide(grant: DeviceGrant, sign_in: SignIn, *, allowed: bool) -> bool
 
 def device_load(device_code: str, application: TrustedApplication, request: Request) -> str | None:
     """The status of a device's request as oauthlib names it; an allowed one's data is loaded into `request`."""
-    grants = DeviceGrant.objects.filter(application=application, device_code=_digest(device_code))
+    grants = DeviceGrant.objects.filter(application=application, device_code=stored_code(device_code))
     grant = grants.select_related("user").first()
     if grant is None or grant.status == DeviceGrant.EXPIRED:
         return None
@@ -125,7 +125,3 @@ def device_use(request: Request) -> None:
     allowed = DeviceGrant.objects.filter(pk=request.grant_instance.pk, status=DeviceGrant.AUTHORIZED)
     if not allowed.update(status=DeviceGrant.EXPIRED):
         raise InvalidGrantError(description=_REFUSED)
-
-
-def _digest(code: str) -> str:
-    return hashlib.sha256(code.encode()).hexdigest()

@@ -7,12 +7,12 @@ of the authorization endpoint, so the browser then has a handle of its own, whic
 from __future__ import annotations
 
 import datetime
-import hashlib
 import secrets
 from dataclasses import dataclass
 
 from foundation.fields import utc_now
 from identity.models import PushedRequest, TrustedApplication
+from identity.oauth.codes import stored_code
 
 REQUEST_URI_PREFIX = "urn:ietf:params:oauth:request_uri:"
 #: Query parameter with the handle.
@@ -34,7 +34,7 @@ def pushed_request_save(application: TrustedApplication, parameters: dict[str, s
     """Store the parameters; returns the request_uri."""
     token = secrets.token_urlsafe(32)
     PushedRequest.objects.create(
-        digest=_digest(token), application=application, parameters=parameters, expires=_after(LIFETIME_SECONDS)
+        digest=stored_code(token), application=application, parameters=parameters, expires=_after(LIFETIME_SECONDS)
     )
     return REQUEST_URI_PREFIX + token
 
@@ -43,9 +43,9 @@ def pushed_request_open(client_id: str, request_uri: str) -> OpenRequest | None:
     """Use the request_uri. None if it is unknown, expired, used, or another client's, for which it stays unused."""
     handle = secrets.token_urlsafe(32)
     live = PushedRequest.objects.filter(expires__gt=utc_now(), application__application_uri=client_id)
-    unused = live.filter(digest=_digest(request_uri.removeprefix(REQUEST_URI_PREFIX)), is_open=False)
+    unused = live.filter(digest=stored_code(request_uri.removeprefix(REQUEST_URI_PREFIX)), is_open=False)
     # One statement: of two browsers with the same request_uri, one opens it.
-    if not unused.update(digest=_digest(handle), is_open=True, expires=_after(_OPEN_SECONDS)):
+    if not unused.update(digest=stored_code(handle), is_open=True, expires=_after(_OPEN_SECONDS)):
         return None
     return pushed_request_load(client_id, handle)
 
@@ -53,7 +53,7 @@ def pushed_request_open(client_id: str, request_uri: str) -> OpenRequest | None:
 def pushed_request_load(client_id: str, handle: str) -> OpenRequest | None:
     """The request that the handle stands for."""
     found = PushedRequest.objects.filter(
-        digest=_digest(handle), is_open=True, expires__gt=utc_now(), application__application_uri=client_id
+        digest=stored_code(handle), is_open=True, expires__gt=utc_now(), application__application_uri=client_id
     ).first()
     return OpenRequest(found.parameters, handle) if found else None
 
@@ -61,16 +61,12 @@ def pushed_request_load(client_id: str, handle: str) -> OpenRequest | None:
 def pushed_request_end(handle: str) -> None:
     """Delete the request, if it was a pushed one: it has been answered."""
     if handle:
-        PushedRequest.objects.filter(digest=_digest(handle), is_open=True).delete()
+        PushedRequest.objects.filter(digest=stored_code(handle), is_open=True).delete()
 
 
 def pushed_requests_prune() -> int:
     """Delete expired requests; returns their number."""
     return PushedRequest.objects.filter(expires__lt=utc_now()).delete()[0]
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _after(seconds: int) -> datetime.datetime:
