@@ -8,7 +8,9 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -35,6 +37,31 @@ class SingleRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+
+class IssuingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Pages of tokens that are shown once, in the response itself: messages would store them in a cookie.
+
+    The form issues the token and keeps it in `token`.
+    """
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return obj is None and super().has_change_permission(request, obj)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """The form has stored the row; `response_add` gets the row alone."""
+        obj.issued_token = form.token
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+        """Show the token; this response is the only one that has it."""
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": obj.name,
+            "token": obj.issued_token,
+            "back": reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"),
+        }
+        return TemplateResponse(request, "identity/admin/token.html", context)
 
 
 class NameInput(forms.TextInput):

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import Model
-from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from identity.admin_bases import SingleRowAdmin
+from identity.admin_bases import IssuingAdmin, SingleRowAdmin
 from identity.models import RegistrationPolicy, RegistrationToken
 from identity.oauth.registration import registration_token_issue
 
@@ -48,21 +43,9 @@ class RegistrationTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(RegistrationToken)
-class RegistrationTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class RegistrationTokenAdmin(IssuingAdmin):
     """Initial access tokens; a new one is shown once, and deleting one revokes it."""
 
     form = RegistrationTokenForm
     list_display = ("name", "uses_left", "created", "expires")
     ordering = ("-created",)
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return obj is None and super().has_change_permission(request, obj)
-
-    def save_model(self, request: HttpRequest, obj: RegistrationToken, form: Any, change: bool) -> None:
-        """Show the token, which the form has issued."""
-        said = gettext("Copy the token now; it is not shown again.")
-        self.message_user(request, format_html("{} <code>{}</code>", said, form.token))
-
-    def response_add(self, request: HttpRequest, obj: RegistrationToken, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Suppress Django's message; `save_model` shows the token."""
-        return self.response_post_save_add(request, obj)

@@ -9,13 +9,12 @@ import oauth2_provider.admin  # noqa: F401  (registers pages, which are unregist
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html
+from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from foundation import errors
-from identity.admin_bases import ReadOnlyAdmin
+from identity.admin_bases import IssuingAdmin, ReadOnlyAdmin
 from identity.models import (
     AccessToken,
     Grant,
@@ -81,7 +80,7 @@ class ReferenceTokenAddForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(ReferenceToken)
-class ReferenceTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ReferenceTokenAdmin(IssuingAdmin):
     """Reference tokens; a new token is shown once."""
 
     form = ReferenceTokenAddForm
@@ -92,20 +91,8 @@ class ReferenceTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ordering = ("-created",)
     actions = ("revoke_tokens",)
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return obj is None and super().has_change_permission(request, obj)
-
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
-
-    def save_model(self, request: HttpRequest, obj: ReferenceToken, form: Any, change: bool) -> None:
-        """Show the token, which was issued while the form was validated."""
-        said = gettext("Copy the token now; it is not shown again.")
-        self.message_user(request, format_html("{} <code>{}</code>", said, form.token))
-
-    def response_add(self, request: HttpRequest, obj: ReferenceToken, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Suppress Django's message; `save_model` shows the token."""
-        return self.response_post_save_add(request, obj)
 
     @admin.action(description=_("Revoke the chosen tokens"), permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[ReferenceToken]) -> None:

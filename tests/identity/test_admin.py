@@ -167,8 +167,13 @@ def test_a_reference_token_is_issued_and_shown_once(admin: Client) -> None:
         "scope": ["read"],
         "days": "7",
     }
-    page = admin.post(url, form, follow=True).content.decode()
-    assert "enrt_" in page
+    answer = admin.post(url, form)
+    token = answer.content.decode().split('<code class="secret">')[1].split("<")[0]
+    assert token.startswith("enrt_")
+    assert "no-store" in answer.headers["Cache-Control"]
+    # Django's messages would store it in a cookie, signed and readable.
+    assert "messages" not in admin.cookies
+    assert all(token not in cookie.value for cookie in admin.cookies.values())
     assert ReferenceToken.objects.get().name == "till"
     assert "enrt_" not in admin.get(reverse("admin:identity_referencetoken_changelist")).content.decode()
     refused = admin.post(url, {**form, "scope": ["sec"]})

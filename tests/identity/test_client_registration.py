@@ -219,8 +219,11 @@ def test_a_flood_is_slowed_down(token: str) -> None:
 
 def test_administrators_make_tokens_and_the_policy(demo: None, admin_client: Client) -> None:
     add = "/admin/identity/registrationtoken/add/"
-    page = admin_client.post(add, {"name": "Team", "uses": "2", "days": "3"}, follow=True).content.decode()
-    token = page.split("<code>")[1].split("</code>")[0]
+    answer = admin_client.post(add, {"name": "Team", "uses": "2", "days": "3"})
+    token = answer.content.decode().split('<code class="secret">')[1].split("</code>")[0]
+    # Django's messages would store it in a cookie, signed and readable.
+    assert "messages" not in admin_client.cookies
+    assert all(token not in cookie.value for cookie in admin_client.cookies.values())
     row = RegistrationToken.objects.get()
     assert (row.name, row.uses_left) == ("Team", 2)
     assert token not in admin_client.get("/admin/identity/registrationtoken/").content.decode()

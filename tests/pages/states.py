@@ -92,6 +92,7 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("session", "/admin/identity/session/?state=all", _first_row)
     yield State("licence", "/admin/identity/licence/1/change/")
     yield State("reference-token", "/admin/identity/referencetoken/add/")
+    yield State("initial-access-token", "/admin/identity/registrationtoken/add/", _issued_token)
     yield State("failure", f"/admin/django_q/failure/{ids['task']}/change/")
     yield State("message", f"/admin/domain/informationmessage/{ids['message']}/change/")
 
@@ -194,6 +195,13 @@ def _charts(page: Page) -> None:
 def _new_signing_secret(page: Page) -> None:
     with page.expect_navigation():
         page.click("form[action$='/rotate/'] button")
+
+
+def _issued_token(page: Page) -> None:
+    page.fill("[name=name]", "A tool of the team")
+    with page.expect_navigation():
+        page.click("[name=_save] >> nth=0")
+    expect(page.locator("code.secret")).to_be_visible()
 
 
 def _model_read(page: Page) -> None:
