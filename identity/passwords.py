@@ -5,13 +5,14 @@ from __future__ import annotations
 from django.db import transaction
 
 from identity.access_end import access_end
+from identity.factors.notices import PASSWORD_CHANGED, user_notify
 from identity.models import ReferenceToken, User
 from identity.reference_tokens import reference_token_revoke
 from identity.sessions import CLOSED_PASSWORD
 
 
 def password_set(user: User, password: str, *, ends_access: bool) -> None:
-    """Set the user's password, which has been validated. Browser sessions of the old password end.
+    """Set the user's password, which has been validated; browser sessions of the old one end. The user is told by mail.
 
     ends_access: also revoke access, refresh and personal tokens and unredeemed authorization codes, and close licensed
     sessions.
@@ -23,3 +24,4 @@ def password_set(user: User, password: str, *, ends_access: bool) -> None:
             for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
                 reference_token_revoke(token)
             access_end(user.pk, CLOSED_PASSWORD)
+    user_notify(user, PASSWORD_CHANGED)

@@ -1,4 +1,4 @@
-"""Mails to users about changes of their second factors; the worker sends them."""
+"""Mails to users about changes of their passwords and second factors; the worker sends them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from identity.models import User
 
 logger = logging.getLogger(__name__)
 
+PASSWORD_CHANGED = gettext_noop("The password of your account was changed.")
 PASSKEY_ADDED = gettext_noop("A passkey was added to your account.")
 PASSKEY_REMOVED = gettext_noop("A passkey was removed from your account.")
 APP_ADDED = gettext_noop("An authenticator app was set up for your account.")
@@ -35,7 +36,7 @@ def user_notify(user: User, text: str) -> None:
         async_task("identity.factors.notices.send", str(user.pk), text)
     except Exception:
         # The change itself has been made; the operator reads the log.
-        logger.exception("a notice about second factors could not be enqueued")
+        logger.exception("a notice about how somebody signs in could not be enqueued")
 
 
 def send(user_id: str, text: str) -> int:

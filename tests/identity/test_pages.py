@@ -127,6 +127,34 @@ class TestPassword:
         assert other.client.get(PROFILE).status_code == 302
         assert other.log_in("demo", "correct horse").status_code == 302
 
+    def test_the_user_is_told_by_mail(self, browser: Browser, worker: Worker, mailoutbox: list[EmailMessage]) -> None:
+        browser.log_in("demo")
+        assert self.change(browser, repeated="x") == 200
+        worker.work()
+        assert mailoutbox == []
+        assert self.change(browser) == 302
+        worker.work()
+        assert [message.to for message in mailoutbox] == [["demo@example.com"]]
+        assert "The password of your account was changed." in mailoutbox[0].body
+        assert "If it was not you, tell an administrator." in mailoutbox[0].body
+
+    def test_the_user_is_told_of_a_link_that_an_administrator_has_made_and_somebody_used(
+        self, browser: Browser, worker: Worker, mailoutbox: list[EmailMessage]
+    ) -> None:
+        browser.log_in("admin")
+        user = User.objects.get(login="demo")
+        address = reverse("admin:identity_user_password_link", args=[user.pk])
+        form = fields_of(browser.client.get(address).content.decode())
+        page = browser.client.post(address, form).content.decode()
+        link = page.split('<code class="secret">')[1].split("<")[0].removeprefix("http://testserver")
+        other = Browser(Client(enforce_csrf_checks=True))
+        at, page = open_link(other, link)
+        chosen = {"new_password": "correct horse", "repeated": "correct horse"}
+        assert other.client.post(at, {**fields_of(page), **chosen}).status_code == 302
+        worker.work()
+        assert [message.to for message in mailoutbox] == [["demo@example.com"]]
+        assert "The password of your account was changed." in mailoutbox[0].body
+
     @pytest.mark.parametrize("changes", [{"old_password": "x"}, {"repeated": "x"}, {"new_password": ""}])
     def test_what_does_not_fit_is_refused(self, browser: Browser, changes: dict[str, str]) -> None:
         browser.log_in("demo")
