@@ -17,8 +17,8 @@ from identity.oauth.registration import registration_token_issue
 class RegistrationPolicyAdmin(SingleRowAdmin):
     """Whether applications may register themselves; a change applies to the next request."""
 
-    fields = ("is_allowed", "scopes", "needs_approval")
-    list_display = ("__str__", "is_allowed", "scopes", "needs_approval")
+    fields = ("is_allowed", "document_hosts", "scopes", "needs_approval")
+    list_display = ("__str__", "is_allowed", "document_hosts", "scopes", "needs_approval")
 
 
 class RegistrationTokenForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -257,6 +257,8 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 24 * 3600,
     "ROTATE_REFRESH_TOKEN": True,
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
+    # Requests for client ID metadata documents at once, in each process; strangers cause them.
+    "CIMD_MAX_CONCURRENT_FETCHES": 4,
     # What may be redirected to is decided per application, exactly (identity.applications); loopback http included.
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https"],
     "ALLOW_URI_WILDCARDS": False,

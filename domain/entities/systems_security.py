@@ -267,6 +267,11 @@ class TrustedApplications(Repository[TrustedApplication]):
                 "Whether answers to $top=n have a next link while more rows remain, as clients of the reference "
                 "platform expect; without it $top is the total. Empty: as the setting TOP_PAGING says."
             ),
+            "registration_source": _(
+                "manual: an administrator has entered it. dcr: it registered itself with a token. cimd: by the "
+                "metadata document at its application URI; name and login URLs follow the document."
+            ),
+            "document_expires_utc": _("Until when that document is used without another request to its host."),
             "system_user_allowed": _(
                 "It works by itself (client credentials), with the rights of the system user. Where people sign in to "
                 "it, too, it does so by its application URI with -service behind it, and needs a logout URL."
@@ -276,7 +281,7 @@ class TrustedApplications(Repository[TrustedApplication]):
     late_defaults = (keep_secret_hash, remove_sealed_secret)
     decides_access = True
     validations = (rules_of_applications, warn_of_what_cannot_work, access_changes)
-    read_only = frozenset({"creation_time_utc", "registration_source"})
+    read_only = frozenset({"creation_time_utc", "registration_source", "document_expires_utc"})
     unpublished = frozenset(
         {
             "application_secret_hash",

@@ -41,6 +41,11 @@ class Migration(migrations.Migration):
             name="registration_source",
             field=models.CharField(default="manual", editable=False, max_length=10),
         ),
+        migrations.AddField(
+            model_name="trustedapplication",
+            name="document_expires_utc",
+            field=models.DateTimeField(blank=True, editable=False, null=True),
+        ),
         migrations.CreateModel(
             name="RegistrationPolicy",
             fields=[
@@ -51,6 +56,15 @@ class Migration(migrations.Migration):
                         default=False,
                         help_text="With an initial access token that an administrator has given to them (RFC 7591).",
                         verbose_name="Applications may register themselves",
+                    ),
+                ),
+                (
+                    "document_hosts",
+                    models.TextField(
+                        blank=True,
+                        default="",
+                        help_text="Applications with a client ID metadata document at one of these hosts may be used, without a token: host names with spaces between, .example.com for all names of a domain. Empty: none.",
+                        verbose_name="Hosts of metadata documents",
                     ),
                 ),
                 (

@@ -53,7 +53,9 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     client_authentication   Secret: in the request; SecretJwt, PrivateKeyJwt: a signed assertion (OIDC Core, 9)
     sealed_secret           the secret itself, for SecretJwt alone; valid if it matches a valid hash
     json_web_key_set        public keys for PrivateKeyJwt, as JSON (RFC 7517); json_web_key_set_url: where they are
-    registration_source     manual: by an administrator; dcr: by itself (identity.oauth.registration)
+    registration_source     manual: by an administrator; dcr: by itself (identity.oauth.registration); cimd: by the
+                            metadata document at its client id (identity.oauth.client_documents)
+    document_expires_utc    until when the metadata of that document are used
     top_paging              whether $top is the size of a page (spec 14, 14.2); null: settings.TOP_PAGING
     new_secret_hash         a new ApplicationSecretHash set by the API; empty once committed
     """
@@ -94,6 +96,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     registration_source = models.CharField(
         max_length=10, default=AbstractApplication.RegistrationSource.MANUAL.value, editable=False
     )
+    document_expires_utc = models.DateTimeField(null=True, blank=True, editable=False)
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
 
     # What the toolkit's modules read from the class when they are imported.
@@ -106,6 +109,8 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     GRANT_PASSWORD = AbstractApplication.GRANT_PASSWORD
     HS256_ALGORITHM = AbstractApplication.HS256_ALGORITHM
     RegistrationSource = AbstractApplication.RegistrationSource
+    #: The toolkit's resolver of metadata documents finds nothing to fetch.
+    cimd_expires_at = None
 
     #: Whether a request has named the service half (identity.oauth.clients.client_load).
     service_half = False
@@ -146,6 +151,11 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     def has_registered_itself(self) -> bool:
         """Whether no administrator has vouched for its name: it needs PKCE, and people are always asked."""
         return bool(self.registration_source != self.RegistrationSource.MANUAL)
+
+    @property
+    def has_document(self) -> bool:
+        """Whether its name and redirect URIs are those of the metadata document at its client id."""
+        return bool(self.registration_source == self.RegistrationSource.CIMD)
 
     def admits(self, user: User) -> bool:
         """Whether this type of user may sign in to it (spec 01, 1.3)."""

@@ -27,15 +27,17 @@ from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.views.base import BaseAuthorizationView
 from oauthlib.oauth2.rfc6749 import errors
 
+from foundation.errors import TooManyRequests
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 from identity.factors.methods import acr_met
+from identity.instance import client_address
 from identity.languages import ui_language
 from identity.login_target import DECLINED, second_factor_page
 from identity.models import TrustedApplication
 from identity.oauth import codes, jwt, pushed, responses
 from identity.oauth.binding import check_dpop_jkt
-from identity.oauth.clients import client_load
+from identity.oauth.client_documents import DocumentRefused, client_resolve
 from identity.oauth.consent import CONSENT, proof_fits, proof_make
 from identity.oauth.fresh_login import (
     PARAMETER,
@@ -121,6 +123,10 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
                 return responses.no_store(super().dispatch(request, *args, **kwargs))
         except responses.UnreadableForm as unreadable:
             description = reason_of(unreadable)
+        except TooManyRequests as limited:
+            page = responses.error_page(request, error="slow_down", description=limited.message, status=429)
+            page.headers["Retry-After"] = str(limited.retry_after_seconds)
+            return page
         except DisallowedRedirect:
             # The redirect URI is registered, else it would have been refused; Django refuses its length.
             description = Message("The request is too long.")
@@ -189,7 +195,10 @@ def load_client(authorization: AuthorizationRequest) -> None:
     """Load application and redirect URI. Raises UnknownClient."""
     if {"client_id", "redirect_uri"} & set(responses.repeated(authorization.query)):
         raise UnknownClient(Message("The request has client_id or redirect_uri twice."))
-    application = client_load(authorization.query.get("client_id", ""))
+    try:
+        application = client_resolve(authorization.query.get("client_id", ""), client_address(authorization.http))
+    except DocumentRefused as refused:
+        raise UnknownClient(reason_of(refused)) from refused
     if application is None or application.service_half:
         raise UnknownClient(Message("The client_id is not that of a trusted application."))
     authorization.application = application
@@ -339,13 +348,14 @@ def check_user(authorization: AuthorizationRequest) -> None:
 
 def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
     """Ask for consent if the application requires it, or no administrator has approved it: it registered itself."""
-    unapproved = authorization.application.has_registered_itself
+    application = authorization.application
+    unapproved = application.has_registered_itself
     if unapproved and "none" in authorization.prompt:
         raise AuthorizationRefused("consent_required", "People are always asked about this application.")
     if "consent" not in authorization.prompt and not unapproved:
         return None
     assert authorization.sign_in is not None
-    consent = (authorization.sign_in.user, authorization.application, authorization.scopes)
+    consent = (authorization.sign_in.user, application, authorization.scopes)
     answer = authorization.query.get(CONSENT)
     if answer is not None:
         if not proof_fits(answer, *consent):
@@ -353,12 +363,13 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
         return None
     hidden = [(name, value) for name, values in authorization.carried.lists() for value in values]
     context = {
-        "application": authorization.application,
+        "application": application,
         "scopes": [DESCRIPTIONS[scope] for scope in authorization.scopes if scope in DESCRIPTIONS],
         "fields": hidden,
         "consent_name": CONSENT,
         "proof": proof_make(*consent),
         "user": authorization.sign_in.user,
+        "described_at": urlsplit(application.client_id).netloc if application.has_document else "",
         "returns_to": (urlsplit(authorization.redirect_uri).netloc or authorization.redirect_uri) if unapproved else "",
     }
     response = render(authorization.http, "identity/consent.html", context)

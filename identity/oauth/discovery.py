@@ -26,12 +26,14 @@ class ConfigurationView(ConnectDiscoveryInfoView, OAuthServerMetadataView):  # t
         response: HttpResponse = super().get(request)
         content = {**oauth, **json.loads(response.content)}
         address = base_url(request) + reverse("oauth2_provider:dcr-register")
-        registration = {"registration_endpoint": address} if policy_read().is_allowed else {}
+        policy = policy_read()
+        registration = {"registration_endpoint": address} if policy.is_allowed else {}
         authentication = content["token_endpoint_auth_methods_supported"]
         response.content = JsonResponse(
             {
                 **content,
                 **registration,
+                "client_id_metadata_document_supported": bool(policy.document_hosts),
                 "response_modes_supported": RESPONSE_MODES,
                 "id_token_signing_alg_values_supported": ["RS256"],
                 "token_endpoint_auth_signing_alg_values_supported": ASSERTION_ALGORITHMS,

@@ -8,12 +8,14 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.views.mixins import OAuthLibMixin
 from oauthlib.common import Request
-from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidRequestError
+from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidClientError, InvalidRequestError
 
 from identity import rate_limits
+from identity.instance import client_address
 from identity.models import TrustedApplication
 from identity.oauth import authorize, pushed
 from identity.oauth.binding import request_key
+from identity.oauth.client_documents import DocumentRefused, client_resolve
 from identity.oauth.endpoints import FormEndpoint
 
 _CREDENTIALS = {"client_secret", "client_assertion", "client_assertion_type"}
@@ -36,6 +38,10 @@ class PushedRequestEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[misc]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         rate_limits.check_token_request(self.client_id)
+        try:
+            client_resolve(self.client_id, client_address(request))
+        except DocumentRefused as refused:
+            raise InvalidClientError(description=str(refused)) from refused
         client: TrustedApplication = self.get_oauthlib_core().authenticate_client(request)
         if "request_uri" in self.form:
             raise InvalidRequestError(description="A pushed request may not have request_uri.")

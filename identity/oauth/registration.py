@@ -34,7 +34,8 @@ from identity.oauth.endpoints import error_response, slow_down
 from identity.oauth.responses import no_store
 from identity.scopes import PROTOCOL_SCOPES
 
-_GRANT_TYPES = ("authorization_code", "refresh_token")
+#: What such an application may register.
+GRANT_TYPES = ("authorization_code", "refresh_token")
 _CLIENT_TYPES = {"none": "Public", "client_secret_basic": "Confidential", "client_secret_post": "Confidential"}
 _PER_MINUTE = 10
 _NAME_LENGTH = 100
@@ -64,7 +65,7 @@ class ClientMetadata:
     @property
     def grant_types(self) -> list[str]:
         """Public applications have no refresh tokens."""
-        return list(_GRANT_TYPES[:1] if _CLIENT_TYPES[self.authentication] == "Public" else _GRANT_TYPES)
+        return list(GRANT_TYPES[:1] if _CLIENT_TYPES[self.authentication] == "Public" else GRANT_TYPES)
 
 
 def policy_read() -> RegistrationPolicy:
@@ -87,11 +88,16 @@ def metadata_parse(body: bytes, policy: RegistrationPolicy) -> ClientMetadata:
         given = None
     if not isinstance(given, dict):
         raise _invalid("The body must be a JSON object.")
+    return metadata_check(given, policy)
+
+
+def metadata_check(given: dict[str, Any], policy: RegistrationPolicy) -> ClientMetadata:
+    """The metadata of a JSON object. Raises RegistrationRefused."""
     authentication = given.get("token_endpoint_auth_method", "client_secret_basic")
     if not isinstance(authentication, str) or authentication not in _CLIENT_TYPES:
         raise _invalid(f"token_endpoint_auth_method must be one of: {', '.join(_CLIENT_TYPES)}.")
     grant_types = _texts(given, "grant_types", ["authorization_code"])
-    if "authorization_code" not in grant_types or not set(grant_types) <= set(_GRANT_TYPES):
+    if "authorization_code" not in grant_types or not set(grant_types) <= set(GRANT_TYPES):
         raise _invalid("grant_types must be authorization_code, and refresh_token if wanted.")
     if _texts(given, "response_types", ["code"]) != ["code"]:
         raise _invalid("response_types must be code.")
@@ -105,25 +111,33 @@ def metadata_parse(body: bytes, policy: RegistrationPolicy) -> ClientMetadata:
 
 def application_register(metadata: ClientMetadata, token: RegistrationToken, policy: RegistrationPolicy) -> Registered:
     """Use the token once and store the application. Raises RegistrationRefused if the token was used up meanwhile."""
-    client_type = _CLIENT_TYPES[metadata.authentication]
-    secret, digest = ("", None) if client_type == "Public" else secret_generate()
+    secret, digest = ("", None) if metadata.authentication == "none" else secret_generate()
     with transaction.atomic():
         usable = RegistrationToken.objects.filter(pk=token.pk, uses_left__gt=0, expires__gt=utc_now())
         if not usable.update(uses_left=F("uses_left") - 1):
             raise RegistrationRefused("invalid_token", _UNAUTHORIZED)
-        application = TrustedApplication.objects.create(
+        application = application_store(
+            metadata,
+            policy,
             application_uri=f"registered-{secrets.token_hex(12)}",
-            name=metadata.name,
-            client_type=client_type,
             application_secret_hash=digest,
-            impersonate_as_internal_user_allowed=True,
-            impersonate_login_url=",".join(metadata.redirect_uris),
-            scope=" ".join(metadata.scopes),
-            is_enabled=not policy.needs_approval,
             registration_source=TrustedApplication.RegistrationSource.DCR,
             notes=f"Registered by itself with the initial access token “{token.name}”.",
         )
     return Registered(application, secret)
+
+
+def application_store(metadata: ClientMetadata, policy: RegistrationPolicy, **values: Any) -> TrustedApplication:
+    """Store an application by which internal users sign in with the code flow, and nothing else."""
+    return TrustedApplication.objects.create(
+        name=metadata.name,
+        client_type=_CLIENT_TYPES[metadata.authentication],
+        impersonate_as_internal_user_allowed=True,
+        impersonate_login_url=",".join(metadata.redirect_uris),
+        scope=" ".join(metadata.scopes),
+        is_enabled=not policy.needs_approval,
+        **values,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +224,15 @@ def _may_be_registered(uri: str) -> bool:
     return (parts.scheme in ("http", "https") and "@" not in parts.netloc) or "." in parts.scheme
 
 
+def scopes_possible(policy: RegistrationPolicy) -> set[str]:
+    """The scopes that the policy allows, and those of the protocol."""
+    return {*policy.scopes.split(), *PROTOCOL_SCOPES}
+
+
 def _scopes(given: dict[str, Any], policy: RegistrationPolicy) -> list[str]:
     """The wanted scopes, by default all that the policy allows."""
-    allowed = policy.scopes.split()
     wanted = given.get("scope", policy.scopes)
-    possible = {*allowed, *PROTOCOL_SCOPES}
+    possible = scopes_possible(policy)
     if not isinstance(wanted, str) or not set(wanted.split()) <= possible:
         raise _invalid(f"scope may have: {' '.join(sorted(possible))}.")
     return list(dict.fromkeys(wanted.split())) or ["openid"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections import deque
@@ -44,12 +45,13 @@ class Answer:
 class LoopbackReceiver:
     """Records requests; answers with the programmed answers in order and then with `default`.
 
-    `respond_with` takes a function of the request instead, for answers that depend on it.
+    `respond_with` takes a function of the request instead, for answers that depend on it. With `tls` it speaks https.
     """
 
     default: Answer = field(default_factory=Answer)
     requests: list[ReceivedRequest] = field(default_factory=list)
     respond_with: Callable[[ReceivedRequest], Answer] | None = None
+    tls: ssl.SSLContext | None = None
     _programmed: deque[Answer] = field(default_factory=deque)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _server: ThreadingHTTPServer | None = None
@@ -58,7 +60,7 @@ class LoopbackReceiver:
     def url(self) -> str:
         """Root address, without a trailing slash."""
         assert self._server is not None, "the receiver is not running"
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._server.server_port}"
 
     def answer(self, *answers: Answer | int) -> None:
         """Programme the next answers; a number is a status with an empty body."""
@@ -84,6 +86,11 @@ class LoopbackReceiver:
     def running(self) -> Iterator[LoopbackReceiver]:
         """Serve on a free port until the block ends."""
         self._server = _Server(("127.0.0.1", 0), _handler(self))
+        if self.tls is not None:
+            # The handshake is a matter of the connection's thread.
+            self._server.socket = self.tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import re
 import socket
@@ -18,10 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
 from domain.entities.systems_config import WebHook
@@ -32,6 +27,7 @@ from foundation.errors import PlatformError
 from foundation.fields import utc_now
 from identity.models import User
 from scripts.bridge import actions
+from tests.support.certificates import certificate_for
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks.authentication import authentication_schemes
@@ -275,31 +271,6 @@ def test_a_template_that_only_fails_is_suspended_and_administrators_are_told(
 
 
 # --- TLS ----------------------------------------------------------------------------------------------------------
-
-
-def certificate_for(address: str, directory: Path) -> Path:
-    """Key and certificate, signed by itself, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")])
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(utc_now() - timedelta(days=1))
-        .not_valid_after(utc_now() + timedelta(days=1))
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    path = directory / "receiver.pem"
-    path.write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()) + made.public_bytes(pem)
-    )
-    return path
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ OURS = {
         "DpopRequired",
         "TokenExchangeApplications",
         "RegistrationSource",
+        "DocumentExpiresUtc",
     },
 }
 
