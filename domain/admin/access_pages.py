@@ -56,10 +56,11 @@ class TrustedApplicationAdmin(EntityAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Sections by task: name the application, sign-in of people, service use; all expanded."""
+        source = ("registration_source", "document_expires_utc") if obj and obj.has_registered_itself else ()
         groups = (
             (None, ("application_uri", "name", "client_type", "client_authentication", "secret",
                     "json_web_key_set", "json_web_key_set_url", "dpop_required", "scope", "access_tokens",
-                    "is_enabled")),
+                    "is_enabled", *source)),
             (gettext_lazy("People sign in"), (
                 "impersonate_as_internal_user_allowed", "impersonate_as_community_user_allowed",
                 "impersonate_login_url", "impersonate_logout_url", "device_flow_allowed",

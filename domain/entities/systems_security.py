@@ -267,11 +267,6 @@ class TrustedApplications(Repository[TrustedApplication]):
                 "Whether answers to $top=n have a next link while more rows remain, as clients of the reference "
                 "platform expect; without it $top is the total. Empty: as the setting TOP_PAGING says."
             ),
-            "registration_source": _(
-                "manual: an administrator has entered it. dcr: it registered itself with a token. cimd: by the "
-                "metadata document at its application URI; name and login URLs follow the document."
-            ),
-            "document_expires_utc": _("Until when that document is used without another request to its host."),
             "system_user_allowed": _(
                 "It works by itself (client credentials), with the rights of the system user. Where people sign in to "
                 "it, too, it does so by its application URI with -service behind it, and needs a logout URL."

@@ -39,12 +39,22 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="trustedapplication",
             name="registration_source",
-            field=models.CharField(default="manual", editable=False, max_length=10),
+            field=models.CharField(
+                default="manual",
+                editable=False,
+                help_text="manual: an administrator has entered it. dcr: it registered itself with a token. cimd: by the metadata document at its application URI; name and login URLs follow the document.",
+                max_length=10,
+            ),
         ),
         migrations.AddField(
             model_name="trustedapplication",
             name="document_expires_utc",
-            field=models.DateTimeField(blank=True, editable=False, null=True),
+            field=models.DateTimeField(
+                blank=True,
+                editable=False,
+                help_text="Until when that document is used without another request to its host.",
+                null=True,
+            ),
         ),
         migrations.CreateModel(
             name="RegistrationPolicy",

@@ -94,9 +94,20 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     top_paging = models.BooleanField(null=True, blank=True)
     notes = models.TextField(null=True, blank=True)
     registration_source = models.CharField(
-        max_length=10, default=AbstractApplication.RegistrationSource.MANUAL.value, editable=False
+        max_length=10,
+        default=AbstractApplication.RegistrationSource.MANUAL.value,
+        editable=False,
+        help_text=_(
+            "manual: an administrator has entered it. dcr: it registered itself with a token. cimd: by the metadata "
+            "document at its application URI; name and login URLs follow the document."
+        ),
     )
-    document_expires_utc = models.DateTimeField(null=True, blank=True, editable=False)
+    document_expires_utc = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text=_("Until when that document is used without another request to its host."),
+    )
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
 
     # What the toolkit's modules read from the class when they are imported.
