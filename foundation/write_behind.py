@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
-from weakref import WeakSet
 
 from django.core.signals import request_finished
 from django.db import DatabaseError, connection, transaction
@@ -21,8 +20,8 @@ logger = logging.getLogger("platform")
 
 T = TypeVar("T")
 
-#: All buffers of the process, which the end of each request may flush.
-_buffers: WeakSet[WriteBehind[Any]] = WeakSet()
+#: The buffers of the process that hold rows: the end of each request may flush them.
+_filled: set[WriteBehind[Any]] = set()
 
 
 class WriteBehind(Generic[T]):
@@ -55,7 +54,6 @@ class WriteBehind(Generic[T]):
         self._rows: deque[T] = deque(maxlen=limit)
         self._oldest_at = 0.0  # when the oldest row came, on the clock of time.monotonic
         self._lock = threading.Lock()
-        _buffers.add(self)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -65,6 +63,7 @@ class WriteBehind(Generic[T]):
         with self._lock:
             if not self._rows:
                 self._oldest_at = time.monotonic()
+                _filled.add(self)
             self._rows.extend(rows)
             if self._merge is not None and len(self._rows) >= self._limit:
                 self._rows = deque(self._merge(self._rows), maxlen=self._limit)
@@ -84,7 +83,7 @@ class WriteBehind(Generic[T]):
         """Write all rows now; keeps them if the database is busy."""
         with self._lock:
             taken = list(self._rows) if self._merge is None else self._merge(self._rows)
-            self._rows.clear()
+            self._empty()
         try:
             with transaction.atomic():
                 self._write(taken)
@@ -94,15 +93,20 @@ class WriteBehind(Generic[T]):
                 with self._lock:
                     self._oldest_at = time.monotonic()
                     self._rows.extendleft(reversed(taken))
+                    _filled.add(self)
 
     def clear(self) -> None:
         """Drop the unwritten rows."""
         with self._lock:
-            self._rows.clear()
+            self._empty()
+
+    def _empty(self) -> None:
+        self._rows.clear()
+        _filled.discard(self)
 
 
 def _flush_due(**_: Any) -> None:
-    for buffer in _buffers:
+    for buffer in tuple(_filled):
         buffer.flush_if_due()
 
 

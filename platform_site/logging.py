@@ -15,14 +15,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 
 import orjson
+
+# Neither format shows them, and collecting them takes time for each line (Python's logging HOWTO, "Optimization").
+logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 # A context variable, because logging cannot be passed a CallContext. Only logging reads it.
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
 
-# The attributes of every LogRecord; others come from `extra`.
+# The attributes of every LogRecord, and those that Django and the filters below add; others come from `extra`.
 _STANDARD_FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_ADDED_FIELDS = {"request", "request_id", "server_time"}
 _MASKED = "[not logged]"
 _SECRET_WORDS = ("secret", "password", "token", "authorization", "cookie", "api_key")
 #: Links to choose a password or to confirm an e-mail address; their last part is a secret.
@@ -63,16 +68,30 @@ def _without_secrets(text: str) -> str:
 
 
 def _escaped(text: str, controls: re.Pattern[str] = _IN_A_LINE) -> str:
-    return controls.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    # Nearly every text is printable, which none of the control characters is.
+    return text if text.isprintable() else controls.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+@cache
+def _is_extra(name: str) -> bool:
+    return name not in _STANDARD_FIELDS and name not in _ADDED_FIELDS and not name.startswith("_")
+
+
+@cache
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRET_WORDS)
 
 
 def extra_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
     """The fields from `extra`; the value is masked where the name looks like that of a secret."""
     for name, value in record.__dict__.items():
-        if name in _STANDARD_FIELDS or name.startswith("_") or name in {"request", "request_id", "server_time"}:
-            continue
-        masked = any(word in name.lower() for word in _SECRET_WORDS) and value not in (None, "")
-        yield name, _MASKED if masked else _escaped(value) if isinstance(value, str) else value
+        if _is_extra(name):
+            masked = _is_secret(name) and value not in (None, "")
+            yield name, _MASKED if masked else _escaped(value) if isinstance(value, str) else value
 
 
 class RequestIdFilter(logging.Filter):

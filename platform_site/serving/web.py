@@ -12,7 +12,7 @@ signal.signal(signal.SIGTERM, signal.SIG_DFL)
 from django.conf import settings  # noqa: E402
 from django.core.cache import close_caches  # noqa: E402
 from django.core.handlers.base import reset_urlconf  # noqa: E402
-from django.core.signals import request_finished  # noqa: E402
+from django.core.signals import request_finished, request_started  # noqa: E402
 from django.db import close_old_connections  # noqa: E402
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers  # noqa: E402
 
@@ -20,8 +20,9 @@ from platform_site.serving.application import PooledApplication  # noqa: E402
 from platform_site.serving.exchange import StartResponse  # noqa: E402
 from platform_site.wsgi import application as django_application  # noqa: E402
 
-# Django's request_finished handlers are not needed: the connection pool checks the connections, each request sets its
-# URL configuration, and our caches have nothing to close.
+# Django's handlers are not needed: the connection pool checks the connections, each request sets its URL configuration,
+# and our caches have nothing to close.
+request_started.disconnect(close_old_connections)
 request_finished.disconnect(close_old_connections)
 request_finished.disconnect(reset_urlconf)
 request_finished.disconnect(close_caches)
