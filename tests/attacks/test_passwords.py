@@ -99,6 +99,17 @@ def test_commands_refuse_weak_passwords(db: None, monkeypatch: pytest.MonkeyPatc
     assert User.objects.get(login="boss").check_password(NEW + "x")
 
 
+def test_a_command_that_changes_a_password_tells_its_user(
+    demo: None, monkeypatch: pytest.MonkeyPatch, mailoutbox: list[EmailMessage]
+) -> None:
+    worker = Worker()
+    monkeypatch.setattr("getpass.getpass", lambda prompt: NEW)
+    call_command("changepassword", "demo", stdout=StringIO(), stderr=StringIO())
+    worker.work()
+    assert [message.to for message in mailoutbox] == [["demo@example.com"]]
+    assert "The password of your account was changed." in mailoutbox[0].body
+
+
 def test_passwords_are_stored_as_argon2id(demo: None) -> None:
     assert User.objects.get(login="demo").password.startswith("argon2$argon2id$")
 

@@ -244,7 +244,7 @@ class TestRefusals:
             (text(body=b'{"x": "' + b"x" * 20_000 + b'"}'), "maximum allowed size"),
             (text(body=b'"' + b"x" * 70_000 + b'"'), "maximum allowed size"), (text(body=b"\xff"), "not valid JSON"),
         ],
-        ids=str,
+        ids=lambda value: str(getattr(value, "status", value)),
     )  # fmt: skip
     def test_a_document_that_is_none(
         self, browser: Browser, publisher: Publisher, policy: RegistrationPolicy, answer: Answer, reason: str

@@ -39,7 +39,7 @@ COMMANDS = {
     "import_config": True, "validate_rules": True, "run_script": False, "import_data": False,
     "qcluster": False, "redeliver_webhooks": True, "prune": True, "error_codes": True, "doctor": True,
     "generate_docs": False, "prune_webhooks": False, "rotate_webhook_secret": False,
-    "generate_client": False, "remove_factors": False,
+    "generate_client": False, "remove_factors": False, "changepassword": False,
 }  # fmt: skip
 
 # As manage.py does, one after the other in one process: starting Python and Django takes longer than most commands.
@@ -173,7 +173,14 @@ def test_each_command_of_the_spec_runs(ran: Ran) -> None:
     }
     found = {line: one.status for line, one in ran.by_line.items()}
     assert found == dict.fromkeys(found, 0) | expected, ran
-    elsewhere = {"generate_client", "generate_docs", "prune_webhooks", "qcluster", "rotate_webhook_secret"}
+    elsewhere = {
+        "changepassword",
+        "generate_client",
+        "generate_docs",
+        "prune_webhooks",
+        "qcluster",
+        "rotate_webhook_secret",
+    }
     of_the_spec = set(COMMANDS) - elsewhere
     assert {line.partition(" ")[0] for line in found} == of_the_spec | {"no_such_command"}
 
