@@ -21,7 +21,12 @@ def password_set(user: User, password: str, *, ends_access: bool) -> None:
         user.set_password(password)
         user.save(update_fields=["password"])
         if ends_access:
-            for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
-                reference_token_revoke(token)
-            access_end(user.pk, CLOSED_PASSWORD)
+            access_revoke(user)
     user_notify(user, PASSWORD_CHANGED)
+
+
+def access_revoke(user: User) -> None:
+    """Revoke what an old password may have opened: tokens of every kind, unredeemed codes, licensed sessions."""
+    for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
+        reference_token_revoke(token)
+    access_end(user.pk, CLOSED_PASSWORD)

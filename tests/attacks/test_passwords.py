@@ -110,6 +110,14 @@ def test_a_command_that_changes_a_password_tells_its_user(
     assert "The password of your account was changed." in mailoutbox[0].body
 
 
+def test_the_command_ends_what_the_old_password_opened(
+    browser: Browser, stolen: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getpass", lambda prompt: NEW)
+    call_command("changepassword", "demo", stdout=StringIO(), stderr=StringIO())
+    assert_worthless(stolen)
+
+
 def test_passwords_are_stored_as_argon2id(demo: None) -> None:
     assert User.objects.get(login="demo").password.startswith("argon2$argon2id$")
 

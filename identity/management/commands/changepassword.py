@@ -6,18 +6,30 @@ import getpass
 from typing import Any
 
 from django.contrib.auth.management.commands import changepassword
+from django.core.management.base import CommandParser
+from django.db import transaction
 
 from identity.factors.notices import PASSWORD_CHANGED, user_notify
 from identity.management.support import PlatformCommand, user_get
+from identity.passwords import access_revoke
 
 
 class Command(changepassword.Command, PlatformCommand):
-    """Django's command, which then tells the user by mail."""
+    """Django's command, which then revokes the access that the old password gave, and tells the user by mail."""
 
-    help = "Set a user's password, and tell the user by mail."
+    help = "Set a user's password, end the user's sessions and tokens, and tell the user by mail."
     example = "manage.py changepassword admin"
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--keep-access", action="store_true", help="keep the user's tokens and licensed sessions")
+
     def handle(self, *args: Any, **options: Any) -> str | None:
+        # No transaction around it: it waits for the operator's input.
         said: str | None = super().handle(*args, **options)
-        user_notify(user_get(options["username"] or getpass.getuser()), PASSWORD_CHANGED)
+        user = user_get(options["username"] or getpass.getuser())
+        if not options["keep_access"]:
+            with transaction.atomic():
+                access_revoke(user)
+        user_notify(user, PASSWORD_CHANGED)
         return said
