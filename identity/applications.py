@@ -109,9 +109,10 @@ def check_system_user(application: TrustedApplication, problems: Problems) -> No
 
 
 def check_login_url(application: TrustedApplication, problems: Problems) -> None:
-    """An interactive application needs a redirect URI."""
-    if application.is_interactive and not application.login_urls and application.application_uri not in OWN_PAGES:
-        problems["impersonate_login_url"].append(_("An interactive application needs a login URL."))
+    """An interactive application needs a redirect URI, or the device flow, which has none."""
+    has_a_way = application.login_urls or application.device_flow_allowed or application.application_uri in OWN_PAGES
+    if application.is_interactive and not has_a_way:
+        problems["impersonate_login_url"].append(_("An interactive application needs a login URL or the device flow."))
 
 
 def check_dual_mode(application: TrustedApplication, problems: Problems) -> None:

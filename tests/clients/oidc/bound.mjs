@@ -1,5 +1,6 @@
 // A relying party on openid-client with private_key_jwt, pushed requests and DPoP. It says its public key, waits until that
-// is registered, and says what it was given.
+// is registered, says what it was given and the authorization URL, waits for the address that the browser was sent to, and
+// says what the tokens are good for.
 import { createInterface } from "node:readline";
 import * as oidc from "openid-client";
 
@@ -24,10 +25,31 @@ const answer = await oidc.fetchProtectedResource(service, tokens.access_token, u
 const stolen = await fetch(url, { headers: { Authorization: `Bearer ${tokens.access_token}` } });
 
 const people = await configured(clientId);
+const own = { DPoP: oidc.getDPoPHandle(people, await oidc.randomDPoPKeyPair("ES256")) };
+const pkceCodeVerifier = oidc.randomPKCECodeVerifier();
+const expectedState = oidc.randomState();
 const sent = await oidc.buildAuthorizationUrlWithPAR(
   people,
-  { redirect_uri: redirectUri, scope: "openid", state: oidc.randomState(), response_type: "code" },
-  { DPoP: oidc.getDPoPHandle(people, await oidc.randomDPoPKeyPair("ES256")) },
+  {
+    redirect_uri: redirectUri, scope: "openid read offline_access", state: expectedState, response_type: "code",
+    code_challenge: await oidc.calculatePKCECodeChallenge(pkceCodeVerifier), code_challenge_method: "S256",
+  },
+  own,
 );
 say({ tokenType: tokens.token_type, status: answer.status, stolen: stolen.status, url: sent.href });
+
+const callback = new URL((await lines.next()).value);
+const signedIn = await oidc.authorizationCodeGrant(people, callback, { pkceCodeVerifier, expectedState }, undefined, own);
+const call = (token) => oidc.fetchProtectedResource(people, token, url, "GET", null, new Headers(), own);
+const first = await call(signedIn.access_token);
+const refreshed = await oidc.refreshTokenGrant(people, signedIn.refresh_token, undefined, own);
+const second = await call(refreshed.access_token);
+let foreignKey = 0;
+try {
+  const other = { DPoP: oidc.getDPoPHandle(people, await oidc.randomDPoPKeyPair("ES256")) };
+  await oidc.fetchProtectedResource(people, refreshed.access_token, url, "GET", null, new Headers(), other);
+} catch (error) {
+  foreignKey = error.status ?? error.response?.status ?? String(error);
+}
+say({ sub: signedIn.claims().sub, statuses: [first.status, second.status], tokenType: signedIn.token_type, foreignKey });
 process.stdin.destroy();
