@@ -51,6 +51,18 @@ def sign_in(page: Page, login: str) -> None:
     page.click("button")
 
 
+def allow_device(page: Page, url: str, code: str, login: str) -> None:
+    """Open the URL that a device shows, sign in, and allow the device with this code."""
+    page.goto(url)
+    sign_in(page, login)
+    page.wait_for_selector("#user_code")
+    assert page.input_value("#user_code") == code
+    page.click("button[type=submit]")
+    assert code in page.inner_text("main")
+    page.click("button[value=allow]")
+    assert "The device is connected" in page.inner_text("main")
+
+
 @contextmanager
 def registered(
     platform: LivePlatform, name: str, *options: str, page: bytes = b"the application"
