@@ -244,7 +244,7 @@ class TrustedApplications(Repository[TrustedApplication]):
             "json_web_key_set": _("For PrivateKeyJwt: its public keys as a JSON Web Key Set, unless it has a URL."),
             "json_web_key_set_url": _("For PrivateKeyJwt: where the application publishes its public keys."),
             "pushed_requests_required": _(
-                "Whether it may ask people to sign in by pushed authorization requests only (RFC 9126)."
+                "Whether it may ask people to sign in by pushed authorization requests only (RFC 9126), with PKCE."
             ),
             "dpop_required": _(
                 "Whether it gets only tokens that are bound to a key of its own (DPoP, RFC 9449), so that a stolen "

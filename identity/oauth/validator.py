@@ -70,8 +70,12 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     # --- authorization codes ------------------------------------------------------------------------------------------
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
-        """Public clients and those that registered themselves need PKCE (RFC 9700, 2.1.1); others may use it."""
-        return bool(request.client.is_public or request.client.has_registered_itself)
+        """For public clients, those that registered themselves, and those held to pushed requests; others may use it.
+
+        RFC 9700, 2.1.1; FAPI 2.0 Security Profile, 5.3.2.2.
+        """
+        client = request.client
+        return bool(client.is_public or client.has_registered_itself or client.pushed_requests_required)
 
     def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
         return codes.code_save(request, code["code"])

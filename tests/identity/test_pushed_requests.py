@@ -224,4 +224,5 @@ def test_an_application_may_have_to_push(browser: Browser) -> None:
     TrustedApplication.objects.filter(application_uri=WEB).update(pushed_requests_required=True)
     answer = parameters_of(browser.authorize().headers["Location"])
     assert (answer["error"], "push" in answer["error_description"]) == ("invalid_request", True)
-    assert "code" in parameters_of(go_on(browser, open_(browser, pushed(browser))).headers["Location"])
+    request_uri = pushed(browser, code_challenge=pkce()[1], code_challenge_method="S256")
+    assert "code" in parameters_of(go_on(browser, open_(browser, request_uri)).headers["Location"])

@@ -15,6 +15,8 @@ from tests.support.platform import ROOT, LivePlatform
 from tests.support.receiver import Answer, LoopbackReceiver, ReceivedRequest
 
 APPLICATION = "PagesTest"
+#: An application that registered itself (RFC 7591).
+SELF_REGISTERED = "PagesTestItself"
 #: A user with second factors; login and password alike.
 CAREFUL = "careful"
 
@@ -79,6 +81,7 @@ careful = User.objects.create_user("careful", "careful")
 authenticator_app.app_add(careful, secret := authenticator_app.secret_make(), pyotp.TOTP(secret).now())
 recovery.codes_make(careful)
 Passkey.objects.create(user=careful, name="Phone", credential_id="AAAA", credential="AAAA", rp_id="localhost")
+TrustedApplication.objects.filter(application_uri="PagesTestItself").update(registration_source="dcr")
 print(json.dumps({
     "careful": str(careful.pk),
     "hook": str(hook.id), "failed": str(sent[1].pk), "rule": str(rule.id), "broken": str(broken.pk),
@@ -108,6 +111,7 @@ def everything_shown(platform: LivePlatform) -> Iterator[Cast]:
         receiver.respond_with = _answer
         redirect = f"{receiver.url}/callback"
         _manage(platform, "register_app", APPLICATION, "--scope", "openid read", "--login-url", redirect)
+        _manage(platform, "register_app", SELF_REGISTERED, "--scope", "openid read", "--login-url", redirect)
         printed = _manage(platform, "shell", "-v0", "-c", f"URL = {receiver.url!r}\n{_CAST}")
         _open_session(platform)
         yield Cast(platform, json.loads(printed.splitlines()[-1]), redirect)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from tests.pages.cast import APPLICATION, CAREFUL, Cast
+from tests.pages.cast import APPLICATION, CAREFUL, SELF_REGISTERED, Cast
 from tests.support.chromium import log_in
 
 ORDERS = "Crm_Sales_SalesOrders"
@@ -31,6 +31,10 @@ class State:
     status: int = 200
 
 
+#: RFC 7636, appendix B.
+PKCE = {"code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256"}
+
+
 def states(cast: Cast) -> list[State]:
     """All of them, in the order in which somebody would come across them."""
     return [*_entering(cast), *_admin(cast), *_domain_api(), *_leaving(cast)]
@@ -42,6 +46,7 @@ def _entering(cast: Cast) -> Iterator[State]:
     yield State("login-refused", "/id/account/login", _refused_login, public=True)
     yield State("no-application", "/id/connect/authorize?client_id=Nobody", public=True, status=400)
     yield State("consent", _authorize(cast, prompt="consent"))
+    yield State("consent-self-registered", _authorize(cast, client_id=SELF_REGISTERED, **PKCE))
     yield State("profile", "/profile/", _new_token)
     yield State("passkey-add", "/id/account/factors/passkey")
     yield State("app-add", "/id/account/factors/app")
@@ -92,6 +97,7 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("session", "/admin/identity/session/?state=all", _first_row)
     yield State("licence", "/admin/identity/licence/1/change/")
     yield State("reference-token", "/admin/identity/referencetoken/add/")
+    yield State("registration-policy", "/admin/identity/registrationpolicy/add/")
     yield State("initial-access-token", "/admin/identity/registrationtoken/add/", _issued_token)
     yield State("failure", f"/admin/django_q/failure/{ids['task']}/change/")
     yield State("message", f"/admin/domain/informationmessage/{ids['message']}/change/")
