@@ -6,6 +6,7 @@ import base64
 import datetime
 import hashlib
 import hmac
+import re
 import secrets
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ from identity.models.applications import SERVICE_SUFFIX
 OWN_PAGES = frozenset({"DomainApiSite"})
 SECRET, SECRET_JWT, PRIVATE_KEY_JWT = "Secret", "SecretJwt", "PrivateKeyJwt"
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+#: `localhost:5080/callback` would be an address of the scheme `localhost`.
+_HOST_AND_PORT = re.compile(r"[A-Za-z0-9.-]+:\d+(?:[/?#]|$)")
 _NEVER_A_REDIRECT = {"javascript", "data", "vbscript", "file", "about", "blob"}
 
 Problems = dict[str, list[str]]
@@ -217,6 +220,8 @@ def url_problem(url: str) -> str | None:
         scheme, host = parts.scheme.lower(), parts.hostname
     except ValueError:
         return _("%(url)s is not a URL.") % {"url": url}
+    if _HOST_AND_PORT.match(url):
+        return _("%(url)s has no scheme. Write https:// or, for a loopback address, http:// before it.") % {"url": url}
     if not scheme or any(character.isspace() or ord(character) < 32 for character in url):
         return _("%(url)s is not an absolute URL.") % {"url": url}
     if "#" in url:

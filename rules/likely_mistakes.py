@@ -76,6 +76,12 @@ def likely_mistakes(rule: RuleSpec) -> Iterator[Finding]:
         yield finding("Events", _("The rule {0} has no event: nothing starts it."), rule.code)
     if not rule.actions and not rule.has_script:
         yield finding("Actions", _("The rule {0} has neither an action nor a script: it does nothing."), rule.code)
+    for action in rule.actions:
+        for number, parameter in enumerate(action.parameters, 1):
+            if parameter.type == "Constant" and parameter.has_placeholder:
+                text = _("The rule {0} uses {1} as it is: its type is Constant. Interpolate inserts values.")
+                target = f"Actions[{action.index}]/Parameter{number}Type"
+                yield finding(target, text, rule.code, parameter.value or "")
     for spec, scope in scopes_of(rule, repositories[rule.repository]):
         if spec is None or isinstance(scope, Finding) or scope.event is None:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from domain.model.values import in_language
 from foundation.guids import is_guid
 from rules.authors import AUTHORS
 
+#: A name in braces, but not JSON such as {"value": 1}.
+_PLACEHOLDER = re.compile(r"\{[$#@\w]")
 #: The supported script language. The model also has CSharp, which is stored and refused.
 LANGUAGES = ("Integrated", "JavaScript")
 RULES = "Systems.Bpm.UserBusinessRules"
@@ -44,10 +47,20 @@ class ConditionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ParameterSpec:
-    """A parameter of an action; type None: the default type."""
+    """A parameter of an action, with the type that the rule states, if it does."""
 
     type: str | None
     value: str | None
+
+    @property
+    def has_placeholder(self) -> bool:
+        """Whether the value looks like a template: `{Name}`, `{$user}`, but not `{"json": 1}`."""
+        return bool(self.value) and _PLACEHOLDER.search(self.value or "") is not None
+
+    @property
+    def implied_type(self) -> str | None:
+        """The stated type, else Interpolate for what looks like a template; None: the default of the action type."""
+        return self.type or ("Interpolate" if self.has_placeholder else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from django.db import migrations, models
 
 import foundation.fields
 import foundation.guids
+import foundation.validators
 
 
 class Migration(migrations.Migration):
@@ -40,13 +41,37 @@ class Migration(migrations.Migration):
                 ("password", models.CharField(db_default="!", default="!", max_length=128)),
                 ("login", models.CharField(max_length=64)),
                 ("name", foundation.fields.MultilanguageField(max_length=254)),
-                ("email", models.EmailField(blank=True, max_length=254, null=True)),
+                (
+                    "email",
+                    models.EmailField(
+                        blank=True,
+                        max_length=254,
+                        null=True,
+                        validators=[foundation.validators.TextValidator(foundation.validators.email_problem)],
+                    ),
+                ),
                 ("user_type", foundation.fields.EnumField(default="InternalUser", max_length=64)),
                 ("active", models.BooleanField(default=True)),
                 ("is_admin", models.BooleanField(default=False)),
-                ("default_language", models.CharField(blank=True, max_length=15, null=True)),
+                (
+                    "default_language",
+                    models.CharField(
+                        blank=True,
+                        max_length=15,
+                        null=True,
+                        validators=[foundation.validators.TextValidator(foundation.validators.language_problem)],
+                    ),
+                ),
                 ("phone_number", models.CharField(blank=True, max_length=64, null=True)),
-                ("time_zone", models.CharField(blank=True, max_length=64, null=True)),
+                (
+                    "time_zone",
+                    models.CharField(
+                        blank=True,
+                        max_length=64,
+                        null=True,
+                        validators=[foundation.validators.TextValidator(foundation.validators.time_zone_problem)],
+                    ),
+                ),
                 ("notes", models.CharField(blank=True, max_length=254, null=True)),
                 ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
             ],

@@ -14,6 +14,7 @@ from django.db.models.functions import Lower
 
 from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField, utc_now
 from foundation.models import AggregateRoot, Entity
+from foundation.validators import TextValidator, email_problem, language_problem, time_zone_problem
 from identity.context import Caller
 from identity.enums import REQUIRED_FACTOR, USER_TYPE
 
@@ -71,13 +72,15 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
     password = models.CharField(max_length=128, default=UNUSABLE_PASSWORD_PREFIX, db_default=UNUSABLE_PASSWORD_PREFIX)
     login = models.CharField(max_length=64)
     name = MultilanguageField(max_length=254)
-    email = models.EmailField(max_length=254, null=True, blank=True)
+    email = models.EmailField(max_length=254, null=True, blank=True, validators=[TextValidator(email_problem)])
     user_type = EnumField(USER_TYPE, default="InternalUser")
     active = models.BooleanField(default=True)
     is_admin = models.BooleanField(default=False)
-    default_language = models.CharField(max_length=15, null=True, blank=True)
+    default_language = models.CharField(
+        max_length=15, null=True, blank=True, validators=[TextValidator(language_problem)]
+    )
     phone_number = models.CharField(max_length=64, null=True, blank=True)
-    time_zone = models.CharField(max_length=64, null=True, blank=True)
+    time_zone = models.CharField(max_length=64, null=True, blank=True, validators=[TextValidator(time_zone_problem)])
     notes = models.CharField(max_length=254, null=True, blank=True)
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
     # The company's directory has deleted the user (domain.scim), and sees no more of it.

@@ -170,7 +170,7 @@ def bind_parameter(
         if declared.required:
             return finding(f"Parameter{number}Value", _("Parameter {0} ({1}) is missing."), number, title)
         return NOTHING
-    type: Any = spec.type or declared.types[0]
+    type: Any = spec.implied_type or declared.types[0]
     if type not in declared.types:
         return finding(
             f"Parameter{number}Type",

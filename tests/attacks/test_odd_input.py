@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 from django.test import Client
 
-from identity.models import User
+from identity.models import TrustedApplication, User
 from tests.support.api import Api, error_of
 
 COMPANIES = "General_Contacts_Companies"
@@ -132,3 +132,35 @@ def test_a_reference_that_is_no_guid_is_refused_at_its_field(browser: Client, va
     answer = browser.post(url, {**hidden, **dict.fromkeys(names, value)})
     assert answer.status_code == 200
     assert set(names) <= set(answer.context["adminform"].form.errors)
+
+
+@pytest.mark.parametrize(
+    "attribute, wrong, right",
+    [
+        ("DefaultLanguage", "klingon", "pt-BR"),
+        ("DefaultLanguage", "../en", "en"),
+        ("TimeZone", "Mars/Olympus", "Europe/Sofia"),
+        ("TimeZone", "../../etc/passwd", "UTC"),
+        ("TimeZone", "Europe", "America/Argentina/Buenos_Aires"),
+        ("Email", "nobody@", "somebody@example.com"),
+    ],
+)
+def test_a_value_that_a_standard_does_not_know_is_refused(
+    demo: None, administrator: Api, attribute: str, wrong: str, right: str
+) -> None:
+    user = f"Systems_Security_Users({User.objects.get(login='demo').pk})"
+    answer = administrator.patch(user, {attribute: wrong})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"], error["target"]) == (400, "InvalidValue", attribute)
+    assert wrong in error["message"]
+    assert administrator.patch(user, {attribute: right}).status_code == 204
+
+
+def test_a_login_url_without_a_scheme_is_refused(demo: None, administrator: Api) -> None:
+    key = TrustedApplication.objects.get(application_uri="WebDemoClient").pk
+    application = f"Systems_Security_TrustedApplications({key})"
+    answer = administrator.patch(application, {"ImpersonateLoginUrl": "localhost:5080/cb"})
+    assert answer.json()["error"]["target"] == "ImpersonateLoginUrl"
+    assert "has no scheme" in answer.json()["error"]["message"]
+    for fine in ("http://localhost:5080/cb", "com.example.app:/cb", "myapp://callback"):
+        assert administrator.patch(application, {"ImpersonateLoginUrl": fine}).status_code == 204

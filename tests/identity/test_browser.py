@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.support.chromium import administrators_page
 from tests.support.instances import instance_environment
 from tests.support.mail import MailServer
 from tests.support.platform import ROOT, LivePlatform
@@ -221,3 +222,30 @@ def test_a_password_is_chosen_by_the_link_of_the_administrator(
     visitor = Visitor(chromium, live_platform.base_url, java_script_enabled=False)
     choose_password(visitor, link, "staple correct battery")
     assert administrator.complaints == visitor.complaints == []
+
+
+def test_what_is_no_language_time_zone_or_address_is_named_at_its_field(
+    live_platform: LivePlatform, chromium: Browser
+) -> None:
+    with administrators_page(chromium, live_platform.base_url) as page:
+        page.goto("/admin/identity/user/add/")
+        page.fill("[name=login]", "wrong-values")
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        for name, wrong in (("default_language", "klingon"), ("time_zone", "Mars/Olympus"), ("email", "nobody@")):
+            field = page.locator(f"[name={name}]")
+            field.evaluate("(field, value) => { field.type = 'text'; field.value = value; }", wrong)
+        page.click("[name=_continue] >> nth=0")
+        for name, said in (
+            ("default_language", "klingon is not a known language"),
+            ("time_zone", "Mars/Olympus is not a known time zone"),
+            ("email", "valid e"),
+        ):
+            assert said in page.locator(f".field-{name} .errorlist").inner_text()
+
+        page.goto("/admin/identity/trustedapplication/add/")
+        page.fill("[name=application_uri]", "no-scheme")
+        page.fill("[name=name]", "Without a scheme")
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        page.fill("[name=impersonate_login_url]", "localhost:5080/cb")
+        page.click("[name=_continue] >> nth=0")
+        assert "localhost:5080/cb has no scheme" in page.locator(".field-impersonate_login_url .errorlist").inner_text()

@@ -148,6 +148,20 @@ def test_a_state_that_the_event_does_not_tell_is_refused_or_warned_of(world: Wor
     assert "never acts on STATECHANGING Released" in warning
 
 
+def test_braces_in_a_constant_give_a_warning(world: World) -> None:
+    def warned(kind: str | None, text: str) -> list[str]:
+        return warnings_of_rule(world, PRODUCTS, ["COMMIT"], actions=[("WARNING", (kind, text))])
+
+    (warning,) = warned("Constant", "{PartNumber} is new")
+    assert "uses {PartNumber} is new as it is" in warning
+    assert warned("Constant", '{"a": 1}') == warned(None, "{PartNumber} is new") == []
+
+
+def test_a_template_without_a_type_is_checked(world: World) -> None:
+    misspelt = ("WARNING", (None, "{PartNumbr} is new"))
+    assert "PartNumbr" in refusal(world, PRODUCTS, ["COMMIT"], actions=[misspelt]).message
+
+
 def warnings_of_rule(world: World, *args: Any, **kwargs: Any) -> list[str]:
     """What the commit of a rule warns of."""
     ds = dataset(world.context)

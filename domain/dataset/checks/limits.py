@@ -1,4 +1,4 @@
-"""Limits of values: lengths of texts, ranges of numbers, JSON in texts that hold it."""
+"""Limits of values: lengths of texts, ranges of numbers, forms that a standard defines (JSON, languages, …)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from domain.model.registry import derived
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.fields import JsonDocumentField
+from foundation.validators import TextValidator
 
 #: Characters of an invalid JSON text that its error shows.
 _SHOWN = 80
 
 
 def check_limits(record: Record) -> None:
-    """Check lengths and numeric ranges of all values to be written. Raises Refused naming the attribute."""
+    """Check lengths, numeric ranges and forms of all values to be written.
+
+    Raises Refused or BadRequest naming the attribute.
+    """
     values = record.values
     changed = None if record.state == "Added" else record.original_values
     for attribute in _limited(record.repository):
@@ -28,6 +32,7 @@ def check_limits(record: Record) -> None:
             continue
         _check_length(record, attribute, value)
         _check_json(attribute, value)
+        _check_form(record, attribute, value)
         _check_range(record, attribute, value)
 
 
@@ -81,6 +86,19 @@ def _check_json(attribute: Attribute, value: object) -> None:
             raise errors.BadRequest(
                 errors.INVALID_LITERAL, shown, "JSON", attribute.name, target=attribute.name
             ) from exc
+
+
+def _check_form(record: Record, attribute: Attribute, value: object) -> None:
+    if isinstance(value, str) and value:
+        for validator in _text_validators(attribute):
+            if problem := validator.find_problem(value):
+                name = f"{record.repository.entity_type}.{attribute.name}"
+                raise errors.BadRequest(errors.INVALID_VALUE, name, problem, target=attribute.name)
+
+
+def _text_validators(attribute: Attribute) -> list[TextValidator]:
+    declared = [] if attribute.field is None else attribute.field.validators
+    return [validator for validator in declared if isinstance(validator, TextValidator)]
 
 
 def _check_range(record: Record, attribute: Attribute, value: object) -> None:

@@ -1,0 +1,60 @@
+"""Validators of texts whose form a standard defines. Forms call them, and the dataset for whatever writes an entity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from zoneinfo import ZoneInfo
+
+from babel import Locale, UnknownLocaleError
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.utils.deconstruct import deconstructible
+from django.utils.translation import gettext
+
+from foundation.messages import TranslatableMessage as Message
+
+
+@deconstructible
+class TextValidator:
+    """A validator of a model field; `find_problem` returns what is wrong with a text, or None."""
+
+    def __init__(self, find_problem: Callable[[str], Message | None]) -> None:
+        self.find_problem = find_problem
+
+    def __call__(self, value: str) -> None:
+        """Raises ValidationError in the active language, as Django's forms expect."""
+        if problem := self.find_problem(value):
+            raise ValidationError(problem.translated(gettext))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TextValidator) and other.find_problem == self.find_problem
+
+    def __hash__(self) -> int:
+        return hash(self.find_problem)
+
+
+def language_problem(code: str) -> Message | None:
+    """A language of the Unicode CLDR, with or without script and country."""
+    try:
+        Locale.parse(code.replace("_", "-"), sep="-")
+    except (UnknownLocaleError, ValueError):
+        return Message("{0} is not a known language. Use a code such as en, de or pt-BR.", code)
+    return None
+
+
+def time_zone_problem(name: str) -> Message | None:
+    """A time zone of the IANA database."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # OSError: the name of a directory, such as Europe
+        return Message("{0} is not a known time zone. Use a name such as UTC or Europe/Sofia.", name)
+    return None
+
+
+def email_problem(address: str) -> Message | None:
+    """An e-mail address, by Django's rules."""
+    try:
+        validate_email(address)
+    except ValidationError:
+        return Message("{0} is not an e-mail address. It has the form name@example.com.", address)
+    return None
