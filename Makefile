@@ -28,7 +28,7 @@ ARGS ?=
 # Client libraries in other languages that tests drive; without npm those tests skip (with CI=true they fail).
 CLIENTS := $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard tests/clients/*/package-lock.json))
 
-.PHONY: help setup run test acceptance compatibility story lint types bench fuzz docs pictures client clients requirements audit
+.PHONY: help setup run test acceptance compatibility story lint types bench fuzz docs pictures client clients assets requirements audit
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,11 @@ docs: setup $(INSTALLED_DEV) ## The documentation as a site in ./site; warnings 
 
 pictures: setup $(INSTALLED_DEV) ## The pictures of the documentation anew; ARGS=DIRECTORY leaves every page there
 	@$(PYTHON) -m tests.pages.pictures $(ARGS)
+
+# Pages load what is committed; who runs the platform needs no Node.
+assets: ## The bundles of other people's scripts anew, from their lock files: scripts/editor, platform_site/shell (needs npm)
+	@for package in scripts/editor platform_site/shell; do (cd $$package && npm ci --ignore-scripts --no-audit --no-fund --silent && \
+		npm run --silent build) || exit 1; done
 
 # Pins that still fit stay as they are: `make requirements ARGS=--upgrade`, or ARGS="--upgrade-package NAME", moves them.
 # One resolution for every system and Python from the lowest on; neither addresses nor paths of this machine.

@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy as _
 
 from foundation.fields import utc_now
 from identity import federation_admin, registration_admin, token_admin  # noqa: F401  (register pages)
-from identity.admin_bases import NameInput, ReadOnlyAdmin, SingleRowAdmin
+from identity.admin_bases import NameInput, PageAdmin, ReadOnlyAdmin, SingleRowAdmin, StackedInline, TabularInline
 from identity.licences import FEATURES, licence_read
 from identity.models import (
     Licence,
@@ -78,7 +78,7 @@ class RowPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
 
-class RolePermissionInline(admin.TabularInline):  # type: ignore[type-arg]
+class RolePermissionInline(TabularInline[Any, Any]):
     """The permissions of a role."""
 
     model = RolePermission
@@ -89,7 +89,7 @@ class RolePermissionInline(admin.TabularInline):  # type: ignore[type-arg]
         css: ClassVar = {"all": ("identity/admin.css",)}
 
 
-class RowPolicyInline(admin.StackedInline):  # type: ignore[type-arg]
+class RowPolicyInline(StackedInline[Any, Any]):
     """The row policies of a role."""
 
     model = RowPolicy
@@ -99,7 +99,7 @@ class RowPolicyInline(admin.StackedInline):  # type: ignore[type-arg]
 
 
 @admin.register(RolePermission)
-class RolePermissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class RolePermissionAdmin(PageAdmin):
     """The permissions of all roles."""
 
     form = RolePermissionForm
@@ -111,7 +111,7 @@ class RolePermissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(RowPolicy)
-class RowPolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class RowPolicyAdmin(PageAdmin):
     """The row policies of all roles; a filter that does not compile is an error at its field."""
 
     form = RowPolicyForm
@@ -122,7 +122,7 @@ class RowPolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     search_fields = ("repository", "filter", "role__name")
 
 
-class ReservedSeatInline(admin.TabularInline):  # type: ignore[type-arg]
+class ReservedSeatInline(TabularInline[Any, Any]):
     """Licence slots that are reserved for users."""
 
     model = ReservedSeat

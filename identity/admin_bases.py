@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from unfold.widgets import INPUT_CLASSES
+
+if TYPE_CHECKING:
+    # django-unfold has no types; its classes are Django's with more attributes.
+    from django.contrib.admin import ModelAdmin, StackedInline, TabularInline
+else:
+    from unfold.admin import ModelAdmin, StackedInline, TabularInline
+
+__all__ = [
+    "IssuingAdmin",
+    "NameInput",
+    "PageAdmin",
+    "ReadOnlyAdmin",
+    "SingleRowAdmin",
+    "StackedInline",
+    "TabularInline",
+]
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class PageAdmin(ModelAdmin[Any]):
+    """Pages of a model in the look of django-unfold; every page of the admin is one.
+
+    One object serves the requests of all threads, so it keeps no request: unfold would.
+    """
+
+    warn_unsaved_form = True
+
+    @property
+    def request(self) -> HttpRequest:
+        raise AttributeError
+
+    @request.setter
+    def request(self, value: HttpRequest) -> None:
+        pass
+
+
+class ReadOnlyAdmin(PageAdmin):
     """Read-only pages of rows that only the platform writes."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -29,7 +62,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
 
-class SingleRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class SingleRowAdmin(PageAdmin):
     """Pages of a table with one row, which cannot be added or deleted."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -39,7 +72,7 @@ class SingleRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
 
-class IssuingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class IssuingAdmin(PageAdmin):
     """Pages of tokens that are shown once, in the response itself: messages would store them in a cookie.
 
     The form issues the token and keeps it in `token`.
@@ -68,7 +101,8 @@ class NameInput(forms.TextInput):
     """A text input with suggestions, where a drop-down would repeat hundreds of names in each row."""
 
     def __init__(self, list_id: str, names: Callable[[], list[str]]) -> None:
-        super().__init__(attrs={"list": list_id, "size": 40, "autocomplete": "off", "spellcheck": "false"})
+        classes = " ".join(INPUT_CLASSES)
+        super().__init__({"class": classes, "list": list_id, "size": 40, "autocomplete": "off", "spellcheck": "false"})
         self._list_id, self._names = list_id, names
 
     def render(self, *args: Any, **kwargs: Any) -> SafeString:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from foundation import errors
 from foundation.messages import reason_of
-from identity.admin_bases import ReadOnlyAdmin
+from identity.admin_bases import PageAdmin, ReadOnlyAdmin, TabularInline
 from identity.federation.provider import FederationFailed, documents, metadata
 from identity.instance import link_base_url
 from identity.models import FederatedAccount, IdentityProvider, IdentityProviderRole
@@ -61,7 +61,7 @@ class IdentityProviderForm(forms.ModelForm):  # type: ignore[type-arg]
         return " ".join(scopes)
 
 
-class IdentityProviderRoleInline(admin.TabularInline):  # type: ignore[type-arg]
+class IdentityProviderRoleInline(TabularInline[Any, Any]):
     """Roles by claim."""
 
     model = IdentityProviderRole
@@ -69,7 +69,7 @@ class IdentityProviderRoleInline(admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(IdentityProvider)
-class IdentityProviderAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class IdentityProviderAdmin(PageAdmin):
     """Providers at which users sign in."""
 
     form = IdentityProviderForm
@@ -142,4 +142,4 @@ class FederatedAccountAdmin(ReadOnlyAdmin):
     search_fields = ("user__login", "subject")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+        return PageAdmin.has_delete_permission(self, request, obj)

@@ -15,12 +15,14 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django_q.models import Failure, OrmQ, Schedule, Success
 
+from identity.admin_bases import PageAdmin
+
 for model in (Schedule, Success, OrmQ, Failure):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 
 
-class TaskAdmin(admin.ModelAdmin[Any]):
+class TaskAdmin(PageAdmin):
     """Read-only pages."""
 
     actions = None

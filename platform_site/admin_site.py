@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.contrib import admin
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -16,6 +15,12 @@ from django.utils.translation import gettext, gettext_noop
 from domain.model.registry import repositories
 from identity.models import User
 from identity.permissions import may_enter_admin
+
+if TYPE_CHECKING:
+    # django-unfold has no types.
+    from django.contrib.admin import AdminSite
+else:
+    from unfold.sites import UnfoldAdminSite as AdminSite
 
 #: Section title → namespaces of repositories (prefixes), in the order of the page.
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -40,19 +45,21 @@ _BY_APP = {
 }
 
 
-class PlatformAdminSite(admin.AdminSite):
-    """The admin site of an instance.
+class PlatformAdminSite(AdminSite):
+    """The admin site of an instance, in the look of django-unfold.
 
     PlatformAdminConfig.ready sets these, since this module is imported before the admin modules of the apps:
 
     cards       makes the cards of the home page, for administrators
     chooser     the view of a chooser's entries
     extensions  makes the links to applications on the home page (Systems.Core.Extensions)
+    finder      the view of the search over pages and entities
     """
 
     cards: ClassVar[Callable[[HttpRequest], list[Any]]]
     extensions: ClassVar[Callable[[HttpRequest], list[Any]]]
     chooser: ClassVar[Callable[..., HttpResponseBase]]
+    finder: ClassVar[Callable[..., HttpResponseBase]]
 
     index_template = "site/admin_home.html"
 
@@ -66,6 +73,17 @@ class PlatformAdminSite(admin.AdminSite):
         return super().index(
             request, {"cards": shown, "extensions": type(self).extensions(request), **(extra_context or {})}
         )
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """As unfold's; the sections are the navigation."""
+        context: dict[str, Any] = super().each_context(request)
+        context |= {"site_title": self.site_title, "site_header": self.site_header}
+        context["sidebar_navigation"] = [_group(section, request.path) for section in context["available_apps"]]
+        return context
+
+    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+        """The search over pages and entities (platform_site.admin_search)."""
+        return type(self).finder(request)
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
         """The entries of choosers (platform_site.admin_choices)."""
@@ -118,6 +136,16 @@ class PlatformAdminSite(admin.AdminSite):
             if repository.name.startswith(namespaces):
                 return title
         return OTHER
+
+
+def _group(section: dict[str, Any], path: str) -> dict[str, Any]:
+    """A section of the sidebar; active is the item whose pages the path is one of, and its section."""
+    items = [
+        {"title": model["name"], "link": model["admin_url"], "active": path.startswith(model["admin_url"])}
+        for model in section["models"]
+        if model["admin_url"]
+    ]
+    return {"title": section["name"], "items": items, "active": any(item["active"] for item in items)}
 
 
 def _on_home(title: str) -> str:

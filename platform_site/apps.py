@@ -22,10 +22,11 @@ class PlatformAdminConfig(AdminConfig):
         from django.contrib.admin import site
 
         from domain.admin.extension_menu import menu_entries
-        from platform_site import overview
+        from platform_site import admin_search, overview
         from platform_site.admin_choices import Choices
         from platform_site.admin_site import PlatformAdminSite
 
         PlatformAdminSite.cards = overview.cards
         PlatformAdminSite.extensions = menu_entries
+        PlatformAdminSite.finder = admin_search.found_page
         PlatformAdminSite.chooser = Choices.as_view(admin_site=site)

@@ -4,6 +4,23 @@ from django.utils.translation import gettext_noop as _
 
 #: Django's admin has no Bulgarian for these, which screen readers read out.
 ADMIN = (_("Model name"), _("Add link"), _("Change or view list link"))
+#: django-unfold has no translations.
+SHELL = (
+    _("Select record"),
+    _("Select all rows"),
+    _("Select action"),
+    _("Select action to run"),
+    _("Select value"),
+    _("Type to search"),
+    _("General"),
+    _("This item will be deleted."),
+    _("Click to cancel"),
+    _("Light"),
+    _("Dark"),
+    _("System"),
+    _("True"),
+    _("False"),
+)
 #: Tasks and their fields in django-q2.
 TASKS = (
     _("Failed task"),

@@ -82,6 +82,8 @@ INSTALLED_APPS = [
     "rules",
     "webhooks",
     "platform_site.apps.PlatformSiteConfig",
+    # Its templates come before those of Django's admin; PlatformAdminSite is the site.
+    "unfold.apps.BasicAppConfig",
     "platform_site.apps.PlatformAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -124,6 +126,9 @@ TEMPLATES = [
         },
     },
 ]
+
+# The admin's look. Ctrl-K searches (platform_site.admin_search).
+UNFOLD = {"COLORS": {}, "SHOW_VIEW_ON_SITE": False, "SIDEBAR": {"show_search": True, "command_search": True}}
 
 # Form widgets of ours have their templates beside all others.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"

@@ -40,7 +40,7 @@ _RULES = repositories[RULES]
 
 def _inline(collection: str, title: Any, lines: Sequence[str | tuple[str, ...]]) -> type[Any]:
     """The inline of a collection; `lines` are its fields, line by line."""
-    base = inline_class(_RULES.collections[collection])
+    base = inline_class(_RULES.collections[collection], is_open=True)
     return type(
         f"Rule{collection}Inline",
         (base,),

@@ -25,6 +25,7 @@ from domain.admin.entity_pages import EntityAdmin, entity_page
 from domain.admin.post_actions import PostActions
 from domain.entities.systems_core import Script
 from foundation.errors import PlatformError
+from identity.admin_bases import PageAdmin
 from scripts import history
 from scripts.argument_form import PREFIX, ArgumentForm
 from scripts.authors import AUTHORS
@@ -221,7 +222,7 @@ def _when(run: ScriptRun) -> str:
 
 
 @admin.register(ScriptRun)
-class ScriptRunAdmin(admin.ModelAdmin[ScriptRun]):
+class ScriptRunAdmin(PageAdmin):
     """The history of script runs, read-only."""
 
     list_display = ("started", "shown_outcome", "kind", "shown_name", "user_login", "duration", "head")

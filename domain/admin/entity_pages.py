@@ -46,9 +46,10 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.errors import PlatformError
 from foundation.fields import MultilanguageField
+from identity.admin_bases import PageAdmin
 
 
-class EntityAdmin(EntityFields, admin.ModelAdmin[Any]):
+class EntityAdmin(EntityFields, PageAdmin):
     """The pages of one repository."""
 
     list_per_page = 50

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
 from django.http import HttpRequest
 
 from domain.admin.context import edit_refusal, permitted
@@ -16,10 +15,11 @@ from domain.model.attributes import Child
 from domain.model.naming import in_words
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from identity.admin_bases import StackedInline
 from identity.context import Operation
 
 
-class ChildInline(EntityFields, admin.StackedInline[Any, Any]):
+class ChildInline(EntityFields, StackedInline[Any, Any]):
     """The rows of an owned collection."""
 
     show_change_link = True
@@ -98,6 +98,6 @@ def inline_class(collection: Child, *, is_open: bool = False) -> type[ChildInlin
             if not attribute.read_only and attribute.name != back.name and not attribute.owner
         ],
         "verbose_name_plural": in_words(collection.name),
-        "classes": () if is_open else ("collapse",),
+        "tab": not is_open,
     }
     return type(f"{child.model.__name__}Inline", (ChildInline,), attributes)

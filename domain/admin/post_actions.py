@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -13,9 +13,10 @@ from django.views.decorators.cache import never_cache
 
 from foundation.errors import PlatformError
 from foundation.guids import is_guid
+from identity.admin_bases import PageAdmin
 
 
-class PostActions(admin.ModelAdmin[Any]):
+class PostActions(PageAdmin):
     """A page with `post_actions`; the method `do_<action>` executes an action.
 
     The method takes the request and the object, and returns a response, or None to return to the object's page. A

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 
 class ShownTexts(dict[str, str]):
@@ -26,7 +27,7 @@ class MultilanguageWidget(forms.MultiWidget):
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         self.languages = [code.upper() for code, _ in settings.LANGUAGES]
         widgets: dict[str, forms.Widget | type[forms.Widget]] = {
-            code.lower(): forms.TextInput(attrs={"class": "vTextField", "aria-label": code}) for code in self.languages
+            code.lower(): UnfoldAdminTextInputWidget({"aria-label": code}) for code in self.languages
         }
         super().__init__(widgets, attrs)
 

@@ -153,7 +153,7 @@ ADMIN = {
     "<path:object_id>/redeliver/", "<path:object_id>/resume/", "<path:object_id>/rotate/", "<path:object_id>/run/",
     "<path:object_id>/secret/", "<path:object_id>/test/", "<path:object_id>/try/", "<path:object_id>/unsign/",
     "add/", "autocomplete/", "check/", "jsi18n/",
-    "login/", "logout/", "password_change/", "r/<path:content_type_id>/<path:object_id>/",
+    "login/", "logout/", "password_change/", "r/<path:content_type_id>/<path:object_id>/", "search/",
 }  # fmt: skip
 #: Routes with regular expressions, as addresses.
 EXAMPLES = {

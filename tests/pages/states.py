@@ -60,7 +60,9 @@ def _entering(cast: Cast) -> Iterator[State]:
 def _admin(cast: Cast) -> Iterator[State]:
     ids = cast.ids
     yield State("home", "/admin/")
+    yield State("home-search", "/admin/", _searched)
     yield State("list", "/admin/domain/salesorder/")
+    yield State("list-filters", "/admin/domain/salesorder/", _filters)
     yield State("list-searched", "/admin/domain/product/?q=mouse")
     yield State("list-nothing", "/admin/domain/salesorder/?q=there-is-none")
     yield State("list-empty", "/admin/domain/invoice/")
@@ -161,6 +163,17 @@ def _refused_save(page: Page) -> None:
     with page.expect_navigation():
         page.click("[name=_save] >> nth=0")
     expect(page.locator(".errornote").first).to_be_visible()
+
+
+def _searched(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.keyboard.type("0000000002")
+    expect(page.locator("#command-results-list a").first).to_be_visible()
+
+
+def _filters(page: Page) -> None:
+    page.click("text=Filters")
+    expect(page.locator("#changelist-filter")).to_be_visible()
 
 
 def _delete_chosen(page: Page) -> None:

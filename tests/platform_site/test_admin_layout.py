@@ -10,11 +10,11 @@ from tests.support.platform import LivePlatform
 
 pytestmark = [pytest.mark.browser, pytest.mark.process]
 
-_BOXES = """() => [...document.querySelectorAll('.rule-rows .fieldBox')].filter(box => box.offsetWidth).map(box => {
+_BOXES = """() => [...document.querySelectorAll('.rule-rows .field-line')].filter(box => box.offsetWidth).map(box => {
     const field = box.querySelector('input:not([type=hidden]), select, textarea');
     return field ? field.getBoundingClientRect().right - box.getBoundingClientRect().right : 0;
 })"""
-_EMPTINESS = """() => [...document.querySelectorAll('.inline-related .form-multiline > div')]
+_EMPTINESS = """() => [...document.querySelectorAll('.form-row.grid > div')]
     .filter(each => each.offsetWidth)
     .map(each => each.getBoundingClientRect().height - each.firstElementChild.getBoundingClientRect().height)"""
 
@@ -27,7 +27,12 @@ def test_fields_messages_and_columns_stay_in_sight(live_platform: LivePlatform, 
         page.goto("/admin/domain/userbusinessrule/")
         for column, text in {"last_fired": "Nov. 22, 2026, 1:41 p.m.", "average": "12,345.6 ms"}.items():
             page.eval_on_selector_all(f".field-{column}", f"all => all.forEach(each => each.textContent = '{text}')")
-        assert page.eval_on_selector(".results", "each => each.scrollWidth - each.clientWidth") == 0
+        assert (
+            page.eval_on_selector(
+                "#changelist .simplebar-content-wrapper", "each => each.scrollWidth - each.clientWidth"
+            )
+            == 0
+        )
 
         page.click("#result_list tbody th a")
         page.wait_for_selector("[name=_save]")

@@ -24,8 +24,8 @@ def page(chromium: Browser, live_platform: LivePlatform) -> Iterator[Page]:
 
 
 def add_row(page: Page, collection: str, index: int, **values: str) -> None:
-    if not page.locator(f"#{collection}-{index}").count():
-        page.click(f"#{collection}-group .add-row a")
+    if not page.locator(f"[name={collection}-{index}-id]").count():
+        page.click(f"#{collection}-group .add-row")
     for name, value in values.items():
         field: Any = page.locator(f"[name={collection}-{index}-{name}]")
         if field.evaluate("e => e.tagName") == "SELECT":
@@ -48,7 +48,7 @@ def test_a_rule_is_written_mended_and_tried(page: Page) -> None:
     )
     page.click("[name=_continue] >> nth=0")
     # The message stands in the second row, at its field, and what was typed is still there.
-    row = page.locator("#Conditions-1")
+    row = page.locator(".form-group", has=page.locator("[name=Conditions-1-id]"))
     assert "PartNumber" in row.locator(".errorlist").inner_text()
     assert page.input_value("[name=Conditions-1-attribute_name]") == "PartNumbr"
     assert page.locator(".errorlist").count() == 1
@@ -75,6 +75,6 @@ def test_a_rule_is_written_mended_and_tried(page: Page) -> None:
     page.goto(f"/admin/domain/userbusinessrule/?q={code}")
     assert "sound" in page.inner_text("#result_list")
     page.click("#result_list tbody a >> nth=0")
-    page.click(".deletelink >> nth=0")
+    page.click("a[href*='/delete/']")
     page.click("#content form [type=submit]")
     expect(page.locator(".messagelist .success")).to_have_count(1)

@@ -174,7 +174,7 @@ def test_a_test_that_cannot_be_is_refused_in_words(boss: Client) -> None:
     hook = new_web_hook("http://127.0.0.1:9/")
     for entity in ("nonsense", "00000000-0000-7000-8000-00000000dead", ""):
         response = boss.post(hook_page(hook, "test"), {"entity": entity}, follow=True)
-        assert 'class="error"' in text_of(response), entity
+        assert '<li class="error ' in text_of(response), entity
     assert not WebHookDelivery.objects.exists()
 
 

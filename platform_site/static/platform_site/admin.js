@@ -1,4 +1,4 @@
-// What Django's pages leave to be desired: names for fields that have none, and how much a folded collection holds.
+// What Django's pages leave to be desired: names for fields that have none.
 'use strict';
 (() => {
   /** The choosers of references say which field they are: their own names are those of their values. */
@@ -34,36 +34,14 @@
     }
   }
 
-  /** How many rows a collection has stands beside its title. */
-  function countRows() {
-    for (const group of document.querySelectorAll('.inline-group')) {
-      const heading = group.querySelector('.inline-heading');
-      const stored = Number(group.querySelector('[name$=-INITIAL_FORMS]')?.value ?? 0);
-      if (!heading || !stored) continue;
-      const count = document.createElement('span');
-      count.className = 'inline-count';
-      count.textContent = stored;
-      heading.append(count);
-    }
-  }
-
   function name() {
     nameChoosers();
     nameCells();
     nameMoments();
   }
 
-  /** The focus is on the first field and not on the button above it, unless a field of the page has asked for it. */
-  function focusFirstField() {
-    if (!document.activeElement?.closest('.submit-row')) return;
-    const fields = document.querySelectorAll('#content form .form-row :is(input:not([type=hidden]), select, textarea)');
-    [...fields].find((field) => !field.disabled && field.offsetParent)?.focus();
-  }
-
-  countRows();
   name();
   // Choosers are made when jQuery is ready, in this order; those of new rows when the row is.
   window.django?.jQuery?.(name);
-  window.addEventListener('load', focusFirstField);
   document.addEventListener('formset:added', () => setTimeout(name));
 })();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_one_class_adds_a_page(rf: RequestFactory, pages_restored: None) -> None
     request = rf.get(reverse("admin:sample_library_book_changelist"))
     request.user = User.objects.create_superuser("boss", "vast-Harbour-42")
     answer: Any = page.changelist_view(request)
-    assert '<td class="field-pages">96</td>' in answer.render().content.decode()
+    assert re.search(r'<td class="field-pages [^>]*>96</td>', answer.render().content.decode())
 
 
 def test_the_page_of_a_model_serves_the_models_derived_from_it(pages_restored: None) -> None:

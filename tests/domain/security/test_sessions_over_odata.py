@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_closing_a_session_ends_its_transactions(library: Library, administrator
         client = Client()
         client.force_login(User.objects.get(login="admin"))
         page = client.get("/admin/identity/session/").content.decode()
-        assert '<td class="field-transactions">1</td>' in page
+        assert re.search(r'<td class="field-transactions [^>]*>1</td>', page)
         client.post("/admin/identity/session/", {"action": "close_sessions", "_selected_action": [session.pk]})
     elif how == "revocation":
         sessions.session_close([session.key])

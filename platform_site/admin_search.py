@@ -1,0 +1,71 @@
+"""The admin's search (Ctrl-K): pages by name, then entities of a few repositories, as far as the user may read them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.text import capfirst
+from unfold.dataclasses import SearchResult
+
+from domain.admin.visible_rows import text_paths, with_visible_references
+from domain.model.registry import repositories
+
+#: Repositories whose entities people look for by number or name, in the order of the answer.
+SEARCHED = (
+    "Crm.Sales.SalesOrders",
+    "Crm.Sales.Customers",
+    "Crm.Invoicing.Invoices",
+    "Crm.Presales.Offers",
+    "General.Products.Products",
+    "General.Contacts.Persons",
+    "General.Contacts.Companies",
+    "Systems.Bpm.UserBusinessRules",
+    "Systems.Config.WebHooks",
+    "Systems.Core.Scripts",
+    "Systems.Security.Users",
+)
+_MOST_PAGES, _MOST_ENTITIES = 10, 5
+#: Shorter texts find pages alone.
+_SHORTEST = 2
+#: No further repository is asked once the answer has taken as long.
+_LONGEST_SECONDS = 1.0
+
+
+def found_page(request: HttpRequest) -> HttpResponse:
+    """What the command palette shows for `s`."""
+    started = time.monotonic()
+    term = request.GET.get("s", "").strip()
+    found = [*islice(_pages(request, term), _MOST_PAGES), *_entities(request, term, started)] if term else []
+    return TemplateResponse(request, "unfold/helpers/command_results.html", {"results": found})
+
+
+def _pages(request: HttpRequest, term: str) -> Iterator[SearchResult]:
+    words = term.casefold().split()
+    for section in admin.site.get_app_list(request):
+        for model in section["models"]:
+            if model["admin_url"] and all(word in str(model["name"]).casefold() for word in words):
+                yield SearchResult(str(model["name"]), section["name"], model["admin_url"], "table_rows")
+
+
+def _entities(request: HttpRequest, term: str, started: float) -> Iterator[SearchResult]:
+    for name in SEARCHED if len(term) >= _SHORTEST else ():
+        if time.monotonic() - started > _LONGEST_SECONDS:
+            return
+        repository = repositories[name]
+        model: type[Model] = repository.model
+        page: Any = admin.site.get_model_admin(model)
+        if not page.has_view_permission(request):
+            continue
+        readable = page.get_queryset(request).select_related(*text_paths(repository))
+        rows = list(page.get_search_results(request, readable, term)[0][:_MOST_ENTITIES])
+        for row in with_visible_references(request, rows, ()):
+            link = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[row.pk])
+            yield SearchResult(str(row), capfirst(str(model._meta.verbose_name)), link, "description")
