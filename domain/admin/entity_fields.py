@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
@@ -9,8 +10,9 @@ from django.db import models
 from django.http import HttpRequest
 
 from domain.admin.context import is_administrator, permitted
-from domain.admin.fieldsets import editable, shown_read_only
+from domain.admin.fieldsets import Fieldsets, editable, shown_read_only
 from domain.admin.forms import EntityForm
+from domain.admin.measures import PercentFormField, ValueColumn, is_percent, readable
 from domain.admin.visible_rows import rows_of, with_visible_references
 from domain.admin.widgets import MultilanguageFormField
 from domain.model.administration import needs_administrator
@@ -33,12 +35,28 @@ class EntityFields:
         return repositories.for_model(self.model)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A reference has links to change its target and to add one, not to delete it."""
+        """A reference has links to change its target and to add one, not to delete it; discounts are per cent."""
+        if is_percent(db_field):
+            kwargs["form_class"] = PercentFormField
         field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
         if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
             field.widget.can_delete_related = field.widget.can_view_related = False
             field.label_from_instance = lambda chosen: str(with_visible_references(request, [chosen], ())[0])
         return field
+
+    def with_measures(self, names: Iterable[str]) -> list[str | ValueColumn]:
+        """Names of read-only fields, with measured values as people read them."""
+        return [readable(self.repository, name) for name in names]
+
+    def as_read(self, sections: Fieldsets, read_only: Container[str]) -> Fieldsets:
+        """The sections with the fields among `read_only` as people read them."""
+
+        def shown(name: Any) -> Any:
+            if isinstance(name, tuple):
+                return tuple(map(shown, name))
+            return readable(self.repository, name) if name in read_only else name
+
+        return [(title, {**options, "fields": [*map(shown, options["fields"])]}) for title, options in sections]
 
     def get_field_queryset(self, db: Any, db_field: Any, request: HttpRequest) -> Any:
         """The readable targets of a reference."""

@@ -36,6 +36,7 @@ from domain.admin.fieldsets import form_fieldsets
 from domain.admin.forms import ChildFormSet, EntityForm
 from domain.admin.inlines import ChildInline, inline_classes
 from domain.admin.lists import PATTERNS, list_columns, list_filters, search_fields
+from domain.admin.measures import attribute_name, readable
 from domain.admin.submission import Submission, commit, fill_entity
 from domain.admin.visible_rows import restricts, rows_of, text_paths, with_visible_references
 from domain.admin.widgets import ShownTexts
@@ -70,7 +71,7 @@ class EntityAdmin(EntityFields, PageAdmin):
         repository = self.repository
         columns = list_columns(repository)
         declared: dict[str, Any] = {
-            "list_display": columns,
+            "list_display": [readable(repository, name) for name in columns],
             "list_select_related": text_paths(repository, columns) or False,
             "list_filter": list_filters(repository),
             "search_fields": search_fields(repository),
@@ -92,13 +93,16 @@ class EntityAdmin(EntityFields, PageAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Sections: essential fields first; rarely used and read-only fields collapsed below."""
         custom = custom_properties.custom_fields(self.repository)
-        return form_fieldsets(self.repository, self.get_fields(request, obj), self.shown_read_only(), list(custom))
+        sections = form_fieldsets(self.repository, self.get_fields(request, obj), self.shown_read_only(), list(custom))
+        is_editable = obj is None or self.has_change_permission(request, obj)
+        read_only = self.get_readonly_fields(request, obj) if is_editable else self.repository.by_python_name
+        return self.as_read(sections, {attribute_name(field) for field in read_only})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Read-only attributes and those that only administrators may change; all of a read-only repository."""
         if self.repository.access == "ReadOnly":
-            return [*self.editable(), *self.shown_read_only()]
-        return [*self.shown_read_only(), *self.left_to_administrators(request)]
+            return self.with_measures([*self.editable(), *self.shown_read_only()])
+        return self.with_measures([*self.shown_read_only(), *self.left_to_administrators(request)])
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Whether the user may read the repository."""
@@ -125,7 +129,7 @@ class EntityAdmin(EntityFields, PageAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """The list; references of its rows to what the user may not see are null."""
         changelist = super().get_changelist_instance(request)
-        columns = [name for name in self.get_list_display(request) if isinstance(name, str)]
+        columns = [attribute_name(column) for column in self.get_list_display(request)]
         with_visible_references(request, list(changelist.result_list), columns)
         return changelist
 

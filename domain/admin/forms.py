@@ -10,7 +10,9 @@ from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import HttpRequest
 
 from domain.admin import custom_properties
+from domain.admin.measures import is_percent, measure_text
 from domain.admin.visible_rows import with_visible_references
+from domain.model.attributes import Attribute
 from domain.model.custom_properties import PREFIX
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -46,11 +48,19 @@ class EntityForm(forms.ModelForm[Any]):
                 field.widget.attrs["rows"] = 3
             field.label = _ABBREVIATIONS.sub(lambda match: match[0].upper(), str(field.label))
             if name in repository.by_python_name:
+                field.label = self._with_measure(repository.by_python_name[name], str(field.label))
                 field.help_text = options.hints.get(name) or field.help_text
             if name in options.repository_names and isinstance(field.widget, forms.TextInput):
                 field.widget = NameInput("repository-names", repository_names)
         if any(name.startswith(PREFIX) for name in self.fields):
             custom_properties.custom_initial(self)
+
+    def _with_measure(self, attribute: Attribute, label: str) -> str:
+        """`Unit price (EUR)`, `Scrap rate (%)`."""
+        if attribute.field is not None and is_percent(attribute.field):
+            return f"{label} (%)"
+        measure = measure_text(self.repository, attribute, self.instance) if attribute.is_measured else ""
+        return f"{label} ({measure})" if measure else label
 
     @property
     def repository(self) -> Repository[Any]:

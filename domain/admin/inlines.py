@@ -10,6 +10,7 @@ from domain.admin.context import edit_refusal, permitted
 from domain.admin.entity_fields import EntityFields
 from domain.admin.fieldsets import row_fieldsets
 from domain.admin.forms import ChildFormSet
+from domain.admin.measures import ValueColumn, attribute_name
 from domain.admin.visible_rows import rows_of
 from domain.model.attributes import Child
 from domain.model.naming import in_words
@@ -31,7 +32,14 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Sections: essential fields, then rarely used ones."""
-        return row_fieldsets(self.repository, list(self.get_fields(request, obj)))
+        sections = row_fieldsets(self.repository, list(self.get_fields(request, obj)))
+        return self.as_read(sections, {attribute_name(field) for field in self.get_readonly_fields(request, obj)})
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Measured values of rows that may not be changed: Django shows the others without help."""
+        if self.has_change_permission(request, obj):
+            return ()
+        return [field for field in self.with_measures(self.offered(request)) if isinstance(field, ValueColumn)]
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """The class of the rows' forms, for this request."""

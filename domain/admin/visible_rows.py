@@ -11,6 +11,7 @@ from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 
 from domain.admin.context import admin_context
+from domain.admin.measures import measure_path
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query import permitted_keys, select_rows
@@ -43,11 +44,13 @@ def restricts(request: HttpRequest, repository: Repository[Any]) -> bool:
 
 
 def text_paths(repository: Repository[Any], names: Iterable[str] = ()) -> list[str]:
-    """Lookups of the references that are read for the text (str) of an entity and of its references in `names`."""
+    """Lookups of the references that are read for the text (str) of an entity and for its values in `names`."""
     paths = [repository.name_member]
     for name in names:
         attribute = repository.by_python_name.get(name)
-        if attribute is not None and attribute.is_reference:
+        if attribute is not None and attribute.measure:
+            paths.append(".".join([*measure_path(repository, attribute), "code"]))
+        elif attribute is not None and attribute.is_reference:
             model: Any = repository.model._meta.get_field(name).related_model
             paths.append(f"{name}.{repositories.for_model(model).name_member}")
     joins = ["__".join(path.split(".")[:-1]) for path in paths]

@@ -23,6 +23,7 @@ from domain.entities.trade_lines import (
     line_calculations,
     line_defaults,
 )
+from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Calculation, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -106,6 +107,7 @@ def description_of_payment_type(invoice: Record) -> None:
 class Invoices(DocumentRepository[Invoice]):
     name = "Crm.Invoicing.Invoices"
     base_table = "Crm_Invoices"
+    admin = AdminOptions(columns=("customer", "total_line_amount"), shown_first=frozenset({"total_line_amount"}))
     children = (Child("Lines", "Crm.Invoicing.InvoiceLines"),)
     filled_late = frozenset({"apply_date", "document_currency"})
     late_defaults = (

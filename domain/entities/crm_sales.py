@@ -121,6 +121,7 @@ class Customers(Repository[Customer]):
     name_member = "party.party_name"
     admin = AdminOptions(
         is_subject=True,
+        columns=("customer_type", "sales_person"),
         hints={
             "party": _("A company or a person, which you add first under Contacts and companies."),
             "number": _("Empty: the next number."),
@@ -208,6 +209,7 @@ class SalesOrder(SalesDocument, BilledDocument, Document):
 class SalesOrders(DocumentRepository[SalesOrder]):
     name = "Crm.Sales.SalesOrders"
     base_table = "Crm_Sales_Orders"
+    admin = AdminOptions(columns=("customer", "total_line_amount"), shown_first=frozenset({"total_line_amount"}))
     children = (Child("Lines", "Crm.Sales.SalesOrderLines"),)
     filled_late = frozenset({"document_currency"})
     late_defaults = (

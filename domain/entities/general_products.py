@@ -228,6 +228,7 @@ class Products(Repository[Product]):
     name_member = "name"
     admin = AdminOptions(
         is_subject=True,
+        columns=("standard_price_per_lot", "measurement_unit", "product_group"),
         hints={
             "part_number": _("Empty: the next number of the product group, where the group has one."),
             "product_group": _("Empty: the default group. It gives number, unit and type, where they are left empty."),
