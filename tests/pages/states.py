@@ -198,6 +198,7 @@ def _script_run(page: Page) -> None:
     page.fill("[name='arg:documentNo']", "0000000002")
     page.click("#script-run button")
     expect(page.locator("#script-result pre").first).to_be_visible()
+    page.locator("#script-result").scroll_into_view_if_needed()
 
 
 def _first_row(page: Page) -> None:

@@ -28,7 +28,7 @@
   /** A moment is two fields with one label. */
   function nameMoments() {
     for (const field of document.querySelectorAll('.datetime input')) {
-      const title = field.closest('.fieldBox, .form-row')?.querySelector('label, legend')?.textContent ?? '';
+      const title = field.closest('.field-line')?.querySelector('label, legend')?.textContent ?? '';
       const part = field.previousSibling?.textContent ?? '';
       if (!field.labels?.length) field.setAttribute('aria-label', `${title.trim()} ${part.trim()}`.replaceAll(':', '').trim());
     }
