@@ -68,8 +68,10 @@ def test_a_list_loads_the_currencies_with_its_rows(boss: Client, world: World, o
 
     queries()
     one = queries()
-    new_stored_order(world)
-    assert queries() == one
+    for _ in range(5):
+        new_stored_order(world)
+    # Caches are read again after a time, which is a statement or two, but not one for each of the five rows.
+    assert queries() < one + 5
 
 
 def test_inputs_name_the_measure(boss: Client, order: SalesOrder) -> None:
