@@ -159,6 +159,13 @@ class TestPicture:
         assert b"secret" not in content
         assert b"script" not in content
 
+    def test_odd_exif_data_is_a_damage(self, signed_in: Browser) -> None:
+        exif = Image.Exif()
+        exif[0x010E] = "at home"
+        exif[0x0112] = 6
+        odd = exif.tobytes().replace(b"\x01\x0e", b"\x01\x00")  # the text is the width
+        assert upload(signed_in, image(form="JPEG", exif=odd)).status_code == 400
+
     @pytest.mark.parametrize("mode", ["1", "L", "P", "RGBA", "LA", "CMYK", "I;16"])
     def test_kinds_of_pixels(self, signed_in: Browser, mode: str) -> None:
         made = image(mode=mode, form="JPEG" if mode == "CMYK" else "PNG") if mode == "I;16" else None
