@@ -35,7 +35,7 @@ from identity.login_target import client_of, login_page, safe_next
 from identity.models import Passkey, User
 from identity.oauth.sign_in import sign_in_get, sign_in_started
 
-#: The secret of the app while it is being set up, so that a page that is loaded again shows the same one.
+#: Whose app is being set up, and its secret, so that a page that is loaded again shows the same one.
 _NEW_SECRET = "new_app_secret"  # noqa: S105
 
 
@@ -78,7 +78,7 @@ def app_add(request: HttpRequest) -> HttpResponse:
     user, pending = subject
     if pending is not None and pending.level == 2:
         return login_again(request)  # only a passkey is enough
-    secret: str = request.session.setdefault(_NEW_SECRET, authenticator_app.secret_make())
+    secret = _new_secret(request, user)
     form = CodeForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         if authenticator_app.app_add(user, secret, form.cleaned_data["code"]):
@@ -167,6 +167,15 @@ def login_again(request: HttpRequest) -> HttpResponseRedirect:
     """To the login page, and from there back to the page of the request; forms are sent from the profile again."""
     messages.info(request, _("Sign in again to change how you sign in."))
     return login_page(request.get_full_path() if request.method == "GET" else reverse("identity:profile"))
+
+
+def _new_secret(request: HttpRequest, user: User) -> str:
+    """The secret of the app that the user is setting up; never one that another user of this browser has seen."""
+    kept = request.session.get(_NEW_SECRET)
+    if kept is None or kept["user"] != str(user.pk):
+        kept = {"user": str(user.pk), "secret": authenticator_app.secret_make()}
+        request.session[_NEW_SECRET] = kept
+    return str(kept["secret"])
 
 
 def _added(request: HttpRequest, user: User, pending: PendingSignIn | None, proof: str, said: str) -> HttpResponse:

@@ -370,6 +370,16 @@ def test_a_new_password_by_a_link_is_no_way_around(visitor: Browser) -> None:
     assert visitor.log_in("demo", "another-Password-8").headers["Location"] == SECOND
 
 
+def test_an_app_is_not_set_up_by_a_secret_that_another_user_has_seen(visitor: Browser) -> None:
+    """Whoever used this browser before has begun the set-up of an app, and has left."""
+    require("customer", "SecondFactor")
+    visitor.log_in("customer")
+    seen = visitor.client.get(ADD_APP).context["secret"]
+    visitor.log_in("demo")
+    assert signed_in(visitor)
+    assert visitor.client.get(ADD_APP).context["secret"] != seen
+
+
 def test_a_stolen_database_has_no_factor(visitor: Browser) -> None:
     visitor.log_in("demo")
     phone, _answer = set_up_app(visitor)
