@@ -75,13 +75,14 @@ def _create(provider: IdentityProvider, identity: Identity) -> FederatedAccount:
             )
         )
     login = _login(provider, identity)
-    verified = identity.claims.get("email_verified") is True
+    email = identity.text("email") if identity.claims.get("email_verified") is True else ""
     try:
         # The login is claimed with it: one that another user has or had is refused (identity.logins).
         user = User.objects.create_user(
             login,
             name={"EN": (identity.text("name") or login)[:254]},
-            email=identity.text("email")[:254] or None if verified else None,
+            # Cut off, it would be the address of somebody else.
+            email=email if 0 < len(email) <= 254 else None,
             user_type=provider.new_users,
         )
     except (IntegrityError, errors.Refused) as exc:

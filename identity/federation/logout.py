@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from identity.federation.provider import FederationFailed, metadata
 from identity.instance import link_base_url
-from identity.models import IdentityProvider
+from identity.models import IdentityProvider, User
 from identity.oauth.responses import redirect_to
 
 _SESSION = "federation"
@@ -22,9 +22,10 @@ _SALT = "federation.signed_out"
 _SECONDS = 900
 
 
-def upstream_remember(request: HttpRequest, provider: IdentityProvider, id_token: str) -> None:
+def upstream_remember(request: HttpRequest, provider: IdentityProvider, id_token: str, user: User) -> None:
     """Keep in the browser's session where the user has signed in."""
-    request.session[_SESSION] = {"provider": provider.code, "id_token": id_token if provider.signs_out else ""}
+    kept = id_token if provider.signs_out else ""
+    request.session[_SESSION] = {"provider": provider.code, "id_token": kept, "user": str(user.pk)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ def upstream_sign_out(request: HttpRequest) -> UpstreamSignOut | None:
     Called before the session of this instance ends. A provider that cannot be reached does not hinder a sign-out.
     """
     kept = request.session.get(_SESSION) or {}
-    if not kept.get("id_token"):
+    # Another user may have gone no further than the second factor in this browser.
+    if not kept.get("id_token") or request.user.pk not in (None, kept["user"]):
         return None
     provider = IdentityProvider.objects.filter(code=kept["provider"], is_active=True, signs_out=True).first()
     if provider is None:

@@ -152,7 +152,7 @@ def _entered(request: HttpRequest, provider: IdentityProvider, identity: Identit
     if isinstance(request.user, User) and request.user != user:
         # Another user of this browser is signed out first; the session of the new one keeps what follows.
         logout.sign_out(request)
-    upstream_remember(request, provider, identity.id_token)
+    upstream_remember(request, provider, identity.id_token, user)
     several = provider.trusts_factors and "mfa" in identity.values("amr")
     amr = external_amr(provider.code, identity.tenant, several=several)
     # A fresh sign-in was checked against this server's clock; the provider's has seconds only.

@@ -22,7 +22,7 @@ from identity.models import (
     RoleUser,
     User,
 )
-from tests.identity.factors import SECOND, prove, set_up_app, signed_in
+from tests.identity.factors import SECOND, phone_of, prove, set_up_app, signed_in
 from tests.identity.flows import LOGOUT_REDIRECT, REDIRECT, WEB, Browser, Response, parameters_of
 from tests.support.upstream import CLIENT, SECRET, UpstreamProvider, upstream_provider
 
@@ -192,6 +192,15 @@ def test_an_unverified_address_is_not_taken(
     browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider
 ) -> None:
     upstream.claims = {"email": "admin@example.com", "email_verified": False}
+    enter(browser, upstream)
+    assert User.objects.get(login="anna").email is None
+
+
+def test_a_long_address_is_not_cut_off_to_another(
+    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider
+) -> None:
+    begin = f"{'a' * (254 - len('@example.com'))}@example.com"
+    upstream.claims = {"email": f"{begin}.evil.example", "email_verified": True}
     enter(browser, upstream)
     assert User.objects.get(login="anna").email is None
 
@@ -471,6 +480,20 @@ def test_the_sign_out_of_an_application_comes_back_to_it(
     back = {"state": parameters_of(location)["state"]}
     answer = browser.client.get("/id/federation/contoso/signed-out", back)
     assert answer.headers["Location"] == f"{LOGOUT_REDIRECT}?state=s-1"
+
+
+def test_another_user_signs_out_nobody_at_the_provider(
+    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider
+) -> None:
+    """Somebody got no further than the second factor in this browser; the id token is not for whoever comes next."""
+    enter(browser, upstream)
+    phone_of("anna")
+    other = Browser(Client())
+    assert enter(other, upstream).headers["Location"] == SECOND
+    other.log_in("demo")
+    token = other.client.get("/id/account/logout").context["csrf_token"]
+    response = other.client.post("/id/account/logout", {"csrfmiddlewaretoken": str(token)})
+    assert response.status_code == 200, response.headers["Location"]
 
 
 def test_a_local_sign_out_stays_here(browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider) -> None:
