@@ -79,13 +79,14 @@ def note_client_failure(client_id: str, address: str) -> None:
     _add(_client_failures(client_id, address), 1)
 
 
-def count_guess(what: str, address: str) -> None:
+def count_guess(what: str, address: str, *, amount: int = 1) -> None:
     """Count an unknown code, token, link or session key. Raises TooManyRequests beyond the limit of failures.
 
-    Called after the lookup, so that a valid one is accepted even from an address with many failures.
+    Called after the lookup, so that a valid one is accepted even from an address with many failures; before it, with
+    amount 0 (only look), where a code is so short that it could be guessed.
     """
     if limit := limits().token_failures_per_minute:
-        count(f"guess:{what[:_NAME_LENGTH]}:{counted_as(address)}", limit)
+        count(f"guess:{what[:_NAME_LENGTH]}:{counted_as(address)}", limit, amount=amount)
 
 
 def guess_refusal(what: str, address: str) -> errors.TooManyRequests | None:

@@ -80,10 +80,12 @@ def device_page(request: HttpRequest) -> HttpResponse:
 
 
 def _found(request: HttpRequest, code: str) -> DeviceGrant | None:
-    """The waiting request. Raises TooManyRequests for a person or an address that guesses (RFC 8628, 5.1)."""
+    """The waiting request. Raises TooManyRequests for a person who guesses, for right codes, too (RFC 8628, 5.1)."""
+    person = f"device:{request.user.pk}"
+    rate_limits.count_guess(person, "", amount=0)
     grant = device_find(code)
     if grant is None:
-        rate_limits.count_guess("device", client_address(request))
+        rate_limits.count_guess(person, "")
     return grant
 
 

@@ -122,6 +122,13 @@ def test_guessed_codes_are_slowed_down(browser: Browser, device: Client) -> None
     statuses = [answers(browser, f"BCDF-GH{number:02}").status_code for number in range(60)]
     assert statuses[0] == 200
     assert statuses[-1] == 429
+    # Else a guesser would go on, and be told by the answer.
+    user_code = ask(device).json()["user_code"]
+    assert answers(browser, user_code).status_code == 429
+    # Others at the same address are not locked out.
+    other = Browser(Client())
+    other.log_in("admin")
+    assert answers(other, user_code).status_code == 200
 
 
 def test_a_flood_of_requests_is_refused(device: Client) -> None:
