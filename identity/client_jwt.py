@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -35,7 +36,7 @@ def header_of(token: str) -> Claims:
     if len(token) > _MAX_LENGTH:
         raise InvalidClientJwt(f"it has more than {_MAX_LENGTH} characters")
     try:
-        return jwt.get_unverified_header(token)
+        return _storable(jwt.get_unverified_header(token))
     except (jwt.InvalidTokenError, RecursionError, ValueError) as exc:
         raise InvalidClientJwt("it is not a signed JWT") from exc
 
@@ -44,7 +45,7 @@ def subject_of(token: str) -> str:
     """Whose JWT it claims to be, not verified; "" if that cannot be read."""
     try:
         header_of(token)
-        subject = jwt.decode(token, options={"verify_signature": False}).get("sub")
+        subject = _storable(jwt.decode(token, options={"verify_signature": False})).get("sub")
     except (InvalidClientJwt, jwt.InvalidTokenError, RecursionError, ValueError, OverflowError):
         return ""
     return subject if isinstance(subject, str) else ""
@@ -53,10 +54,9 @@ def subject_of(token: str) -> str:
 def claims_of(token: str, key: jwt.PyJWK | str, algorithm: str) -> Claims:
     """The claims, after a check of the signature alone. Raises InvalidClientJwt."""
     try:
-        found: Claims = jwt.decode(token, key, algorithms=[algorithm], options=_SIGNATURE_ONLY)
+        return _storable(jwt.decode(token, key, algorithms=[algorithm], options=_SIGNATURE_ONLY))
     except (jwt.PyJWTError, RecursionError, ValueError, TypeError) as exc:
         raise InvalidClientJwt("its signature does not verify") from exc
-    return found
 
 
 def seconds_of(claims: Claims, name: str) -> float:
@@ -80,3 +80,12 @@ def identifier_of(claims: Claims) -> str:
     if not isinstance(jti, str) or not 0 < len(jti) <= _MAX_JTI_LENGTH:
         raise InvalidClientJwt(f"jti must be a text of 1 to {_MAX_JTI_LENGTH} characters")
     return jti
+
+
+def _storable(content: Claims) -> Claims:
+    """The content, if UTF-8 can encode it: JSON can have half of a surrogate pair. Raises InvalidClientJwt."""
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError as exc:
+        raise InvalidClientJwt("it has half of a surrogate pair") from exc
+    return content

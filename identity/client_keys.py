@@ -70,7 +70,8 @@ def public_key(key: Jwk, algorithm: str) -> jwt.PyJWK:
         raise InvalidKey(Message("the key is not a public one"))
     if algorithm not in algorithms_of(key):
         raise InvalidKey(Message("the key is not one for {0}", algorithm))
-    members = _MEMBERS.get(key["kty"], ()) if isinstance(key["kty"], str) else ()
+    kind = key.get("kty")
+    members = _MEMBERS.get(kind, ()) if isinstance(kind, str) else ()
     values = [key.get(name) for name in members]
     if not values or not all(isinstance(value, str) and 0 < len(value) <= _MAX_MEMBER_LENGTH for value in values):
         raise InvalidKey(Message("members of the key are missing or too long"))

@@ -105,11 +105,12 @@ def _time(comparison: Comparison) -> datetime.datetime:
     text = _required(comparison, str, ("eq", *_ORDER))
     try:
         moment = parse_datetime(text)
-    except ValueError:
-        moment = None
-    if moment is None:
-        raise _misfit(comparison)
-    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+        if moment is None:
+            raise _misfit(comparison)
+        # Beyond the years of datetime at the ends: OverflowError.
+        return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    except (ValueError, OverflowError) as exc:
+        raise _misfit(comparison) from exc
 
 
 def _misfit(comparison: Comparison) -> ScimError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from domain.scim.errors import ScimError
@@ -11,6 +11,8 @@ from foundation.messages import TranslatableMessage as Message
 
 SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 MAX_OPERATIONS: Final = 1000
+#: Values of lists that all operations together look at: two seconds of work.
+MAX_STEPS: Final = 1_000_000
 _READ_ONLY: Final = frozenset({"id", "meta", "groups", "schemas"})
 _NAMES: Final = frozenset({"add", "replace", "remove"})
 
@@ -28,6 +30,17 @@ def patched(resource: Resource, body: Any, attributes: Mapping[str, bool]) -> Re
     if len(operations) > MAX_OPERATIONS:
         raise ScimError(413, Message("A PATCH has at most {0} operations.", MAX_OPERATIONS))
     result = {name: _copied(value) for name, value in resource.items()}
+    steps = 0
+    for name, path, value in _changes(operations):
+        steps += 1 + sum(len(each) for each in result.values() if isinstance(each, list))
+        if steps > MAX_STEPS:
+            raise ScimError(413, Message("It is too much for one PATCH. Send fewer operations."))
+        _apply(result, name, path, value, attributes)
+    return result
+
+
+def _changes(operations: list[Any]) -> Iterator[tuple[str, PatchPath, Any]]:
+    """(op, path, value) of each change; an operation without a path makes several. Raises ScimError."""
     for operation in operations:
         name = str(_member(operation, "op") or "").lower() if isinstance(operation, dict) else ""
         if name not in _NAMES:
@@ -36,15 +49,14 @@ def patched(resource: Resource, body: Any, attributes: Mapping[str, bool]) -> Re
         if path is not None and not isinstance(path, str):
             raise ScimError(400, Message("A path is a text."), "invalidPath")
         if path:
-            _apply(result, name, parse_path(path), value, attributes)
+            yield name, parse_path(path), value
         elif isinstance(value, dict) and name != "remove":
             for each, part in value.items():
                 # Clients repeat the id of what they patch.
                 if each.lower() not in _READ_ONLY:
-                    _apply(result, name, parse_path(each), part, attributes)
+                    yield name, parse_path(each), part
         else:
             raise ScimError(400, Message("Without a path, value is an object; remove needs a path."), "noTarget")
-    return result
 
 
 def _apply(result: Resource, name: str, path: PatchPath, value: Any, attributes: Mapping[str, bool]) -> None:
@@ -73,7 +85,7 @@ def _apply(result: Resource, name: str, path: PatchPath, value: Any, attributes:
 def _several(items: list[Any], name: str, path: PatchPath, value: Any) -> list[Any]:
     """The values of a multi-valued attribute after one operation."""
     if path.filter is None and not path.part:
-        return _whole(items, name, value)
+        return _whole(items, name, path.attribute, value)
     chosen = [item for item in items if path.filter is None or _meets(path.filter, item)]
     if not chosen and name == "add" and isinstance(path.filter, Comparison) and path.filter.operator == "eq":
         chosen = [{path.filter.path: path.filter.value}]
@@ -92,14 +104,15 @@ def _several(items: list[Any], name: str, path: PatchPath, value: Any) -> list[A
     return items
 
 
-def _whole(items: list[Any], name: str, value: Any) -> list[Any]:
+def _whole(items: list[Any], name: str, attribute: str, value: Any) -> list[Any]:
     given = value if isinstance(value, list) else [] if value is None else [value]
-    named = [str(each.get("value")) if isinstance(each, dict) else str(each) for each in given]
+    named = {str(each.get("value")) if isinstance(each, dict) else str(each) for each in given}
+    others = [item for item in items if str(item.get("value")) not in named]
     if name == "remove":
-        return [item for item in items if item.get("value") not in named] if named else []
-    if name == "replace":
-        return given
-    return [*(item for item in items if item.get("value") not in named), *given]
+        return others if named else []
+    if not all(isinstance(each, dict) for each in given):
+        raise ScimError(400, Message("The value of {0} is an object.", attribute), "invalidValue")
+    return given if name == "replace" else [*others, *given]
 
 
 def _meets(tree: Tree, item: Any) -> bool:

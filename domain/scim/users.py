@@ -224,8 +224,10 @@ def _check_administrator(user: User, changed: Mapping[str, Any], *, photo: bool)
         return
     if photo or set(changed) != {"Active"} or changed["Active"]:
         raise _administrator(user)
-    others = User.objects.filter(Q(is_admin=True, active=True) & ~Q(user_type="SystemUserNoLogin")).exclude(pk=user.pk)
-    if not others.exists():
+    people = User.objects.filter(Q(is_admin=True, active=True) & ~Q(user_type="SystemUserNoLogin"))
+    # All are locked, so that of two concurrent requests the second sees what the first has done.
+    locked = people.select_for_update().order_by("pk").values_list("pk", flat=True)
+    if not any(pk != user.pk for pk in locked):
         raise ScimError(403, Message("{0} is the last active administrator.", user.login))
 
 

@@ -46,7 +46,9 @@ class PushedRequestEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[misc]
         if "request_uri" in self.form:
             raise InvalidRequestError(description="A pushed request may not have request_uri.")
         # Names with _ are the platform's own.
-        given = {name: value for name, value in self.form.items() if name not in _CREDENTIALS and name[0] != "_"}
+        given = {n: value for n, value in self.form.items() if n not in _CREDENTIALS and not n.startswith("_")}
+        if any("\x00" in text for pair in given.items() for text in pair):
+            raise InvalidRequestError(description="A pushed request may not have NUL.")  # PostgreSQL's JSON has none
         parameters = {**given, "client_id": client.client_id, **self._key(request, client)}
         try:
             self._check(request, parameters)

@@ -10,6 +10,8 @@ import datetime
 import secrets
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
 from foundation.fields import utc_now
 from identity.models import PushedRequest, TrustedApplication
 from identity.oauth.codes import stored_code
@@ -42,8 +44,7 @@ def pushed_request_save(application: TrustedApplication, parameters: dict[str, s
 def pushed_request_open(client_id: str, request_uri: str) -> OpenRequest | None:
     """Use the request_uri. None if it is unknown, expired, used, or another client's, for which it stays unused."""
     handle = secrets.token_urlsafe(32)
-    live = PushedRequest.objects.filter(expires__gt=utc_now(), application__application_uri=client_id)
-    unused = live.filter(digest=stored_code(request_uri.removeprefix(REQUEST_URI_PREFIX)), is_open=False)
+    unused = _live(client_id).filter(digest=stored_code(request_uri.removeprefix(REQUEST_URI_PREFIX)), is_open=False)
     # One statement: of two browsers with the same request_uri, one opens it.
     if not unused.update(digest=stored_code(handle), is_open=True, expires=_after(_OPEN_SECONDS)):
         return None
@@ -52,9 +53,7 @@ def pushed_request_open(client_id: str, request_uri: str) -> OpenRequest | None:
 
 def pushed_request_load(client_id: str, handle: str) -> OpenRequest | None:
     """The request that the handle stands for."""
-    found = PushedRequest.objects.filter(
-        digest=stored_code(handle), is_open=True, expires__gt=utc_now(), application__application_uri=client_id
-    ).first()
+    found = _live(client_id).filter(digest=stored_code(handle), is_open=True).first()
     return OpenRequest(found.parameters, handle) if found else None
 
 
@@ -67,6 +66,12 @@ def pushed_request_end(handle: str) -> None:
 def pushed_requests_prune() -> int:
     """Delete expired requests; returns their number."""
     return PushedRequest.objects.filter(expires__lt=utc_now()).delete()[0]
+
+
+def _live(client_id: str) -> QuerySet[PushedRequest]:
+    if "\x00" in client_id:
+        return PushedRequest.objects.none()  # PostgreSQL refuses NUL in parameters
+    return PushedRequest.objects.filter(expires__gt=utc_now(), application__application_uri=client_id)
 
 
 def _after(seconds: int) -> datetime.datetime:
