@@ -7,6 +7,7 @@ masked when they were stored; the page of a template never shows its signing sec
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -23,6 +24,8 @@ from domain.admin.context import admin_context, permitted
 from domain.admin.entity_pages import EntityAdmin, entity_page
 from domain.admin.forms import EntityForm
 from domain.admin.post_actions import PostActions
+from domain.admin.visible_rows import rows_of
+from domain.entities.systems_bpm import UserBusinessRule
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
 from foundation.errors import PlatformError
@@ -39,9 +42,10 @@ from webhooks.models import (
     WebHookAttempt,
     WebHookDelivery,
 )
-from webhooks.selectors import template_days
+from webhooks.selectors import rules_of, template_days
 from webhooks.services import (
     delivery_cancel,
+    delivery_preview,
     delivery_redeliver,
     send_test,
     signing_secret_remove,
@@ -173,6 +177,14 @@ class WebHookDeliveryAdmin(PostActions, EntityAdmin):
         self.message_user(request, text % {"count": count}, messages.SUCCESS if count else messages.WARNING)
 
 
+def _new_rule(request: HttpRequest, hook: WebHook) -> str:
+    """The address of a form for a rule of the template's repository; "" for users who may not write rules."""
+    if not permitted(request, "create", repositories.for_model(UserBusinessRule)):
+        return ""
+    query = urlencode({"repository_name": hook.repository_name})
+    return f"{reverse('admin:domain_userbusinessrule_add')}?{query}"
+
+
 def entity_link(delivery: WebHookDelivery) -> SafeString:
     """A link to the event's entity; only its name if the repository no longer exists."""
     name = delivery.repository_name
@@ -229,13 +241,29 @@ class WebHookAdmin(PostActions, EntityAdmin):
                 schemes=list(authentication_schemes.names()),
                 former_secret_expires=hook.previous_secret_expires_utc if hook.previous_signing_secret else None,
                 may_change=self.has_change_permission(request, hook),
+                rules=rows_of(request, rules_of(hook)),
+                new_rule=_new_rule(request, hook),
+                entity=request.GET.get("entity", ""),
+                **self._preview(request, hook),
             )
         return super().render_change_form(request, context, *args, **kwargs)
 
+    def _preview(self, request: HttpRequest, hook: WebHook) -> dict[str, Any]:
+        """What the stored template sends, or why it sends nothing."""
+        try:
+            prepared = delivery_preview(
+                context=admin_context(request), web_hook=str(hook.pk), entity=request.GET.get("entity", "")
+            )
+        except PlatformError as error:
+            return {"preview_problem": error.message}
+        # Not the delivery itself: templates call what is callable, and it would insert itself.
+        shown = (f"POST {prepared.request_url}", prepared.request_headers, "", prepared.request_body)
+        return {"preview": "\n".join(shown)}
+
     def do_test(self, request: HttpRequest, hook: WebHook) -> HttpResponse:
         """Send a test event, then show its delivery."""
-        entity = request.POST.get("entity", "").strip().lower()
-        delivery = send_test(context=admin_context(request), web_hook=str(hook.pk), entity_id=entity or None)
+        entity = request.POST.get("entity", "")
+        delivery = send_test(context=admin_context(request), web_hook=str(hook.pk), entity=entity)
         messages.success(request, gettext("The test event is on its way; reload this page to see what became of it."))
         return HttpResponseRedirect(reverse("admin:webhooks_webhookdelivery_change", args=[delivery.pk]))
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from django.db.models import Avg, Count, Exists, Min, OuterRef, Q
+from django.db.models import Avg, Count, Exists, Min, OuterRef, Q, QuerySet
 from django.db.models.functions import TruncDate
 
+from domain.entities.systems_bpm import UserBusinessRule, UserBusinessRuleAction
 from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
 from webhooks.breaker import breakers_waited_for
@@ -89,7 +90,7 @@ def template_days(web_hook_id: str, *, days: int = 14, now: datetime | None = No
     today = (now or utc_now()).date()
     first = today - timedelta(days=days - 1)
     since = datetime.combine(first, time(), tzinfo=UTC)
-    ended = WebHookDelivery.objects.filter(web_hook_id=web_hook_id, finish_time_utc__gte=since, is_test=False)
+    ended = WebHookDelivery.objects.filter(web_hook_id=web_hook_id, finish_time_utc__gte=since)
     counts = {
         (row[0], row[1]): row[2]
         for row in ended.annotate(day=TruncDate("finish_time_utc", tzinfo=UTC))
@@ -108,6 +109,14 @@ def template_days(web_hook_id: str, *, days: int = 14, now: datetime | None = No
         DayOfTemplate(day, counts.get((day, "Delivered"), 0), counts.get((day, "Failed"), 0), times.get(day))
         for day in (first + timedelta(days=index) for index in range(days))
     ]
+
+
+def rules_of(web_hook: WebHook) -> QuerySet[UserBusinessRule]:
+    """The rules whose actions send the template, which they name by its code or id."""
+    actions = UserBusinessRuleAction._default_manager.filter(action_type="WEBHOOK").filter(
+        Q(parameter_1_value__iexact=web_hook.code) | Q(parameter_1_value__icontains=str(web_hook.pk))
+    )
+    return UserBusinessRule._default_manager.filter(pk__in=actions.values("user_business_rule")).order_by("code")
 
 
 def workers_alive(now: datetime | None = None) -> list[WorkerHeartbeat]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -13,9 +14,11 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
+from domain.model.repository import Repository
 from domain.query import select_ids
 from foundation import errors
 from foundation.fields import utc_now
+from foundation.guids import is_guid
 from identity.context import CallContext
 from rules.read_access import REASON
 from webhooks.authentication import authentication_schemes
@@ -29,8 +32,8 @@ from webhooks.models import (
     WebHookAttempt,
     WebHookDelivery,
 )
-from webhooks.outbox import announce, deliveries_insert, delivery_prepare
-from webhooks.templates import WebHookTemplate, web_hook_get
+from webhooks.outbox import NewDelivery, announce, deliveries_insert, delivery_prepare
+from webhooks.templates import web_hook_get
 
 #: Rows of one statement: databases bound the number of its parameters.
 _BATCH = 1000
@@ -92,34 +95,51 @@ def _cancel_all_of(web_hook_id: str) -> None:
     )
 
 
-def send_test(*, context: CallContext, web_hook: str, entity_id: str | None = None) -> WebHookDelivery:
-    """Send a template once for an entity (by default the newest), without a rule; returns the delivery.
+def send_test(*, context: CallContext, web_hook: str, entity: str = "") -> WebHookDelivery:
+    """Send a template once for an entity, without a rule; returns the delivery.
 
-    `web_hook` is a code or guid. Raises NotFound, and Refused if the template cannot be rendered.
+    Parameters and errors as those of `delivery_preview`.
     """
-    template = web_hook_get(web_hook)
-    if template is None:
-        raise errors.NotFound(errors.ENTITY_NOT_FOUND, "Systems_Config_WebHook", web_hook)
-    dataset = Dataset(context)
-    repository = repositories.get(template.repository_name)
-    record = dataset.open(repository, entity_id or _newest(template, context))
-    delivery = delivery_prepare(template, record, event_type="TEST", events=_SampleEvents(), is_test=True)
-    if name := template.hidden_from_author(record, {}):
-        raise errors.Refused(errors.INTERPOLATION_FAILED, template.code, errors.format_message(REASON, [name]))
+    delivery = delivery_preview(context=context, web_hook=web_hook, entity=entity)
     with transaction.atomic():
         deliveries_insert([delivery])
     return WebHookDelivery.objects.get(pk=delivery.id)
 
 
-def _newest(template: WebHookTemplate, context: CallContext) -> str:
-    """The key of the newest entity that the caller may see."""
-    result = select_ids(repositories.get(template.repository_name), ctx=context, orderby="Id desc", limit=1)
-    if not result:
-        raise errors.Refused(
-            errors.WEBHOOK_INVALID,
-            gettext("{0} has no entity to try the webhook with.").replace("{0}", template.repository_name),
-        )
-    return result[0]
+def delivery_preview(*, context: CallContext, web_hook: str, entity: str = "") -> NewDelivery:
+    """What a template sends for an entity; nothing is stored.
+
+    `web_hook` is a code or guid; `entity` an id, a code or the beginning of a display text, "" for the newest.
+    Raises NotFound, and Refused if the template cannot be rendered.
+    """
+    template = web_hook_get(web_hook)
+    if template is None:
+        raise errors.NotFound(errors.ENTITY_NOT_FOUND, "Systems_Config_WebHook", web_hook)
+    repository = repositories.get(template.repository_name)
+    record = Dataset(context).open(repository, _entity_find(repository, entity.strip(), context))
+    delivery = delivery_prepare(template, record, event_type="TEST", events=_SampleEvents(), is_test=True)
+    if name := template.hidden_from_author(record, {}):
+        raise errors.Refused(errors.INTERPOLATION_FAILED, template.code, errors.format_message(REASON, [name]))
+    return delivery
+
+
+def _entity_find(repository: Repository[Any], text: str, context: CallContext) -> str:
+    """The key of the entity that the caller means and may see."""
+    if is_guid(text):
+        return text.lower()
+    literal = "'" + text.replace("'", "''") + "'"
+    conditions = [] if text else [None]
+    if text and repository.code is not None:
+        conditions.append(f"{repository.code.name} eq {literal}")
+    if text:
+        conditions.append(f"startswith(DisplayText,{literal})")
+    for condition in conditions:
+        if found := select_ids(repository, ctx=context, filter=condition, orderby="Id desc", limit=1):
+            return found[0]
+    missing = gettext("{0} has no entity to try the webhook with.").replace("{0}", repository.name)
+    if text:
+        missing = gettext("{0} has no entity with the id, code or name {1}.").replace("{0}", repository.name)
+    raise errors.Refused(errors.WEBHOOK_INVALID, missing.replace("{1}", text))
 
 
 class _SampleEvents(dict[str, object]):

@@ -13,6 +13,7 @@ from django.urls import reverse
 from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
 from identity.models import User
+from tests.rules.cast import make_world, write_rule
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook, reloaded
 from webhooks.models import CircuitBreaker, TemplateHealth, WebHookDelivery
@@ -168,6 +169,43 @@ def test_send_test_event(boss: Client, loopback_receiver: LoopbackReceiver) -> N
     deliver_due()
     assert {request.path for request in loopback_receiver.requests} == {"/NEW", "/ABC"}
     assert set(WebHookDelivery.objects.values_list("is_test", flat=True)) == {True}
+
+
+def test_an_entity_is_named_by_its_code_or_text(boss: Client, loopback_receiver: LoopbackReceiver) -> None:
+    new_currency("ABC", "Old money")
+    hook = new_web_hook(f"{loopback_receiver.url}/{{CurrencySign}}", Body='{"sign": "{CurrencySign}"}')
+    new_currency("NEW", "New money")
+    assert f"POST {loopback_receiver.url}/NEW" in text_of(boss.get(hook_page(hook)))
+    page = text_of(boss.get(hook_page(hook), {"entity": "ABC"}))
+    assert f"POST {loopback_receiver.url}/ABC" in page
+    assert "&quot;sign&quot;: &quot;ABC&quot;" in page
+    assert not WebHookDelivery.objects.exists()
+    missing = text_of(boss.get(hook_page(hook), {"entity": "it's"}))
+    assert "has no entity with the id, code or name it&#x27;s" in missing
+    boss.post(hook_page(hook, "test"), {"entity": "ABC"})
+    deliver_due()
+    assert [request.path for request in loopback_receiver.requests] == ["/ABC"]
+    # The chart counts what the page counts, tests among it.
+    assert f"<title>{utc_now():%-d %b}: 1 delivered, 0 failed</title>" in text_of(boss.get(hook_page(hook)))
+
+
+def test_a_template_tells_which_rules_send_it(boss: Client) -> None:
+    hook = new_web_hook("http://127.0.0.1:9/")
+    page = text_of(boss.get(hook_page(hook)))
+    assert "No rule sends it yet" in page
+    assert "/admin/domain/userbusinessrule/add/?repository_name=General.Currencies.Currencies" in page
+    world = make_world()
+    rule = write_rule(world, "General.Currencies.Currencies", ["COMMIT"], actions=[("WEBHOOK", ("Constant", "HOOK"))])
+    page = text_of(boss.get(hook_page(hook)))
+    assert "No rule sends it yet" not in page
+    assert f"/admin/domain/userbusinessrule/{rule}/change/" in page
+
+
+def test_attempts_are_numbered_across_redeliveries(boss: Client, failed: WebHookDelivery) -> None:
+    boss.post(f"/admin/webhooks/webhookdelivery/{failed.pk}/redeliver/")
+    deliver_due()
+    page = text_of(boss.get(f"/admin/webhooks/webhookdelivery/{failed.pk}/change/"))
+    assert re.findall(r"<strong>(\d)\.</strong>", page) == ["2", "1"]
 
 
 def test_a_test_that_cannot_be_is_refused_in_words(boss: Client) -> None:

@@ -63,6 +63,11 @@ def test_a_delivery_is_redelivered_and_a_secret_rotated_by_click(
         assert secret.startswith("whsec_")
         page.goto(address)
         assert secret not in page.content()
+        assert "No rule sends it yet" in page.inner_text("main, #main")
+        page.fill("#preview-entity", "QQB")
+        page.click("text=Show >> nth=0")
+        assert f"POST {receiver.url}/orders/QQB?source=erp" in page.inner_text(".webhook-preview")
+        page.goto(address)
         page.click("text=Send test event")
         receiver.wait_for(sent + 2, 30)
         assert "v1," in receiver.requests[-1].headers["webhook-signature"]

@@ -80,7 +80,7 @@ def test_a_test_event_goes_to_the_receiver_once(loopback_receiver: LoopbackRecei
     new_web_hook(f"{loopback_receiver.url}/{{CurrencySign}}", Body='{"new": "{$NewValue}"}', RetryLogic="Retry")
     record = new_currency("EUR")
     new_currency("USD")
-    delivery = send_test(context=CALLER, web_hook="hook", entity_id=record.id)
+    delivery = send_test(context=CALLER, web_hook="hook", entity=record.id)
     newest = send_test(context=CALLER, web_hook="hook")
     deliver_due()
     assert sorted(request.path for request in loopback_receiver.requests) == ["/EUR", "/USD"]

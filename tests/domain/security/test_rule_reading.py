@@ -240,7 +240,7 @@ def test_a_test_sends_no_more_than_the_author_may_read(library: Library, adminis
     saved_hook(author("Library.*", "General.*"))
     take_away("General.*")
     with pytest.raises(errors.Refused, match="may not read"):
-        send_test(context=system_context(), web_hook="M", entity_id=library.books["A2"])
+        send_test(context=system_context(), web_hook="M", entity=library.books["A2"])
 
 
 def test_a_webhook_whose_author_is_deleted_sends_nothing(library: Library, administrator: Api) -> None:
