@@ -128,7 +128,7 @@ def _entity_find(repository: Repository[Any], text: str, context: CallContext) -
     if is_guid(text):
         return text.lower()
     literal = "'" + text.replace("'", "''") + "'"
-    conditions = [] if text else [None]
+    conditions: list[str | None] = [] if text else [None]
     if text and repository.code is not None:
         conditions.append(f"{repository.code.name} eq {literal}")
     if text:
