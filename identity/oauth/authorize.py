@@ -259,7 +259,8 @@ def check_response_mode(authorization: AuthorizationRequest) -> None:
 def load_scopes(authorization: AuthorizationRequest) -> None:
     """oauthlib's checks: response type, PKCE, scopes, nonce."""
     scopes, details = authorization.view.validate_authorization_request(authorization.http)
-    if "code_challenge" in details and details.get("code_challenge_method") != "S256":
+    method = authorization.query.get("code_challenge_method")
+    if method != "S256" and (method or "code_challenge" in details):
         raise AuthorizationRefused("invalid_request", "code_challenge_method must be S256.")
     if "code_challenge" in details and not _S256_CHALLENGE.fullmatch(details["code_challenge"]):
         raise AuthorizationRefused("invalid_request", "code_challenge must be the base64url form of a SHA-256.")

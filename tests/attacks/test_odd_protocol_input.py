@@ -20,7 +20,7 @@ from identity.dpop import nonce_now
 from tests.domain.scim.conftest import Directory, directory, directory_token  # noqa: F401
 from tests.domain.scim.test_users import detail
 from tests.identity.conftest import browser, demo, fresh_process, http  # noqa: F401
-from tests.identity.flows import PUBLIC, REDIRECT, SECRET, WEB, Browser, Response
+from tests.identity.flows import PUBLIC, REDIRECT, SECRET, WEB, Browser, Response, parameters_of
 from tests.support.client_keys import TOKEN_ENDPOINT, ClientKey
 
 FORM = "application/x-www-form-urlencoded"
@@ -70,6 +70,13 @@ def test_an_odd_parameter_is_not_pushed(browser: Browser, more: str) -> None:  #
     form = urlencode({**browser.ask(), "client_secret": SECRET})
     answer = post(browser.client, "par", f"{form}&{more}")
     assert answer.status_code == (201 if more == "=x" else 400), answer.content
+
+
+@pytest.mark.parametrize("method", ["plain", "\x00", "x" * 300])
+def test_a_method_without_a_challenge_is_refused(browser: Browser, method: str) -> None:  # noqa: F811
+    """It would be stored with the code."""
+    answer = browser.authorize(code_challenge_method=method)
+    assert parameters_of(answer.headers["Location"])["error"] == "invalid_request"
 
 
 @pytest.mark.parametrize("name, value", [("request_uri", REQUEST_URI), ("_pushed", "x")])
