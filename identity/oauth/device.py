@@ -31,10 +31,10 @@ class DeviceAuthorizationEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[
     """POST client credentials and scope; 200 with the codes (RFC 8628, 3.1 and 3.2)."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        rate_limits.check_token_request(self.client_id)
         address = rate_limits.counted_as(client_address(request))
         rate_limits.count(f"device:{self.client_id}:{address}", _REQUESTS_PER_MINUTE)
         application = self.get_oauthlib_core().authenticate_client(request)
+        rate_limits.check_token_request(application.client_id)
         check_grant(application, DEVICE_CODE)
         scopes = scopes_grant(application, self.form.get("scope", "").split(), service=False)
         device_code, user_code = device_request(application, scopes)

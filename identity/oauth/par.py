@@ -18,6 +18,8 @@ from identity.oauth.binding import request_key
 from identity.oauth.client_documents import DocumentRefused, client_resolve
 from identity.oauth.endpoints import FormEndpoint
 
+# Each request stores a row, and a public client has no secret. A whole company may share one address.
+_PUBLIC_PER_MINUTE = 120
 _CREDENTIALS = {"client_secret", "client_assertion", "client_assertion_type"}
 #: The steps of the authorization endpoint that do not depend on the user.
 _STEPS = (
@@ -37,12 +39,15 @@ class PushedRequestEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[misc]
     """POST the parameters of an authorization request, and the client's authentication as at the token endpoint."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        rate_limits.check_token_request(self.client_id)
         try:
             client_resolve(self.client_id, client_address(request))
         except DocumentRefused as refused:
             raise InvalidClientError(description=str(refused)) from refused
         client: TrustedApplication = self.get_oauthlib_core().authenticate_client(request)
+        rate_limits.check_token_request(client.client_id)
+        if client.is_public:
+            address = rate_limits.counted_as(client_address(request))
+            rate_limits.count(f"par:{client.client_id}:{address}", _PUBLIC_PER_MINUTE)
         if "request_uri" in self.form:
             raise InvalidRequestError(description="A pushed request may not have request_uri.")
         # Names with _ are the platform's own.

@@ -15,7 +15,6 @@ from oauthlib.oauth2.rfc6749.errors import InvalidClientError, InvalidRequestErr
 
 from foundation import errors
 from foundation.fields import utc_now
-from identity import rate_limits
 from identity.factors.methods import claims_of
 from identity.models import AccessToken, ReferenceToken, RefreshToken, TrustedApplication
 from identity.oauth.claims import act_claim
@@ -30,7 +29,6 @@ class TokenEndpoint(FormEndpoint, TokenView):  # type: ignore[misc]
         grant_type = self.form.get("grant_type")
         if not grant_type:
             raise InvalidRequestError(description="The request has no grant_type.")
-        rate_limits.check_token_request(self.client_id)
         supported = oauth2_settings.OAUTH2_GRANT_TYPES_SUPPORTED
         if grant_type not in supported:
             raise UnsupportedGrantTypeError(description=f"grant_type must be {' or '.join(supported)}.")

@@ -17,7 +17,7 @@ from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.common import Request
 
 from foundation import errors
-from identity import authentication
+from identity import authentication, rate_limits
 from identity.factors.methods import claims_of
 from identity.models import Grant, TrustedApplication, User
 from identity.oauth import binding, claims, clients, codes, device_grants, issue, jwt, refresh, scopes
@@ -46,6 +46,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     def validate_grant_type(
         self, client_id: str, grant_type: str, client: TrustedApplication, request: Request, *args: Any, **kwargs: Any
     ) -> bool:
+        # Once the client is known: else anybody could use its requests up.
+        rate_limits.check_token_request(client.client_id)
         clients.check_grant(client, grant_type)
         request.dpop_jkt = binding.request_key(request, client)
         return True

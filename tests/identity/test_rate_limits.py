@@ -81,6 +81,8 @@ def test_guessing_clients_are_stopped(http: Client) -> None:
 def test_token_requests_have_their_own_limit(http: Client) -> None:
     limit(token_per_minute=1)
     right = {"grant_type": "client_credentials", "client_id": SERVICE, "client_secret": "DEMO"}
+    # Nobody without the secret uses it up.
+    assert [token_request(http, **{**right, "client_secret": "x"}).status_code for _ in range(3)] == [401] * 3
     assert [token_request(http, **right).status_code for _ in range(2)] == [200, 429]
 
 
