@@ -11,7 +11,7 @@ from domain.admin.entity_fields import EntityFields
 from domain.admin.fieldsets import row_fieldsets
 from domain.admin.forms import ChildFormSet
 from domain.admin.measures import ValueColumn, attribute_name
-from domain.admin.visible_rows import rows_of
+from domain.admin.visible_rows import rows_of, text_paths
 from domain.model.attributes import Child
 from domain.model.naming import in_words
 from domain.model.registry import repositories
@@ -24,6 +24,12 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
     """The rows of an owned collection."""
 
     show_change_link = True
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """The rows that the user may read, with the currencies and units of their values."""
+        measured = [each.python_name for each in self.repository.attributes.values() if each.measure]
+        paths = text_paths(self.repository, measured) if measured else ()
+        return super().get_queryset(request).select_related(*paths) if paths else super().get_queryset(request)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """All inputs except the reference to the owner."""

@@ -60,14 +60,16 @@ def text_paths(repository: Repository[Any], names: Iterable[str] = ()) -> list[s
 def with_visible_references(request: HttpRequest, objects: Sequence[Any], names: Iterable[str] | None = None) -> Any:
     """The loaded objects, of one model, with hidden references set to null, as over the API.
 
-    names: the shown references, None for all. One query for each of these whose target has hidden rows. Pages never
-    save these objects, so the stored references stay.
+    names: the shown references and measured values, None for all. One query for each target that has hidden rows.
+    Pages never save these objects, so the stored references stay.
     """
     context = admin_context(request)
     if objects and not isinstance(context.permissions, AllPermissions):
         with suppress(LookupError):
             repository = repositories.for_model(type(objects[0]))
-            shown = [each.python_name for each in repository.references.values()] if names is None else names
+            attributes = repository.attributes.values()
+            shown = [each.python_name for each in attributes if each.is_reference or each.measure]
+            shown = shown if names is None else list(names)
             _hide(context, repository, objects, _tree(text_paths(repository, shown)))
     return objects
 
