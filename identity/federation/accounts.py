@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from django.core.exceptions import ValidationError
+from django.core.validators import EmailValidator
 from django.db import IntegrityError, transaction
 
 from foundation import errors
@@ -75,14 +77,12 @@ def _create(provider: IdentityProvider, identity: Identity) -> FederatedAccount:
             )
         )
     login = _login(provider, identity)
-    email = identity.text("email") if identity.claims.get("email_verified") is True else ""
     try:
         # The login is claimed with it: one that another user has or had is refused (identity.logins).
         user = User.objects.create_user(
             login,
-            name={"EN": (identity.text("name") or login)[:254]},
-            # Cut off, it would be the address of somebody else.
-            email=email if 0 < len(email) <= 254 else None,
+            name={"EN": (_storable(identity.text("name")) or login)[:254]},
+            email=_email(identity),
             user_type=provider.new_users,
         )
     except (IntegrityError, errors.Refused) as exc:
@@ -94,6 +94,21 @@ def _create(provider: IdentityProvider, identity: Identity) -> FederatedAccount:
             )
         ) from exc
     return FederatedAccount.objects.create(provider=provider, subject=identity.subject, user=user)
+
+
+def _email(identity: Identity) -> str | None:
+    """The verified address; none that cannot be one, or is too long: cut off, it would be somebody else's."""
+    email = identity.text("email")
+    try:
+        EmailValidator()(email)
+    except ValidationError:
+        return None
+    return email if identity.claims.get("email_verified") is True and len(email) <= 254 else None
+
+
+def _storable(text: str) -> str:
+    """The text without control characters and halves of surrogate pairs, which databases refuse."""
+    return "".join(character for character in text if unicodedata.category(character) not in ("Cc", "Cs"))
 
 
 def _login(provider: IdentityProvider, identity: Identity) -> str:

@@ -271,7 +271,9 @@ def _validated(provider: IdentityProvider, known: Mapping[str, Any], id_token: s
         raise FederationFailed(Message("Its id token was issued to another application."))
     if claims.get("nonce") != nonce:
         raise FederationFailed(Message("Its id token answers another sign-in."))
-    if not isinstance(claims["sub"], str) or not 0 < len(claims["sub"]) <= 255 or "\x00" in claims["sub"]:
+    # Not printable are NUL and halves of surrogate pairs, which databases refuse.
+    subject = claims["sub"]
+    if not isinstance(subject, str) or not 0 < len(subject) <= 255 or not subject.isprintable():
         raise FederationFailed(Message("Its id token has no usable subject."))
     return claims
 

@@ -196,13 +196,38 @@ def test_an_unverified_address_is_not_taken(
     assert User.objects.get(login="anna").email is None
 
 
-def test_a_long_address_is_not_cut_off_to_another(
-    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider
+@pytest.mark.parametrize(
+    "email",
+    [
+        f"{'a' * 242}@example.com.evil.example",
+        "anna@example.com, demo@example.com",
+        "a@example.com\nBcc: b@example.com",
+    ],
+)
+def test_an_address_that_is_none_is_not_taken(
+    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider, email: str
 ) -> None:
-    begin = f"{'a' * (254 - len('@example.com'))}@example.com"
-    upstream.claims = {"email": f"{begin}.evil.example", "email_verified": True}
+    """Least of all cut off to the address of somebody else."""
+    upstream.claims = {"email": email, "email_verified": True}
     enter(browser, upstream)
     assert User.objects.get(login="anna").email is None
+
+
+def test_odd_characters_of_a_name_are_left_out(
+    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider
+) -> None:
+    """Databases refuse them: the sign-in ended in an internal error."""
+    upstream.claims = {"name": "An\x00n\ud800a\n\u200d Ü", "role": ["\ud800", "\x00"]}
+    enter(browser, upstream)
+    assert User.objects.get(login="anna").name == {"EN": "Anna\u200d Ü"}
+
+
+@pytest.mark.parametrize("subject", ["\x00", "\ud800", "a" * 256, ""])
+def test_a_subject_that_cannot_be_one_is_refused(
+    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider, subject: str
+) -> None:
+    upstream.claims = {"sub": subject}
+    refused(enter(browser, upstream), "no usable subject")
 
 
 @pytest.mark.parametrize("login", [None, "", " ", "x" * 65, "a\nb", "a b", 7, ["a"]])
