@@ -30,7 +30,8 @@ def account_enter(provider: IdentityProvider, identity: Identity) -> FederatedAc
     Its roles follow the claims. Raises FederationFailed for a person without an account and for a user who may not
     sign in.
     """
-    accounts = FederatedAccount.objects.select_related("user")
+    # Locked, so that of two sign-ins at once the second sees the roles that the first has added.
+    accounts = FederatedAccount.objects.select_related("user").select_for_update(of=("self",))
     account = accounts.filter(provider=provider, subject=identity.subject).first()
     if account is None:
         account = _create(provider, identity)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.db import connection
 from django.test import Client
 
 from identity.demo import seed_identity  # noqa: F401  (the demo's users are those of the fixture)
-from identity.federation.provider import MAX_REQUESTS, _requests, documents
+from identity.federation.accounts import account_enter
+from identity.federation.provider import MAX_REQUESTS, Identity, _requests, documents
 from identity.models import (
     AuthenticatorApp,
     FederatedAccount,
@@ -161,6 +165,26 @@ def test_roles_follow_the_claim(browser: Browser, upstream: UpstreamProvider, pr
     upstream.claims = {}
     enter(browser, upstream)
     assert set(user.roles.all()) == {own}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sign_ins_of_one_account_at_once_add_a_role_once() -> None:
+    user, role = User.objects.create_user("anna", name={"EN": "Anna"}), Role.objects.create(name="Sales")
+    provider = IdentityProvider.objects.create(code="c", name="C", issuer="https://c.example", role_claim="role")
+    IdentityProviderRole.objects.create(provider=provider, claim_value="sales", role=role)
+    FederatedAccount.objects.create(provider=provider, subject="1", user=user)
+    barrier = threading.Barrier(4)
+
+    def enter_once(_number: int) -> None:
+        barrier.wait(10)
+        try:
+            account_enter(provider, Identity("1", {"role": "sales"}, "", None))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(enter_once, range(4)))
+    assert RoleUser.objects.filter(user=user, role=role).count() == 1
 
 
 def test_without_a_policy_nobody_is_created(
