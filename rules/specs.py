@@ -47,7 +47,7 @@ class ConditionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ParameterSpec:
-    """A parameter of an action, with the type that the rule states, if it does."""
+    """A parameter of an action; type None: the default type (rules.actions.base)."""
 
     type: str | None
     value: str | None
@@ -56,11 +56,6 @@ class ParameterSpec:
     def has_placeholder(self) -> bool:
         """Whether the value looks like a template: `{Name}`, `{$user}`, but not `{"json": 1}`."""
         return bool(self.value) and _PLACEHOLDER.search(self.value or "") is not None
-
-    @property
-    def implied_type(self) -> str | None:
-        """The stated type, else Interpolate for what looks like a template; None: the default of the action type."""
-        return self.type or ("Interpolate" if self.has_placeholder else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,15 @@ VALUE: tuple[ParameterType, ...] = ("Constant", "Attribute", "Reference", *TEMPL
 
 @dataclass(frozen=True, slots=True)
 class ParameterRule:
-    """A parameter of an action type: its label and accepted types. The first type is the default."""
+    """A parameter of an action type: its label and accepted types."""
 
     title: str
     types: tuple[ParameterType, ...]
     required: bool = True
+
+    def default_type(self, spec: ParameterSpec) -> ParameterType:
+        """The type of a parameter for which the rule states none: messages with names in braces are templates."""
+        return "Interpolate" if self.types == MESSAGE and spec.has_placeholder else self.types[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ def bind_parameter(
         if declared.required:
             return finding(f"Parameter{number}Value", _("Parameter {0} ({1}) is missing."), number, title)
         return NOTHING
-    type: Any = spec.implied_type or declared.types[0]
+    type: Any = spec.type or declared.default_type(spec)
     if type not in declared.types:
         return finding(
             f"Parameter{number}Type",

@@ -61,7 +61,7 @@ class SendMail(ActionType):
         if not mail_is_configured():
             yield finding("ActionType", _("SENDMAIL cannot send: this instance has no mail server (EMAIL_URL)."))
         recipients = action.parameters[0]
-        if recipients.implied_type in (None, "Constant") and recipients.value:
+        if recipients.type in (None, "Constant") and recipients.value:
             for address in addresses_in(recipients.value):
                 if not is_address(address):
                     yield finding("Parameter1Value", _("'{0}' is not an e-mail address."), address)

@@ -54,7 +54,7 @@ class NotifyUser(ActionType):
         """Constant users must exist."""
         yield from super().check(action, rule)
         users = action.parameters[0]
-        if users.implied_type in (None, "Constant") and users.value:
+        if users.type in (None, "Constant") and users.value:
             for user in filter(None, _SEPARATOR.split(users.value)):
                 if find_user(user) is None:
                     yield finding("Parameter1Value", _("There is no user '{0}'."), user)

@@ -109,12 +109,12 @@ class SetValue(ActionType):
         if given.value is None:
             if attribute.required:
                 yield finding("Parameter2Value", _("{0} needs a value."), attribute.name)
-        elif given.implied_type in (None, "Constant") or reference_literal(given.value) is not None:
+        elif given.type in (None, "Constant") or reference_literal(given.value) is not None:
             try:
                 convert(attribute, given.value, "en")
             except errors.BadRequest as exc:
                 yield Finding(exc.message, "Parameter2Value")
-        elif given.implied_type in ("Attribute", "Reference"):
+        elif given.type in ("Attribute", "Reference"):
             try:
                 source = rule.bind(given.value)
             except UnknownName:
@@ -124,7 +124,7 @@ class SetValue(ActionType):
 
     def _check_custom(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
         given = action.parameters[1]
-        if given.value is None or given.implied_type not in (None, "Constant"):
+        if given.value is None or given.type not in (None, "Constant"):
             return
         try:
             code = (action.parameters[0].value or "").strip()[1:]
