@@ -41,7 +41,7 @@ def watched_page(chromium: Browser, base_url: str, **options: Any) -> Iterator[P
     page.on("request", lambda request: outside.append(request.url))
     yield page
     context.close()
-    assert [text for text in complaints if not text.startswith(_REFUSED)] == []
+    assert not [text for text in complaints if not text.startswith(_REFUSED)], complaints
     assert [url for url in outside if not url.startswith((f"{base_url}/", "data:", "blob:"))] == []
 
 

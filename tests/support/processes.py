@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import http.client
 import os
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.support.platform import LivePlatform
 from tests.support.waiting import eventually
-
-# More than enough for the kernel to hand a connection to each of a few processes.
-_MOST_CONNECTIONS = 200
 
 
 def database_of(platform: LivePlatform) -> dict[str, str]:
@@ -44,27 +42,27 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 def connection_to_each(base_url: str, pid: int, *, processes: int = 2) -> dict[int, http.client.HTTPConnection]:
     """Web process → a connection that it serves, for `processes` of those that `pid` has started.
 
-    A connection stays with the process that accepted it. Raises AssertionError when fewer processes serve.
+    A connection stays with the process that accepted it. Those that have one are stopped meanwhile: else the process
+    that is awake may accept all. Raises AssertionError when fewer processes serve.
     """
     parts = urlsplit(base_url)
     assert parts.hostname is not None
     assert parts.port is not None
     found: dict[int, http.client.HTTPConnection] = {}
-    others: list[http.client.HTTPConnection] = []
-    for _ in range(_MOST_CONNECTIONS):
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
-        connection.request("GET", "/healthz")
-        connection.getresponse().read()
-        server = _server_of(connection, parts.port, pid)
-        if server in found:
-            others.append(connection)  # closed only now, or the same process would be the idle one again
-        else:
+    try:
+        while len(found) < processes:
+            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+            connection.request("GET", "/healthz")
+            connection.getresponse().read()
+            server = _server_of(connection, parts.port, pid)
+            assert server not in found
             found[server] = connection
-        if len(found) == processes:
-            break
-    for connection in others:
-        connection.close()
-    assert len(found) == processes, f"{len(found)} processes serve {base_url}"
+            os.kill(server, signal.SIGSTOP)
+    except TimeoutError as error:
+        raise AssertionError(f"{len(found)} processes serve {base_url}") from error
+    finally:
+        for server in found:
+            os.kill(server, signal.SIGCONT)
     return found
 
 

@@ -65,9 +65,13 @@
     }));
   });
 
-  // What is hidden takes no focus while the page loads.
+  // What is hidden takes no focus, and on a slow machine the browser has tried before anything is shown.
   document.addEventListener('alpine:initialized', () => {
-    const adding = document.querySelector('#django-admin-form-add-constants[data-model-name]');
-    (document.querySelector('[autofocus]') ?? adding?.closest('form')?.querySelector('.form-row :is(input:not([type=hidden]), select, textarea)'))?.focus();
+    root.removeAttribute('x-cloak');
+    requestAnimationFrame(() => {
+      if (document.activeElement !== document.body) return;
+      const adding = document.querySelector('#django-admin-form-add-constants[data-model-name]');
+      (document.querySelector('[autofocus]') ?? adding?.closest('form')?.querySelector('.form-row :is(input:not([type=hidden]), select, textarea)'))?.focus();
+    });
   });
 })();
