@@ -21,8 +21,8 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
 
-# Test processes: one for each core. ARGS goes to pytest (test, acceptance, fuzz), story or bench: `make test ARGS="-k licence"`.
-TEST_PROCESSES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Test processes: two for each core, since half of the tests wait for instances and browsers. ARGS goes to pytest (test, acceptance, fuzz), story or bench: `make test ARGS="-k licence"`.
+TEST_PROCESSES ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) )))
 ARGS ?=
 
 # Client libraries in other languages that tests drive; without npm those tests skip (with CI=true they fail).
@@ -42,7 +42,7 @@ run: $(INSTALLED) ## The whole instance with demo data: web server and worker; C
 	@DEMO=$${DEMO:-1} exec $(MANAGE) serve $(ARGS)
 
 test: setup $(INSTALLED_DEV) clients ## The whole test suite
-	@$(PYTHON) -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS)
+	@$(PYTHON) -m pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 acceptance: setup $(INSTALLED_DEV) ## Every statement of the specification and whether it holds
 	@$(PYTHON) -m pytest tests/acceptance --checklist --quiet $(ARGS)
@@ -94,9 +94,8 @@ pictures: setup $(INSTALLED_DEV) ## The pictures of the documentation anew; ARGS
 	@$(PYTHON) -m tests.pages.pictures $(ARGS)
 
 # Pages load what is committed; who runs the platform needs no Node.
-assets: ## The bundles of other people's scripts anew, from their lock files: scripts/editor, platform_site/shell (needs npm)
-	@for package in scripts/editor platform_site/shell; do (cd $$package && npm ci --ignore-scripts --no-audit --no-fund --silent && \
-		npm run --silent build) || exit 1; done
+assets: ## The bundles of other people's scripts anew, from the lock file of platform_site/shell (needs npm)
+	@cd platform_site/shell && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent build
 
 # Pins that still fit stay as they are: `make requirements ARGS=--upgrade`, or ARGS="--upgrade-package NAME", moves them.
 # One resolution for every system and Python from the lowest on; neither addresses nor paths of this machine.

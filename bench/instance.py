@@ -15,12 +15,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from platform_site.serving.listening import DESCRIPTOR_VARIABLE, ListeningSocket
+from platform_site.serving import granian_server
 
 BASE = Path(__file__).resolve().parent.parent
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -101,27 +102,32 @@ def run_manage(environment: dict[str, str], *arguments: str) -> None:
 
 
 #: Of each server that is measured.
-_PROCESSES = "2"
+PROCESSES = 2
 
 
 def serve_platform(port: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     """The platform's web server as `manage.py serve` starts it."""
-    listening = ListeningSocket("127.0.0.1", port)
-    descriptor = listening.open()
-    command = [sys.executable, "-m", "platform_site.serving.granian_server", "--workers", _PROCESSES]
-    try:
-        return subprocess.Popen(
-            command, cwd=BASE, env={**environment, DESCRIPTOR_VARIABLE: str(descriptor)}, pass_fds=[descriptor]
-        )
-    finally:
-        listening.close()  # the server has it
+    command = [sys.executable, "-c", f"from bench.instance import serve_as_installed as serve; serve({port})"]
+    return subprocess.Popen(command, cwd=BASE, env=environment)
+
+
+def serve_as_installed(port: int) -> None:
+    """Serve without the packages of developers: pyarrow imports pandas, of 50 MB, where it is installed."""
+    sys.meta_path.insert(0, _NoPandas())
+    granian_server.serve("127.0.0.1", port, workers=PROCESSES)
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=fullname)
 
 
 def serve(application: str, port: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     """Another application under the same server, one thread a process: what suits work that never waits best."""
     command = [
         sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port),
-        "--workers", _PROCESSES, "--blocking-threads", "1", "--no-access-log", "--log-level", "error", application,
+        "--workers", str(PROCESSES), "--blocking-threads", "1", "--no-access-log", "--log-level", "error", application,
     ]  # fmt: skip
     return subprocess.Popen(command, cwd=BASE, env=environment)
 
@@ -135,6 +141,7 @@ class Servers:
     token: str
     platform_process: int
     floor_process: int
+    data_dir: Path
 
     @property
     def headers(self) -> dict[str, str]:
@@ -148,6 +155,7 @@ def serving(prepared: Instance) -> Iterator[Servers]:
     port, bare_port = free_port(), free_port()
     base = f"http://127.0.0.1:{port}"
     root = f"{base}/api/domain/odata/"
+    data_dir = Path(prepared.environment["DATA_DIR"])
     floor = {**os.environ, "FLOOR_DATABASE": prepared.database, "FLOOR_ROOT": root}
     servers = [
         serve_platform(port, {**prepared.environment, "BASE_URL": base}),
@@ -156,7 +164,7 @@ def serving(prepared: Instance) -> Iterator[Servers]:
     try:
         wait_for(port)
         wait_for(bare_port)
-        yield Servers(root, f"http://127.0.0.1:{bare_port}", token(port), servers[0].pid, servers[1].pid)
+        yield Servers(root, f"http://127.0.0.1:{bare_port}", token(port), servers[0].pid, servers[1].pid, data_dir)
     finally:
         for server in servers:
             server.terminate()

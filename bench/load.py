@@ -35,18 +35,27 @@ def requests_per_second(request: Request, *, seconds: float, connections: int) -
     return measured.count / measured.seconds
 
 
-def answers(request: Request, *, seconds: float, connections: int) -> Answers:
-    """Repeat the request for so long over so many connections. Raises RuntimeError for an answer that is not 2xx."""
+#: The server spreads the connections over its processes in this time, in which nothing is counted.
+SPREAD_SECONDS = 1.5
+
+
+def answers(request: Request, *, seconds: float, connections: int, begin: Callable[[], None] = lambda: None) -> Answers:
+    """Repeat the request for so long over so many connections, once they are spread; `begin` is called then.
+
+    Raises RuntimeError for an answer that is not 2xx.
+    """
     context = multiprocessing.get_context("fork")
     answered = context.Value("q", 0)
     failed = context.Value("q", 0)
+    started = time.perf_counter() + SPREAD_SECONDS
     workers = [
-        context.Process(target=_work, args=(request, seconds, number, answered, failed))
+        context.Process(target=_work, args=(request, started, started + seconds, number, answered, failed))
         for number in range(connections)
     ]
-    started = time.perf_counter()
     for worker in workers:
         worker.start()
+    time.sleep(max(0.0, started - time.perf_counter()))
+    begin()
     for worker in workers:
         worker.join()
     if failed.value:
@@ -55,31 +64,40 @@ def answers(request: Request, *, seconds: float, connections: int) -> Answers:
 
 
 def _work(
-    request: Request, seconds: float, number: int, answered: Synchronized[int], failed: Synchronized[int]
+    request: Request, start: float, end: float, number: int, answered: Synchronized[int], failed: Synchronized[int]
 ) -> None:
     parts = urlsplit(request.url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     head = f"{request.method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
-    connection = socket.create_connection((parts.hostname or "", parts.port or 80))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    end = time.perf_counter() + seconds
-    count = 0
+    address = parts.hostname or "", parts.port or 80
+    connection = _connect(address)
+    sent = count = 0
     while time.perf_counter() < end:
-        body = request.body(number * 1_000_000 + count) if request.body is not None else b""
+        body = request.body(number * 1_000_000 + sent) if request.body is not None else b""
         length = f"Content-Length: {len(body)}\r\n" if request.body is not None else ""
         connection.sendall(f"{head}{length}\r\n".encode() + body)
-        status = _answer(connection)
+        status, is_last = _answer(connection)
+        if is_last:
+            connection.close()
+            connection = _connect(address)
         if not 200 <= status < 300:
             failed.value = status
             return
-        count += 1
+        sent += 1
+        count += time.perf_counter() >= start
     with answered.get_lock():
         answered.value += count
 
 
-def _answer(connection: socket.socket) -> int:
-    """Read one answer to its end; its status."""
+def _connect(address: tuple[str, int]) -> socket.socket:
+    connection = socket.create_connection(address)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def _answer(connection: socket.socket) -> tuple[int, bool]:
+    """Read one answer to its end; its status, and whether the server ends the connection with it."""
     data = b""
     while b"\r\n\r\n" not in data:
         part = connection.recv(1 << 18)
@@ -88,12 +106,13 @@ def _answer(connection: socket.socket) -> int:
         data += part
     head, _, rest = data.partition(b"\r\n\r\n")
     status = int(head.split(b" ", 2)[1])
-    length = 0
+    length, is_last = 0, False
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
             length = int(value)
+        is_last = is_last or (name.lower() == b"connection" and value.strip().lower() == b"close")
     missing = length - len(rest)
     while missing > 0:
         missing -= len(connection.recv(min(1 << 18, missing)))
-    return status
+    return status, is_last

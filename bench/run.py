@@ -5,7 +5,8 @@
 Prints, for every measured operation, requests per second of both and their ratio: the median over the rounds, in which
 the two take turns. The client shares the machine with the servers, and its cost lifts every ratio alike. Beside it
 stands the processor time that the servers took for a request, and the ratio of these: what is left to compare on a
-machine that is busy with something else.
+machine that is busy with something else. The last two numbers are the shares of the two processes in the platform's
+requests; a run outside 35 to 65 % is not reported.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import argparse
 import os
 import platform
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.instance import Servers, cpu_seconds, instance, serving
+from bench.extended import extend, extended
+from bench.instance import PROCESSES, Servers, cpu_seconds, instance, serving
 from bench.load import Request, answers
 from bench.operations import BATCH_PARTS, Measured, batch, reading, writing
 from bench.scale import print_pages
+from bench.shares import FAIR, requests_by_process, shares
 
 PRODUCTS, ORDERS = 10_000, 10_000
 #: Keyed GETs per second inside a batch over those outside.
@@ -28,10 +32,14 @@ BATCH_GOAL = 1.6
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Answers per second, and processor time of the server for each, in milliseconds."""
+    """Answers per second, and processor time of the server for each, in milliseconds.
+
+    shares   of the processes in the requests of the platform; empty for the floor, which counts none
+    """
 
     per_second: float
     cpu_ms: float
+    shares: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,7 @@ def main() -> None:
     way = Way(arguments.seconds, arguments.rounds, arguments.connections, arguments.only)
     with instance(arguments.postgresql) as prepared:
         prepared.load(PRODUCTS, ORDERS)
+        extend(prepared)
         with serving(prepared) as servers:
             print_table(servers, way, "PostgreSQL" if arguments.postgresql else "SQLite")
             print_batch(servers, way)
@@ -79,9 +88,9 @@ def print_table(servers: Servers, way: Way, database: str) -> None:
     )
     print(
         f"{'operation':<22}{'platform/s':>11}{'floor/s':>10}   ratio               goal"
-        f"{'':9}{'cpu ms':>8}{'floor':>8}  ratio"
+        f"{'':9}{'cpu ms':>8}{'floor':>8}  ratio  shares"
     )
-    for entry in (each for each in (*reading(servers), *writing(servers)) if way.wants(each.name)):
+    for entry in (each for each in (*reading(servers), *extended(servers), *writing(servers)) if way.wants(each.name)):
         print_line(entry, servers, way)
 
 
@@ -90,9 +99,13 @@ def print_line(entry: Measured, servers: Servers, way: Way) -> None:
     for request in (entry.ours, entry.bare):
         answers(request, seconds=min(way.seconds, 0.5), connections=way.connections)
     pairs = [
-        (pace(entry.ours, servers.platform_process, way), pace(entry.bare, servers.floor_process, way))
+        pair
         for _ in range(way.rounds)
+        if is_fair((pair := (pace(entry.ours, servers, way), pace(entry.bare, servers, way)))[0])
     ]
+    if not pairs:
+        print(f"{entry.name:<22}not reported: one process answered more than {FAIR[1]:.0%} in each run", flush=True)
+        return
     ratios = sorted(ours.per_second / bare.per_second for ours, bare in pairs)
     ratio = statistics.median(ratios)
     ours_cpu = statistics.median(ours.cpu_ms for ours, _ in pairs)
@@ -102,7 +115,8 @@ def print_line(entry: Measured, servers: Servers, way: Way) -> None:
         f"{entry.name:<22}{statistics.median(ours.per_second for ours, _ in pairs):>11,.0f}"
         f"{statistics.median(bare.per_second for _, bare in pairs):>10,.0f}"
         f"   {ratio:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})   {entry.goal:.2f} {verdict:<8}"
-        f"{ours_cpu:>8.2f}{bare_cpu:>8.2f}  {bare_cpu / ours_cpu if ours_cpu else 0:.2f}",
+        f"{ours_cpu:>8.2f}{bare_cpu:>8.2f}  {bare_cpu / ours_cpu if ours_cpu else 0:.2f}"
+        f"  {spread_of([ours for ours, _ in pairs])}",
         flush=True,
     )
 
@@ -114,10 +128,11 @@ def print_batch(servers: Servers, way: Way) -> None:
     single, batched = reading(servers)[0].ours, batch(servers)
     for request in (single, batched):
         answers(request, seconds=min(way.seconds, 0.5), connections=way.connections)
-    pairs = [
-        (pace(batched, servers.platform_process, way), pace(single, servers.platform_process, way))
-        for _ in range(way.rounds)
-    ]
+    pairs = [(pace(batched, servers, way), pace(single, servers, way)) for _ in range(way.rounds)]
+    pairs = [(inside, outside) for inside, outside in pairs if is_fair(inside) and is_fair(outside)]
+    if not pairs:
+        print(f"\n{name}: not reported: one process answered more than {FAIR[1]:.0%} in each run", flush=True)
+        return
     ratios = sorted(inside.per_second * BATCH_PARTS / outside.per_second for inside, outside in pairs)
     ratio = statistics.median(ratios)
     inside_cpu = statistics.median(inside.cpu_ms for inside, _ in pairs) / BATCH_PARTS
@@ -125,17 +140,36 @@ def print_batch(servers: Servers, way: Way) -> None:
     verdict = "reached" if ratio >= BATCH_GOAL else "missed"
     print(
         f"\n{name}: {ratio:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f}) times as many a second as outside; "
-        f"goal {BATCH_GOAL:.1f} {verdict}; cpu {inside_cpu:.2f} ms, outside {outside_cpu:.2f} ms",
+        f"goal {BATCH_GOAL:.1f} {verdict}; cpu {inside_cpu:.2f} ms, outside {outside_cpu:.2f} ms; "
+        f"shares {spread_of([inside for inside, _ in pairs])}",
         flush=True,
     )
 
 
-def pace(request: Request, process: int, way: Way) -> Pace:
-    """One measurement."""
-    before = cpu_seconds(process)
-    measured = answers(request, seconds=way.seconds, connections=way.connections)
+def pace(request: Request, servers: Servers, way: Way) -> Pace:
+    """One measurement of the platform or the floor."""
+    is_ours = request.url.startswith(servers.root)
+    process = servers.platform_process if is_ours else servers.floor_process
+    counted, before = requests_by_process(servers.data_dir), 0.0
+
+    def begin() -> None:
+        nonlocal counted, before
+        counted, before = requests_by_process(servers.data_dir), cpu_seconds(process)
+
+    measured = answers(request, seconds=way.seconds, connections=way.connections, begin=begin)
     used = cpu_seconds(process) - before
-    return Pace(measured.count / measured.seconds, used * 1000 / max(1, measured.count))
+    spread = shares(counted, requests_by_process(servers.data_dir), PROCESSES) if is_ours else []
+    return Pace(measured.count / measured.seconds, used * 1000 / max(1, measured.count), spread)
+
+
+def is_fair(run: Pace) -> bool:
+    """Whether both processes worked: else a run measures the chance of who accepted the connections."""
+    return all(FAIR[0] <= share <= FAIR[1] for share in run.shares)
+
+
+def spread_of(runs: Sequence[Pace]) -> str:
+    """The shares of the processes, averaged over the runs."""
+    return " ".join(f"{statistics.mean(shares):.2f}" for shares in zip(*(run.shares for run in runs), strict=True))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The production shape on one machine, without containers: two web nodes and two workers with PostgreSQL and Redis,
+# The production shape on one machine, without containers: two web nodes of one process and two workers with PostgreSQL and Redis,
 # behind nginx with the settings of deploy/nginx/. Ctrl-C or SIGTERM stops all of it in order.
 #
 #   make setup && deploy/run_cluster.sh
@@ -21,6 +21,7 @@ export DATA_DIR=${DATA_DIR:-$PWD/.data/cluster}
 export BASE_URL=${BASE_URL:-http://127.0.0.1:$port}
 export DATABASE_URL=${DATABASE_URL:-postgres://postgres@127.0.0.1:5432/platform_cluster}
 export LOG_FORMAT=${LOG_FORMAT:-json}
+export WEB_PROCESSES=${WEB_PROCESSES:-1}
 unset HOST PORT # each node has its own
 run=$DATA_DIR/run
 logs=$DATA_DIR/logs

@@ -1,5 +1,6 @@
 """Models of the built-in entities and of the write engine; Django looks for them here."""
 
+from domain.dataset.tables import history  # noqa: F401
 from domain.dataset.tables import models as dataset_models  # noqa: F401
 from domain.entities import (  # noqa: F401
     applications_service,
@@ -26,6 +27,9 @@ from domain.entities import (  # noqa: F401
     systems_bpm,
     systems_config,
     systems_core,
+    systems_core_history,
+    systems_custom_entities,
+    systems_custom_properties,
     systems_document_types,
     systems_documents,
     systems_exchange,
@@ -33,3 +37,4 @@ from domain.entities import (  # noqa: F401
     systems_monitoring,
     systems_printouts,
 )
+from domain.model import saved_mappings, saved_queries, saved_views  # noqa: F401

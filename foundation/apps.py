@@ -8,7 +8,6 @@ class FoundationConfig(AppConfig):
     """Owns the table of version stamps, and writes the schedules of all apps."""
 
     name = "foundation"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         """Keep the scheduled tasks of all apps in the broker's database."""

@@ -18,6 +18,8 @@ from django.utils.module_loading import import_string
 from django_q.conf import Conf
 from django_q.tasks import async_task
 
+from foundation import dry_runs
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -64,6 +66,10 @@ class ClusterBroker(_Broker):  # type: ignore[misc]
     """The broker that django-q2 would choose, with the tasks of `every`. Only the pusher of a cluster takes tasks."""
 
     _due_at: list[float] | None = None
+
+    def enqueue(self, task: Any) -> Any:
+        """Enqueue a task; that of a dry run is dropped."""
+        return super().enqueue(task) if dry_runs.current() is None else None
 
     def dequeue(self) -> Any:
         if self._due_at is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -11,29 +12,43 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
 
 T = TypeVar("T")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+#: Languages, and methods that help texts call so.
+_PROPER_NAMES = frozenset({"CSharp", "JavaScript", "PrivateKeyJwt", "SecretJwt"})
 
 
 class EnumType:
     """An enum of the model: `members` maps the API name to its number, in the declared order.
 
     `name` is the model's name (`General.Products.ProductsRepository.UseLots`); `edm_name` the one in $metadata without
-    `Erp.`, by rule General_Products_Products_UseLots. Instances register themselves in `enum_types`. An EnumCatalogue
-    adds the members of those that are declared empty.
+    `Erp.`, by rule General_Products_Products_UseLots. Instances register themselves in `enum_types`, unless an
+    administrator defined them. An EnumCatalogue adds the members of those that are declared empty.
     """
 
     def __init__(
-        self, name: str, members: Mapping[str, int], *, edm_name: str | None = None, flags: bool = False
+        self,
+        name: str,
+        members: Mapping[str, int],
+        *,
+        edm_name: str | None = None,
+        flags: bool = False,
+        aliases: Mapping[str, str] = MappingProxyType({}),
+        is_of_product: bool = True,
     ) -> None:
+        """aliases: other names that are accepted for members. is_of_product: `enum_types` has it from now on."""
         self.name = name
+        self._aliases = aliases
         self.edm_name = edm_name or "_".join(part.removesuffix("Repository") for part in name.split("."))
         self.flags = flags
         self._set_members(members)
-        enum_types.add(name, self)
+        if is_of_product:
+            enum_types.add(name, self)
 
     def _set_members(self, members: Mapping[str, int]) -> None:
         self.members: Mapping[str, int] = MappingProxyType(dict(members))
         self.by_number: Mapping[int, str] = MappingProxyType({number: key for key, number in members.items()})
-        self._by_spelling = {_spelling(key): key for key in members}
+        self._by_spelling = {_spelling(alias): key for alias, key in self._aliases.items() if key in members}
+        self._by_spelling |= {_spelling(key): key for key in members}
 
     def add(self, name: str, number: int | None) -> None:
         """Add a member; members are then ordered by number. Raises ValueError for a number that is missing or taken."""
@@ -68,8 +83,16 @@ class EnumType:
         return result
 
     def choices(self) -> list[tuple[str, str]]:
-        """Django choices, value and label alike."""
-        return [(key, key) for key in self.members]
+        """Django choices: names and their labels."""
+        return [(key, label(key)) for key in self.members]
+
+
+def label(member: str) -> str:
+    """FirmPlanned → Firm planned; abbreviations and proper names stay as they are."""
+    if member in _PROPER_NAMES:
+        return member
+    first, *others = _HUMP.sub(" ", member.replace("_", " ")).split(" ")
+    return " ".join([first, *(word if word.isupper() else word.lower() for word in others)])
 
 
 def _spelling(text: str) -> str:
@@ -77,7 +100,19 @@ def _spelling(text: str) -> str:
     return text.replace(" ", "").replace("_", "").lower()
 
 
-enum_types: Catalogue[EnumType] = Catalogue("enum type", pattern=r"[A-Z]\w*(\.[A-Z]\w*)*")
+class EnumTypes(Catalogue[EnumType]):
+    """The enum types by name: those that ship, and those that administrators define."""
+
+    def __init__(self) -> None:
+        super().__init__("enum type", pattern=r"[A-Z]\w*(\.[A-Z]\w*)*")
+
+    def exchange(self, prefix: str, added: Iterable[EnumType]) -> None:
+        """Put these in the place of all whose name has the prefix, while other threads read."""
+        kept = {name: item for name, item in self._items.items() if not name.startswith(prefix)}
+        self._items = kept | {item.name: item for item in added}
+
+
+enum_types = EnumTypes()
 
 
 class EnumCatalogue(Catalogue[T]):

@@ -74,8 +74,12 @@ INTERNAL_ERROR = _add(
 )
 DATABASE_BUSY = _add(2, "DatabaseBusy", _("The database is busy. Try again in {0} seconds."), 503)
 STORAGE_FULL = _add(3, "StorageFull", _("The server could not store the change: {0}"), 503)
+SERVER_STOPPING = _add(7, "ServerStopping", _("The server stops or restarts. Try again in {0} seconds."), 503)
 DATABASE_UNREACHABLE = _add(
     5, "DatabaseUnreachable", _("The database cannot be reached. Try again in {0} seconds."), 503
+)
+MODEL_CHANGED = _add(
+    6, "ModelChanged", _("The definition of an entity has changed in the meantime. Repeat the request."), 503
 )
 NOT_SUPPORTED = _add(4, "NotSupported", _("This service does not support {0}."), 501)
 
@@ -116,6 +120,9 @@ TOO_MANY_LOGINS = _add(
     118, "TooManyLogins", _("Too many logins wait for this server at the moment. Try again in {0} seconds."), 429
 )
 ACCESS_DENIED = _add(121, "AccessDenied", _("The request is refused: {0}"), 403)
+EXPORTS_LIMITED = _add(
+    122, "ExportsLimited", _("You have exported as much as is allowed in a minute. Try again in {0} seconds."), 429
+)
 RATE_LIMITED = _add(120, "RateLimited", _("More than {0} requests a minute. Try again in {1} seconds."), 429)
 
 # 200–299: the request's form.
@@ -160,6 +167,7 @@ BODY_TOO_SLOW = _add(
 BATCH_TOO_LARGE = _add(
     228, "BatchTooLarge", _("The batch has used up its {0}. Send this request in another batch."), 413
 )
+DRY_RUN_TOO_LONG = _add(234, "DryRunTooLong", _("A dry run takes at most {0} seconds. Try a part of it."), 413)
 TOO_LARGE_WITHOUT_LOGIN = _add(229, "TooLargeWithoutLogin", _("Without a login a request has at most {0} bytes."), 413)
 RESOURCE_NOT_FOUND = _add(230, "ResourceNotFound", _("There is nothing at {0}."), 404)
 ENTITY_NOT_FOUND = _add(231, "EntityNotFound", _("There is no {0} with the key {1}."), 404)
@@ -177,6 +185,44 @@ DELETED_MEANWHILE = _add(242, "DeletedMeanwhile", _("{0} has been deleted by som
 MADE_MEANWHILE = _add(
     243, "MadeMeanwhile", _("{0} with {1} was not there when it was looked for; someone else has made it since."), 412
 )
+IDEMPOTENCY_KEY_REUSED = _add(
+    244,
+    "IdempotencyKeyReused",
+    _(
+        "The idempotency key belongs to another request. Use a new key for each request; a repeated one has the same URL and body."
+    ),
+    422,
+)
+REQUEST_IN_PROGRESS = _add(
+    245,
+    "RequestInProgress",
+    _("A request with this idempotency key is still in progress. Try again in {0} seconds."),
+    409,
+)
+REPEATABILITY_EXPIRED = _add(
+    246,
+    "RepeatabilityExpired",
+    _(
+        "Repeatability-First-Sent must be within the last {0} hours, for which answers are kept. Check whether the request was carried out."
+    ),
+    412,
+)
+IDEMPOTENT_ANSWER_TOO_LARGE = _add(
+    247,
+    "IdempotentAnswerTooLarge",
+    _(
+        "With an idempotency key an answer has at most {0} bytes; nothing was changed. Ask for less, for example with Prefer: return=minimal."
+    ),
+    413,
+)
+TOO_MANY_IDEMPOTENCY_KEYS = _add(
+    248,
+    "TooManyIdempotencyKeys",
+    _(
+        "Answers are kept for at most {0} idempotency keys of one caller, with {1} MB in all. Try again later, or without a key."
+    ),
+    429,
+)
 QUERY_TOO_LONG = _add(
     250,
     "QueryTooLong",
@@ -192,6 +238,11 @@ ANSWER_TOO_LARGE = _add(
 STORED_TOO_LARGE = _add(253, "StoredTooLarge", _("What is stored at {0} is larger than {1} bytes."), 413)
 QUERY_TOO_LARGE = _add(252, "QueryTooLarge", _("The query is too large: {0}"), 400)
 INVALID_VALUE = _add(254, "InvalidValue", _("{0} cannot be used: {1}"), 400)
+
+UNKNOWN_NAMESPACE = _add(255, "UnknownNamespace", _("There is no namespace '{0}'.{1}"), 400)
+TABLE_STREAMS_BUSY = _add(
+    256, "TableStreamsBusy", _("{0} long answers of the Table API are being sent. Try again in {1} seconds."), 503
+)
 
 # 300–399: Domain transactions.
 TRANSACTION_LIMIT = _add(300, "TransactionLimit", _("This session already has {0} open transactions."), 500)
@@ -283,6 +334,7 @@ RULE_LACKS_AUTHORITY = _add(
     ),
     500,
 )
+RULE_NOT_STARTABLE = _add(3006, "RuleNotStartable", _("The rule {0} cannot be started here: {1}"), 500)
 SCRIPT_EMPTY = _add(3100, "ScriptEmpty", _("The request has no script."), 400)
 SCRIPT_ENCODING = _add(3101, "ScriptEncoding", _("The script is not valid UTF-8."), 400)
 SCRIPT_SYNTAX = _add(3102, "ScriptSyntaxError", _("The script cannot be read: {0} (line {1}, column {2})."), 500)
@@ -314,6 +366,41 @@ WEBHOOK_INVALID = _add(3200, "WebhookInvalid", _("The webhook cannot be saved: {
 EGRESS_REFUSED = _add(3201, "EgressRefused", _("Requests to {0} are not allowed from this instance: {1}"), 500)
 APPLICATION_INVALID = _add(3300, "TrustedApplicationInvalid", _("The trusted application cannot be saved: {0}"), 500)
 EXTENSION_INVALID = _add(3301, "ExtensionInvalid", _("The extension cannot be saved: {0}"), 500)
+CUSTOM_ENTITY_INVALID = _add(3302, "CustomEntityInvalid", _("The custom entity cannot be saved: {0}"), 500)
+PLAN_NOT_CONFIRMED = _add(
+    3303,
+    "PlanNotConfirmed",
+    _("This change loses data: {0} To confirm it, set PlanToken to {1} and repeat the change."),
+    500,
+)
+CALCULATION_INVALID = _add(
+    3310, "CalculatedAttributeInvalid", _("The calculated attribute {0} cannot be evaluated: {1}"), 400
+)
+CALCULATION_FAILED = _add(3311, "CalculationFailed", _("{0} has no value: row {1} of its definition failed."), 500)
+CALCULATION_NOT_QUERYABLE = _add(
+    3312,
+    "CalculatedAttributeNotQueryable",
+    _("{0} can be selected, but not used in a query: the database has no {1}."),
+    400,
+)
+CALCULATION_THREW = _add(3313, "CalculationThrew", _("{0} has no value: its script failed: {1}"), 500)
+JOB_INVALID = _add(3400, "JobInvalid", _("The job cannot be saved: {0}"), 500)
+JOB_RUNNING = _add(3401, "JobRunning", _("The job {0} is running or about to run already."), 500)
+JOB_FAILED = _add(3402, "JobFailed", _("The job failed: {0}"), 500)
+JOB_INTERRUPTED = _add(
+    3403,
+    "JobInterrupted",
+    _("The worker ended while {0} ran, after a part of its changes was committed; nobody knows how far it came."),
+    500,
+)
+JOB_LACKS_AUTHORITY = _add(
+    3404,
+    "JobLacksAuthority",
+    _(
+        "The job {0} acts with the rights of the user who saved it last, and that user may not do this, or may no longer sign in."
+    ),
+    500,
+)
 
 del _, _add
 
@@ -344,9 +431,11 @@ class PlatformError(Exception):
     A parameter that holds words, not only names and values, is a `Message`, which is translated for the reader.
     `info` is diagnostics for the developer of the client (script position, console …); it contains no secrets.
     `about` is the entity whose commit failed, (repository, guid), where it is one; callers may not see it.
+    `rule_id` is the guid of the business rule that raised the error, "" for none; neither may they see that.
     """
 
     about: tuple[str, str] | None = None
+    rule_id: str = ""
 
     def __init__(
         self,
@@ -494,6 +583,14 @@ class TooManyRequests(_Retryable):
 
     def headers(self) -> Mapping[str, str]:
         return {**super().headers(), **self.limit_headers}
+
+
+class Conflict(_Retryable):
+    """409: the same request is in progress."""
+
+
+class UnprocessableContent(PlatformError):
+    """422: the request contradicts an earlier one."""
 
 
 class Refused(PlatformError):

@@ -23,6 +23,9 @@ class Slot(Protocol):
     def defer(self) -> None:
         """Wait a moment for a free slot, if the request of this thread runs without it."""
 
+    def stand_aside(self) -> None:
+        """Wait a moment for a free slot, from a thread that executes no request."""
+
 
 _slot: Slot | None = None
 
@@ -43,6 +46,12 @@ def defer_to_slot() -> None:
     """Call often in long work: a request that lost the slot lets the requests that hold it go first."""
     if _slot is not None:
         _slot.defer()
+
+
+def stand_aside() -> None:
+    """Call often in long work outside of requests, or that is perhaps outside: requests go first."""
+    if _slot is not None:
+        _slot.stand_aside()
 
 
 def in_steps(rows: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -20,7 +20,8 @@ would not be exact there (spec 02, 2.2 "decimals exact").
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -288,6 +289,15 @@ class StateField(_SmallIntegerField):
     kind = Kind.STATE
     enum = DOCUMENT_STATE
 
+    def __init__(self, **kwargs: Any) -> None:
+        # For people, as those of EnumField: the database has numbers.
+        super().__init__(**{**kwargs, "choices": DOCUMENT_STATE.choices})
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        name, path, args, kwargs = super().deconstruct()
+        kwargs.pop("choices", None)
+        return name, path, args, kwargs
+
     def to_python(self, value: Any) -> str | None:
         if value is None or value == "":
             return None
@@ -350,5 +360,23 @@ class _ReferenceChoice(forms.ModelChoiceField[Any]):
         return None if isinstance(value, str) and value and not is_guid(value) else super().prepare_value(value)
 
 
+#: How far `utc_now` is behind (clock_set_back).
+_set_back = datetime.timedelta()
+
+
 def utc_now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
+    return datetime.datetime.now(datetime.UTC) - _set_back
+
+
+@contextmanager
+def clock_set_back(by: datetime.timedelta) -> Iterator[None]:
+    """Let the whole process believe that it is earlier: for demo data that should look like the work of some days.
+
+    Only for a process of its own, such as the command that loads the demo data: other threads see it, too.
+    """
+    global _set_back
+    before, _set_back = _set_back, by
+    try:
+        yield
+    finally:
+        _set_back = before

@@ -89,7 +89,8 @@ class AggregateRoot(Entity):
 
     external_id = models.CharField(max_length=64, null=True, blank=True)
     external_system = models.CharField(max_length=64, null=True, blank=True)
-    aggregate_last_update_time_utc = models.DateTimeField(null=True, editable=False)
+    # Indexed for clients that pull what has changed since their last visit.
+    aggregate_last_update_time_utc = models.DateTimeField(null=True, editable=False, db_index=True)
     additional_data_json = JsonDocumentField(max_length=32_000, null=True, blank=True)
 
     class Meta:

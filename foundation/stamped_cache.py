@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar
 
 from foundation import stamps
@@ -24,15 +24,20 @@ class StampedCache(Generic[T]):
         self._load = load
         self._stamp_names = stamp_names
         self._state = state
-        self._known: tuple[Hashable, T] | None = None
+        #: The stamps at the last use, what the value depends on, and the value.
+        self._known: tuple[Mapping[str, int], Hashable, Hashable, T] | None = None
 
     def get(self) -> T:
         """The value as of the current stamps."""
-        state = (*map(stamps.current, self._stamp_names), self._state())
+        values, state = stamps.values(), self._state()
         known = self._known
-        if known is None or known[0] != state:
-            known = self._known = (state, self._load())
-        return known[1]
+        if known is not None and known[0] is values and known[2] == state:
+            return known[3]
+        stamped = tuple(values.get(name, 0) for name in self._stamp_names)
+        if known is None or (known[1], known[2]) != (stamped, state):
+            known = (values, stamped, state, self._load())
+        self._known = (values, *known[1:])
+        return known[3]
 
     def forget(self) -> None:
         self._known = None

@@ -103,9 +103,14 @@ _signals: tuple[int, StampSignals | None] | None = None
 
 def current(name: str) -> int:
     """The current value of the stamp (see the module for how new it is); 0 if it was never bumped."""
+    return values().get(name, 0)
+
+
+def values() -> Mapping[str, int]:
+    """The current values of all stamps: the same mapping as long as the process has read no other values."""
     global _checked_at
     if _own.bumps and (bumps := _unfinished()):
-        return _own_view(bumps).get(name, 0)
+        return _own_view(bumps)
     known = _known
     if _board is None or _board.word[0] != known.word or _expirations != known.expirations:
         known = _read()
@@ -114,7 +119,7 @@ def current(name: str) -> int:
         _checked_at = now
         _board.follow()
         known = _read()
-    return known.values.get(name, 0)
+    return known.values
 
 
 def bump(name: str) -> None:
@@ -184,10 +189,10 @@ def _read(fetch: Fetch | None = None) -> _Known:
     # All read before the query, so that the next caller notices a change made during it.
     order, word, expirations, now = next(_order), board().word[0], _expirations, time.monotonic()
     signals()  # must listen before the query
-    values: Mapping[str, int] = dict((fetch or _fetch)(_READ))
+    read: Mapping[str, int] = dict((fetch or _fetch)(_READ))
     with _lock:
         if order > _known.order:
-            _known = _Known(order, word, expirations, values)
+            _known = _Known(order, word, expirations, _known.values if read == _known.values else read)
             _checked_at = now
         return _known
 

@@ -16,6 +16,9 @@ from typing import Any, Generic, TypeVar
 from django.core.signals import request_finished
 from django.db import DatabaseError, connection, transaction
 
+from foundation import dry_runs
+from foundation.lock_waits import hardly_waiting, is_locked
+
 logger = logging.getLogger("platform")
 
 T = TypeVar("T")
@@ -32,7 +35,8 @@ class WriteBehind(Generic[T]):
     limit             maximum number of rows: more push the oldest out
     interval_seconds  how long rows may wait for more before they are written
     merge             combines rows; called with `limit` rows, and before rows are written
-    retries           rows that the database refused are written next time; else they are dropped
+    retries           rows that the database refused are written next time; else they are dropped, but for rows that
+                      only wait for SQLite's lock
     """
 
     def __init__(
@@ -59,7 +63,9 @@ class WriteBehind(Generic[T]):
         return len(self._rows)
 
     def add(self, rows: Iterable[T]) -> None:
-        """Buffer rows until they can be written."""
+        """Buffer rows until they can be written; a dry run leaves none."""
+        if dry_runs.current() is not None:
+            return
         with self._lock:
             if not self._rows:
                 self._oldest_at = time.monotonic()
@@ -77,7 +83,8 @@ class WriteBehind(Generic[T]):
     def flush_if_due(self) -> None:
         """Write if the oldest row has waited long enough. Does nothing in a transaction, which may be rolled back."""
         if self._is_due() and not connection.in_atomic_block:
-            self.flush()
+            with hardly_waiting():
+                self.flush()
 
     def flush(self) -> None:
         """Write all rows now; keeps them if the database is busy."""
@@ -87,9 +94,11 @@ class WriteBehind(Generic[T]):
         try:
             with transaction.atomic():
                 self._write(taken)
-        except DatabaseError:
-            logger.warning("%d rows of %s could not be written", len(taken), self._name, exc_info=True)
-            if self._retries:
+        except DatabaseError as exc:
+            is_busy = is_locked(exc)
+            if not is_busy:
+                logger.warning("%d rows of %s could not be written", len(taken), self._name, exc_info=True)
+            if is_busy or self._retries:
                 with self._lock:
                     self._oldest_at = time.monotonic()
                     self._rows.extendleft(reversed(taken))
@@ -103,6 +112,12 @@ class WriteBehind(Generic[T]):
     def _empty(self) -> None:
         self._rows.clear()
         _filled.discard(self)
+
+
+def flush_all() -> None:
+    """Write the rows of all buffers now."""
+    for buffer in tuple(_filled):
+        buffer.flush()
 
 
 def _flush_due(**_: Any) -> None:

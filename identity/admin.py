@@ -22,6 +22,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from foundation import charts
 from foundation.fields import utc_now
 from identity import federation_admin, registration_admin, token_admin  # noqa: F401  (register pages)
 from identity.admin_bases import NameInput, PageAdmin, ReadOnlyAdmin, SingleRowAdmin, StackedInline, TabularInline
@@ -84,6 +85,7 @@ class RolePermissionInline(TabularInline[Any, Any]):
     model = RolePermission
     form = RolePermissionForm
     extra = 1
+    hide_title = True  # it would repeat the role and the repository
 
     class Media:
         css: ClassVar = {"all": ("identity/admin.css",)}
@@ -156,7 +158,8 @@ class LicenceAdmin(SingleRowAdmin):
     inlines = (ReservedSeatInline,)
 
     class Media:
-        css: ClassVar = {"all": ("identity/admin.css",)}
+        css: ClassVar = {"all": ("identity/admin.css", charts.CSS)}
+        js = (charts.JS,)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -178,12 +181,12 @@ class LicenceAdmin(SingleRowAdmin):
     @admin.display(description=_("Most sessions at once, by hour (UTC)"))
     def used_today(self, licence: Licence) -> str:
         """The most sessions of each hour of a day."""
-        return usage_chart(usage_by_hour(utc_now()), licence_read().sessions, "H:i")
+        return usage_chart(usage_by_hour(utc_now()), licence_read().sessions, "H:i").render()
 
     @admin.display(description=_("Most sessions at once, by day (UTC)"))
     def used_lately(self, licence: Licence) -> str:
         """The most sessions of each day of a month."""
-        return usage_chart(usage_by_day(utc_now()), licence_read().sessions, "j M")
+        return usage_chart(usage_by_day(utc_now()), licence_read().sessions, "j M").render()
 
 
 class OpenFilter(admin.SimpleListFilter):

@@ -14,6 +14,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.widgets import INPUT_CLASSES
 
+from audit.record import record
+from identity.audit_actors import actor_of
+from identity.audit_kinds import AccessChanged
+
 if TYPE_CHECKING:
     # django-unfold has no types; its classes are Django's with more attributes.
     from django.contrib.admin import ModelAdmin, StackedInline, TabularInline
@@ -21,6 +25,7 @@ else:
     from unfold.admin import ModelAdmin, StackedInline, TabularInline
 
 __all__ = [
+    "HistoryAdmin",
     "IssuingAdmin",
     "NameInput",
     "PageAdmin",
@@ -38,6 +43,8 @@ class PageAdmin(ModelAdmin[Any]):
     """
 
     warn_unsaved_form = True
+    #: Whether changes on these pages are audited here. Those of entities are, where they are committed.
+    is_audited = True
 
     @property
     def request(self) -> HttpRequest:
@@ -47,19 +54,49 @@ class PageAdmin(ModelAdmin[Any]):
     def request(self, value: HttpRequest) -> None:
         pass
 
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """As Django; the change is an audit entry, too."""
+        self._audit(request, obj, "created", message)
+        return super().log_addition(request, obj, message)
 
-class ReadOnlyAdmin(PageAdmin):
-    """Read-only pages of rows that only the platform writes."""
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """As `log_addition`."""
+        self._audit(request, obj, "updated", message)
+        return super().log_change(request, obj, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """As `log_addition`."""
+        for obj in queryset:
+            self._audit(request, obj, "deleted", [])
+        return super().log_deletions(request, queryset)
+
+    def _audit(self, request: HttpRequest, obj: Any, operation: str, message: Any) -> None:
+        if self.is_audited:
+            # Django's message: which fields of the object and of rows on its page were changed.
+            details = message if isinstance(message, list) else [str(message)]
+            subject = f"{self.opts.verbose_name_raw} {obj}"
+            record(AccessChanged, by=actor_of(request), subject=subject, operation=operation, changed=details)
+
+
+class HistoryAdmin(PageAdmin):
+    """Pages of what happened, to be looked at only."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        # Admin actions need this permission; the pages of single rows stay read-only.
-        return obj is None and super().has_change_permission(request, obj)
+        return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+
+class ReadOnlyAdmin(HistoryAdmin):
+    """Read-only pages of rows that only the platform writes, with actions on their list."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        # Admin actions need this permission; the pages of single rows stay read-only.
+        return obj is None and PageAdmin.has_change_permission(self, request, obj)
 
 
 class SingleRowAdmin(PageAdmin):
@@ -75,8 +112,10 @@ class SingleRowAdmin(PageAdmin):
 class IssuingAdmin(PageAdmin):
     """Pages of tokens that are shown once, in the response itself: messages would store them in a cookie.
 
-    The form issues the token and keeps it in `token`.
+    The form issues the token and keeps it in `token`. Issuing is audited by itself.
     """
+
+    is_audited = False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return obj is None and super().has_change_permission(request, obj)

@@ -18,7 +18,10 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from audit.actors import OPERATOR, Actor
+from audit.record import record
 from foundation.messages import reason_of, translated
+from identity.audit_kinds import SecretChanged
 from identity.changes import access_changed
 from identity.client_keys import InvalidKey, key_set_parse
 from identity.licences import ADVANCED_BPM, licence_terms
@@ -50,7 +53,7 @@ def secret_generate() -> tuple[str, str]:
     return secret, secret_hash(secret)
 
 
-def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.timedelta) -> str:
+def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.timedelta, by: Actor = OPERATOR) -> str:
     """Give the application a new secret and return it, to be shown once.
 
     The previous secret stays valid for `keep_previous`, so that clients can be changed without an interruption; 0 ends
@@ -69,6 +72,7 @@ def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.ti
             object_version=F("object_version") + 1,
         )
         access_changed(model)
+        record(SecretChanged, by=by, subject=f"application {application.application_uri}", previousIsKept=kept)
     return secret
 
 

@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse
 
 from foundation.fields import utc_now
 from foundation.vault import Unreadable, seal, unseal
+from identity.browser_sign_ins import browser_seen
 from identity.instance import client_address
 from identity.rate_limits import guess_refusal
 
@@ -107,3 +108,10 @@ class BrowserSessionMiddleware(SessionMiddleware):
         if limited is None:
             return None
         return HttpResponse(limited.message, status=429, content_type="text/plain", headers=dict(limited.headers()))
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """As Django's; then notes the browser of a signed-in user, whose session is stored now."""
+        result: HttpResponse = super().process_response(request, response)
+        if request.session.session_key:
+            browser_seen(request, stored_key(request.session.session_key))
+        return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol
@@ -80,6 +81,19 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
+class AsOf:
+    """The time that reads show (`$at`).
+
+    unknown   repositories that the history does not know at that time → since when it does, None: not at all
+    key       identifies the unknown ones, for plan caches
+    """
+
+    moment: datetime.datetime
+    unknown: Mapping[str, datetime.datetime | None]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CallContext:
     """One call: who, through what, with which rights, in which language, from where.
 
@@ -96,6 +110,8 @@ class CallContext:
     traceparent        the caller's trace (W3C Trace Context), to be passed on; "" where it has none
     top_paging         $top is the size of a page and not the number of rows at most (spec 14, 14.2)
     prefer             parsed Prefer tokens in lower case → value ("" where bare)
+    reason             why the caller makes changes, as the history keeps it (X-Change-Reason); "" for none
+    at                 reads show the data as it stood then; None for now
     quota              what further requests of the same call count against; None for the platform itself
     """
 
@@ -116,6 +132,8 @@ class CallContext:
     client_initiated: bool = True
     top_paging: bool = False
     prefer: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    at: AsOf | None = None
     quota: Quota | None = None
 
     def with_(self, **changes: object) -> CallContext:

@@ -52,18 +52,6 @@ def for_applications(view: View) -> View:
     return answered
 
 
-def for_everybody(view: View) -> View:
-    """Allow any origin to read the view's public response."""
-
-    @wraps(view)
-    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response = view(request, *args, **kwargs)
-        response.headers["Access-Control-Allow-Origin"] = "*"
-        return response
-
-    return answered
-
-
 def _origins() -> Mapping[str, frozenset[str]]:
     """Origin → applications that have it."""
     result: dict[str, set[str]] = {}

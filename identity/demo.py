@@ -89,6 +89,8 @@ _APPLICATIONS: tuple[dict[str, Any], ...] = (
         **_INTERACTIVE,
     },
 )
+DEMO_LOGINS = tuple(fields["login"] for fields in _USERS)
+DEMO_APPLICATIONS = tuple(fields["application_uri"] for fields in _APPLICATIONS)
 
 
 @transaction.atomic

@@ -11,7 +11,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core import signing
 from django.core.mail import send_mail
 from django.db import transaction
@@ -19,14 +18,13 @@ from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_safe
 from django_q.tasks import async_task
 
-from foundation import errors
+from audit.record import record
 from identity import rate_limits
+from identity.account_pages import own_form_page, safe_page, user_of
+from identity.audit_actors import actor_of, user_subject
+from identity.audit_kinds import AccountChanged
 from identity.changes import access_changed
 from identity.forms import EmailForm
 from identity.instance import link_base_url
@@ -38,42 +36,31 @@ _SALT = "identity.email_change"
 _REQUESTS_PER_MINUTE = 3
 
 
-@sensitive_post_parameters()
-@never_cache
-@login_required
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@own_form_page
 def request_page(request: HttpRequest) -> HttpResponse:
     """Send a link to a new address; requires the current password."""
-    user = _user(request)
+    user = user_of(request)
     if not mail_is_configured():
         return render(request, "identity/email.html", {"state": "unavailable"})
     form = EmailForm(request, user, request.POST or None)
     if request.method == "POST":
-        try:
-            rate_limits.count(f"email:{user.pk}", _REQUESTS_PER_MINUTE)
-        except errors.TooManyRequests as refused:
-            form.limited = refused
+        form.limited = rate_limits.refusal(f"email:{user.pk}", _REQUESTS_PER_MINUTE)
     if request.method == "POST" and form.is_valid():
         _enqueue("send_link", str(user.pk), form.cleaned_data["email"], link_base_url(request))
         return render(request, "identity/email.html", {"state": "sent", "email": form.cleaned_data["email"]})
     return limited_page(request, "identity/email.html", {"state": "form", "form": form}, form.limited)
 
 
-@never_cache
-@require_safe
+@safe_page
 def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     """The page at the link (identity.mailed_links)."""
     return _LINK.open(request, uid, token)
 
 
-@never_cache
-@login_required
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@own_form_page
 def set_page(request: HttpRequest, uid: str) -> HttpResponse:
     """GET shows a form, POST sets the new address: mail programs open links, and must not change anything."""
-    user = _user(request)
+    user = user_of(request)
     email = _email_by_link(user, _LINK.token(request))
     if email is None:
         return _LINK.refuse(request)
@@ -84,6 +71,7 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
         # Users are entities of the API: the new version shows the change to API clients.
         User.objects.filter(pk=user.pk).update(email=email, object_version=F("object_version") + 1)
         access_changed(User)
+        record(AccountChanged, by=actor_of(request), subject=user_subject(user), changed=["Email"])
     _LINK.forget(request)
     if old:
         old_address_notify(str(user.pk), old, email)
@@ -158,8 +146,3 @@ def _signed(token: str) -> dict[str, Any] | None:
 
 def _enqueue(what: str, *arguments: str) -> None:
     async_task(f"identity.email_change.{what}", *arguments)
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

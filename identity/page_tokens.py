@@ -8,7 +8,7 @@ trusted ones, and may narrow, limit or disable it; it has no login URL, so no co
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.http import HttpRequest
@@ -16,11 +16,12 @@ from oauth2_provider.settings import oauth2_settings
 
 from foundation import errors
 from identity import instance
+from identity.audit_actors import actor_of
 from identity.changes import tokens_revoked
 from identity.factors.methods import acr_met, as_stored
 from identity.models import AccessToken, TrustedApplication, User
-from identity.oauth.issue import access_token_sign
-from identity.oauth.sign_in import application_joined, sign_in_get
+from identity.oauth.issue import access_token_sign, token_issued
+from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
 from identity.scopes import API_SCOPES
 from identity.sessions import session_close
 
@@ -46,16 +47,28 @@ class PageToken:
     user: User
 
 
+def page_user(request: HttpRequest) -> User:
+    """The internal user who is signed in.
+
+    Raises Unauthorized if nobody is signed in, Forbidden for external users.
+    """
+    return _internal(sign_in_get(request)).user
+
+
+def _internal(sign_in: SignIn | None) -> SignIn:
+    if sign_in is None:
+        raise errors.Unauthorized(errors.TOKEN_MISSING)
+    if sign_in.user.user_type != "InternalUser":
+        raise errors.Forbidden(errors.USER_NOT_INTERNAL)
+    return sign_in
+
+
 def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
     """Issue a token to the signed-in user of the request. The caller has checked CSRF.
 
     Raises Unauthorized if nobody is signed in, Forbidden for external users and disabled applications.
     """
-    sign_in = sign_in_get(request)
-    if sign_in is None:
-        raise errors.Unauthorized(errors.TOKEN_MISSING)
-    if sign_in.user.user_type != "InternalUser":
-        raise errors.Forbidden(errors.USER_NOT_INTERNAL)
+    sign_in = _internal(sign_in_get(request))
     application = _application(page)
     if not (application.is_enabled and application.impersonate_as_internal_user_allowed):
         raise errors.Forbidden(errors.APPLICATION_DISABLED, application.name)
@@ -73,6 +86,8 @@ def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
         row, issuer=instance.issuer(request), lifetime_seconds=lifetime, auth_time=sign_in.auth_time
     )
     row.save(force_insert=True)
+    by = replace(actor_of(request), application=application.application_uri)
+    token_issued(row, by=by, grant="page")
     # Sign-out closes its session and revokes its tokens with those of every other application.
     application_joined(request, application)
     return PageToken(token, lifetime, sign_in.user)
@@ -105,4 +120,4 @@ def _application(page: PageApplication) -> TrustedApplication:
     return application
 
 
-__all__ = ["PageApplication", "PageToken", "page_session_close", "page_token_issue"]
+__all__ = ["PageApplication", "PageToken", "page_session_close", "page_token_issue", "page_user"]

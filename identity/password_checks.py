@@ -5,8 +5,11 @@ from __future__ import annotations
 from django.contrib.auth import authenticate
 from django.http import HttpRequest
 
+from audit.record import failure
 from foundation import errors
 from identity import rate_limits
+from identity.audit_actors import stranger_of, user_subject
+from identity.audit_kinds import SignInFailed
 from identity.instance import client_address
 from identity.known_browsers import browser_known
 from identity.models import User
@@ -20,7 +23,11 @@ def password_authenticate(request: HttpRequest, login: str, password: str) -> Us
     until it succeeds, so that the limits hold for parallel attempts.
     """
     address, browser = client_address(request), browser_known(request, login)
-    attempt = rate_limits.count_login_attempt(login, address, browser)
+    try:
+        attempt = rate_limits.count_login_attempt(login, address, browser)
+    except errors.TooManyRequests:
+        sign_in_failed(request, "limit")
+        raise
     caller = f"browser {browser}" if browser else rate_limits.counted_as(address)
     try:
         with hash_queue.turn(caller, is_known=bool(browser)):
@@ -29,9 +36,17 @@ def password_authenticate(request: HttpRequest, login: str, password: str) -> Us
         attempt.take_back()
         raise
     if not isinstance(user, User):
+        sign_in_failed(request, "password", login=login)
         return None
     attempt.take_back()
     return user
+
+
+def sign_in_failed(request: HttpRequest, reason: str, *, login: str = "") -> None:
+    """Note a failure in the audit chain. Only the login of a user is kept: others may be mistyped passwords."""
+    known = User.objects.filter(login__iexact=login).first() if login else None
+    subject = user_subject(known) if known is not None else "unknown login" if login else ""
+    failure(SignInFailed, by=stranger_of(request), subject=subject, reason=reason)
 
 
 def password_is_right(request: HttpRequest, user: User, password: str) -> bool:

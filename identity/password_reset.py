@@ -16,15 +16,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlsafe_base64_decode
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_safe
 from django_q.tasks import async_task
 
 from foundation import errors
 from foundation.guids import is_guid
 from identity import rate_limits
+from identity.account_pages import form_page, safe_page
+from identity.audit_actors import stranger_of
 from identity.forms import NewPasswordForm, ResetForm
 from identity.instance import client_address, link_base_url
 from identity.limited_pages import limited_page, limited_text
@@ -36,30 +34,19 @@ logger = logging.getLogger(__name__)
 _REQUESTS_PER_MINUTE = 5
 
 
-@never_cache
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@form_page
 def request_page(request: HttpRequest) -> HttpResponse:
     """Request a link; the response is the same whether or not the user exists."""
     form = ResetForm(request.POST or None)
     if request.method == "GET" or not form.is_valid():
         return render(request, "identity/reset.html", {"form": form})
-    if limited := _count_attempt(f"reset:{rate_limits.counted_as(client_address(request))}", _REQUESTS_PER_MINUTE):
+    if limited := rate_limits.refusal(f"reset:{rate_limits.counted_as(client_address(request))}", _REQUESTS_PER_MINUTE):
         return _refused_page(request, "identity/reset.html", form, limited)
     login = form.cleaned_data["login"]
     # Limits mails to one mailbox from many addresses; the response does not show it.
-    if not _count_attempt(f"reset-login:{rate_limits.login_key(login)}", _REQUESTS_PER_MINUTE):
+    if not rate_limits.refusal(f"reset-login:{rate_limits.login_key(login)}", _REQUESTS_PER_MINUTE):
         _enqueue(login, link_base_url(request))
     return render(request, "identity/reset_sent.html")
-
-
-def _count_attempt(name: str, limit: int) -> errors.TooManyRequests | None:
-    """Count an attempt; returns the refusal after too many in this minute."""
-    try:
-        rate_limits.count(name, limit)
-    except errors.TooManyRequests as limited:
-        return limited
-    return None
 
 
 def _refused_page(request: HttpRequest, template: str, form: Form, limited: errors.TooManyRequests) -> HttpResponse:
@@ -67,27 +54,23 @@ def _refused_page(request: HttpRequest, template: str, form: Form, limited: erro
     return limited_page(request, template, {"form": form}, limited)
 
 
-@never_cache
-@require_safe
+@safe_page
 def link_page(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     """The page at the link (identity.mailed_links)."""
     return _LINK.open(request, uid, token)
 
 
-@sensitive_post_parameters()
-@never_cache
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@form_page
 def set_page(request: HttpRequest, uid: str) -> HttpResponse:
     """Set the new password in the browser that opened a valid link."""
     user = _user_by_link(uid, _LINK.token(request))
     if user is None:
         return _LINK.refuse(request)
     form = NewPasswordForm(user, request.POST or None)
-    if request.method == "POST" and (limited := _count_attempt(f"reset-set:{user.pk}", _REQUESTS_PER_MINUTE * 2)):
+    if request.method == "POST" and (limited := rate_limits.refusal(f"reset-set:{user.pk}", _REQUESTS_PER_MINUTE * 2)):
         return _refused_page(request, "identity/password.html", form, limited)
     if request.method == "POST" and form.is_valid():
-        password_set(user, form.cleaned_data["new_password"], ends_access=True)
+        password_set(user, form.cleaned_data["new_password"], ends_access=True, by=stranger_of(request))
         _LINK.forget(request)
         messages.success(request, _("Your password is set. Sign in with it."))
         return redirect("identity:login")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from audit.actors import OPERATOR, Actor
 from identity.access_end import access_end
 from identity.factors.notices import PASSWORD_CHANGED, user_notify
 from identity.models import ReferenceToken, User
@@ -11,7 +12,7 @@ from identity.reference_tokens import reference_token_revoke
 from identity.sessions import CLOSED_PASSWORD
 
 
-def password_set(user: User, password: str, *, ends_access: bool) -> None:
+def password_set(user: User, password: str, *, ends_access: bool, by: Actor) -> None:
     """Set the user's password, which has been validated; browser sessions of the old one end. The user is told by mail.
 
     ends_access: also revoke access, refresh and personal tokens and unredeemed authorization codes, and close licensed
@@ -21,12 +22,12 @@ def password_set(user: User, password: str, *, ends_access: bool) -> None:
         user.set_password(password)
         user.save(update_fields=["password"])
         if ends_access:
-            access_revoke(user)
-    user_notify(user, PASSWORD_CHANGED)
+            access_revoke(user, by=by)
+        user_notify(user, PASSWORD_CHANGED, by=by)
 
 
-def access_revoke(user: User) -> None:
+def access_revoke(user: User, *, by: Actor = OPERATOR) -> None:
     """Revoke what an old password may have opened: tokens of every kind, unredeemed codes, licensed sessions."""
     for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
-        reference_token_revoke(token)
-    access_end(user.pk, CLOSED_PASSWORD)
+        reference_token_revoke(token, by=by)
+    access_end(user.pk, CLOSED_PASSWORD, by=by)

@@ -18,9 +18,11 @@ from identity.lru import GenerationalCache
 from identity.models import RolePermission, RoleUser, RowPolicy, User
 
 STAMP = "permissions"
+#: Namespace of the repositories that decide who may do what.
+ACCESS_CONTROL = "Systems.Security."
 #: Repositories that `*` does not grant: access rights, and configuration that runs code or sends data. A role must
 #: grant them by name or namespace.
-_GRANTED_BY_NAME = ("Systems.Security.", "Systems.Bpm.", "Systems.Config.", "Systems.Core.Scripts")
+GRANTED_BY_NAME = (ACCESS_CONTROL, "Systems.Bpm.", "Systems.Config.", "Systems.Core.Scripts")
 OPERATIONS: tuple[Operation, ...] = ("read", "create", "update", "delete")
 
 
@@ -33,9 +35,10 @@ class RoleGrants:
 
     def allows(self, repository: str, operation: Operation) -> bool:
         """Whether the role grants the operation; the most specific entry for the repository decides."""
-        return operation in self.granted.get(self._entry(repository), frozenset())
+        return operation in self.granted.get(self.entry_of(repository), frozenset())
 
-    def _entry(self, repository: str) -> str:
+    def entry_of(self, repository: str) -> str:
+        """The key of `granted` that decides for the repository; a name that is no key where nothing does."""
         if repository in self.granted:
             return repository
         namespace = repository
@@ -43,7 +46,7 @@ class RoleGrants:
             namespace = namespace.rpartition(".")[0]
             if f"{namespace}.*" in self.granted:
                 return f"{namespace}.*"
-        return "" if repository.startswith(_GRANTED_BY_NAME) else "*"
+        return "" if repository.startswith(GRANTED_BY_NAME) else "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +179,7 @@ def _load(user_id: str) -> Permissions:
     rows: dict[str, dict[tuple[str, Operation], tuple[str, ...]]] = defaultdict(dict)
     mine = {"role__role_users__user_id": user_id, "role__is_active": True}
     for permission in RolePermission.objects.filter(**mine).distinct():
-        flags = (permission.can_read, permission.can_create, permission.can_update, permission.can_delete)
-        operations = frozenset(operation for operation, flag in zip(OPERATIONS, flags, strict=True) if flag)
-        granted[str(permission.role_id)][permission.repository] = operations
+        granted[str(permission.role_id)][permission.repository] = operations_of(permission)
     for policy in RowPolicy.objects.filter(is_active=True, **mine).order_by("pk").distinct():
         flags = (policy.on_read, policy.on_create, policy.on_update, policy.on_delete)
         for operation, flag in zip(OPERATIONS, flags, strict=True):
@@ -188,6 +189,12 @@ def _load(user_id: str) -> Permissions:
                 of_role[question] = (*of_role.get(question, ()), policy.filter)
     roles = [RoleGrants(granted[role], rows[role]) for role in sorted(granted)]
     return RolePermissions(key=_key(roles), roles=tuple(roles))
+
+
+def operations_of(permission: RolePermission) -> frozenset[Operation]:
+    """The operations that a row grants."""
+    flags = (permission.can_read, permission.can_create, permission.can_update, permission.can_delete)
+    return frozenset(operation for operation, flag in zip(OPERATIONS, flags, strict=True) if flag)
 
 
 def _key(roles: list[RoleGrants]) -> str:

@@ -8,12 +8,16 @@ from types import MappingProxyType
 
 from django.http import HttpRequest
 
+from foundation import errors
 from foundation.guids import parse_guid
+from foundation.messages import TranslatableMessage as Message
 
 COMPANY = "CurrentEnterpriseCompanyId"
 LOCATION = "CurrentEnterpriseCompanyLocationId"
 ROLE = "CurrentRoleId"
 CONTEXT_HEADER = "HTTP_ERPCONTEXTPARAMETERS"
+#: Characters of X-Change-Reason.
+REASON_LENGTH = 254
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -35,6 +39,12 @@ def parse_prefer(header: str) -> Mapping[str, str]:
     return MappingProxyType(result)
 
 
+def names_context(request: HttpRequest, prefer: Mapping[str, str]) -> bool:
+    """Whether the request may have context parameters; most have none."""
+    meta = request.META
+    return bool(prefer) or CONTEXT_HEADER in meta or "Current" in meta.get("QUERY_STRING", "")
+
+
 def context_guid(request: HttpRequest, prefer: Mapping[str, str], name: str) -> str | None:
     """A context parameter: Prefer, query, or ErpContextParameters (name=value;…). None if absent or no guid."""
     text = prefer.get(name.lower())
@@ -48,3 +58,26 @@ def context_guid(request: HttpRequest, prefer: Mapping[str, str], name: str) -> 
         return parse_guid(text)
     except ValueError:
         return None
+
+
+def read_reason(request: HttpRequest) -> str:
+    """Why the caller makes the changes of this request (X-Change-Reason), "" for none.
+
+    Bytes beyond ASCII are UTF-8, else Latin-1. Raises BadRequest for a text that is too long or has control characters.
+    """
+    header: str | None = request.META.get("HTTP_X_CHANGE_REASON")
+    if not header:
+        return ""
+    try:
+        text = header.encode("latin-1").decode().strip()
+    except UnicodeError:
+        text = header.strip()
+    if len(text) > REASON_LENGTH:
+        raise errors.BadRequest(
+            errors.INVALID_HEADER, "X-Change-Reason", Message("it has more than {0} characters", REASON_LENGTH)
+        )
+    if not text.isprintable():
+        raise errors.BadRequest(
+            errors.INVALID_HEADER, "X-Change-Reason", Message("it has characters that cannot be printed")
+        )
+    return text

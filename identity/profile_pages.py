@@ -1,4 +1,4 @@
-"""Forms of the profile page beside its tokens: the picture, and sign-outs of devices."""
+"""Forms of the profile page beside its tokens: the picture, sign-outs of devices, and ends of grants."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST
 
 from foundation import errors
 from foundation.guids import is_guid
+from identity.account_pages import own_form_action, user_of
+from identity.audit_actors import actor_of
+from identity.browser_sign_ins import browser_sign_out
 from identity.devices import device_sign_out, devices_list
-from identity.models import User
+from identity.grants import grant_end, grants_list
 from identity.pictures import PictureRefused, picture_link, picture_remove, picture_store
 
 
@@ -41,12 +42,10 @@ class PictureForm(forms.Form):
         return given
 
 
-@login_required
-@require_POST
+@own_form_action
 def picture_page(request: HttpRequest) -> HttpResponse:
     """Replace or, with `remove`, remove the user's picture. A refused one is shown again with the reason."""
-    user = request.user
-    assert isinstance(user, User)
+    user = user_of(request)
     if "remove" in request.POST:
         picture_remove(user.pk)
         messages.success(request, _("Your picture has been removed."))
@@ -66,14 +65,33 @@ def picture_page(request: HttpRequest) -> HttpResponse:
     return render(request, "identity/picture.html", {"form": form}, status=status)
 
 
-@login_required
-@require_POST
+@own_form_action
 def device_page(request: HttpRequest, session_id: str) -> HttpResponse:
     """Sign one application of the user out."""
-    user = request.user
-    assert isinstance(user, User)
+    user = user_of(request)
     if not is_guid(session_id):
         raise Http404
-    device_sign_out(get_object_or_404(devices_list(user), pk=session_id))
+    device_sign_out(get_object_or_404(devices_list(user), pk=session_id), by=actor_of(request))
     messages.success(request, _("The application has been signed out."))
+    return redirect("identity:profile")
+
+
+@own_form_action
+def browser_page(request: HttpRequest, key: str) -> HttpResponse:
+    """Sign the user out in another browser."""
+    if not browser_sign_out(user_of(request), key):
+        raise Http404
+    messages.success(request, _("You are signed out in the other browser."))
+    return redirect("identity:profile")
+
+
+@own_form_action
+def grant_page(request: HttpRequest, application_id: str) -> HttpResponse:
+    """End the access of one application to the user's data."""
+    user = user_of(request)
+    granted = {str(grant.application.pk): grant.application for grant in grants_list(user)}
+    if application_id not in granted:
+        raise Http404
+    grant_end(user, granted[application_id], by=actor_of(request))
+    messages.success(request, _("The application has no access any more."))
     return redirect("identity:profile")

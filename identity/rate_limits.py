@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from audit.actors import Actor
+from audit.record import failure
 from foundation import errors
 from foundation.stamped_cache import StampedCache
+from identity.audit_kinds import ClientRefused, GuessingLimited
 from identity.context import Quota
 from identity.counters import counters
 from identity.models import RateLimits
@@ -77,6 +80,7 @@ def check_client(client_id: str, address: str) -> None:
 def note_client_failure(client_id: str, address: str) -> None:
     """Count a wrong client secret, at any endpoint."""
     _add(_client_failures(client_id, address), 1)
+    failure(ClientRefused, by=Actor(address=address), subject=f"client {client_id[:64]}" if client_id else "")
 
 
 def count_guess(what: str, address: str, *, amount: int = 1) -> None:
@@ -86,7 +90,11 @@ def count_guess(what: str, address: str, *, amount: int = 1) -> None:
     amount 0 (only look), where a code is so short that it could be guessed.
     """
     if limit := limits().token_failures_per_minute:
-        count(f"guess:{what[:_NAME_LENGTH]}:{counted_as(address)}", limit, amount=amount)
+        try:
+            count(f"guess:{what[:_NAME_LENGTH]}:{counted_as(address)}", limit, amount=amount)
+        except errors.TooManyRequests:
+            failure(GuessingLimited, by=Actor(address=address), subject=what[:_NAME_LENGTH])
+            raise
 
 
 def guess_refusal(what: str, address: str) -> errors.TooManyRequests | None:
@@ -191,6 +199,15 @@ def login_key(login: str) -> str:
     """
     letters = unicodedata.normalize("NFKD", login)
     return "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
+
+
+def refusal(name: str, limit: int) -> errors.TooManyRequests | None:
+    """As `count`, but returns the refusal, for views that render it."""
+    try:
+        count(name, limit)
+    except errors.TooManyRequests as limited:
+        return limited
+    return None
 
 
 def count(name: str, limit: int, *, amount: int = 1) -> None:

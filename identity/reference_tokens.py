@@ -6,12 +6,16 @@ import datetime
 import hashlib
 import secrets
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import QuerySet
 
+from audit.actors import OPERATOR, Actor
+from audit.record import record
 from foundation import errors
 from foundation.fields import utc_now
+from foundation.lock_waits import hardly_waiting, is_locked
 from foundation.messages import TranslatableMessage as Message
+from identity.audit_kinds import TokenIssued, TokenRevoked
 from identity.credentials import REFERENCE_PREFIX
 from identity.models import ReferenceToken, TrustedApplication, User
 from identity.scopes import API_SCOPES, SERVICE_TOKEN_SCOPES
@@ -31,6 +35,7 @@ def reference_token_issue(
     name: str,
     scopes: list[str],
     lifetime: datetime.timedelta,
+    by: Actor = OPERATOR,
 ) -> tuple[str, ReferenceToken]:
     """(token, row); the token is shown once and not stored. `user` None issues a service token.
 
@@ -54,15 +59,25 @@ def reference_token_issue(
         scope=" ".join(scopes),
         expires=utc_now() + lifetime,
     )
+    record(
+        TokenIssued,
+        by=by,
+        subject=f"reference token {row.pk}",
+        user=holder.login,
+        application=application.application_uri,
+        scopes=scopes,
+        expires=row.expires.isoformat(),
+    )
     return token, row
 
 
-def reference_token_revoke(row: ReferenceToken) -> None:
+def reference_token_revoke(row: ReferenceToken, *, by: Actor = OPERATOR) -> None:
     """Revoke at once, and free its session's slot."""
     with transaction.atomic():
         row.revoked = utc_now()
         row.save(update_fields=["revoked"])
         session_close([str(row.pk)])
+        record(TokenRevoked, by=by, subject=f"reference token {row.pk}")
 
 
 def reference_tokens_list(*, user: User | None = None) -> QuerySet[ReferenceToken]:
@@ -86,8 +101,13 @@ def reference_token_load(digest: str) -> ReferenceToken:
 
 
 def reference_token_used(token_id: str) -> None:
-    """Record the use of the token."""
-    ReferenceToken.objects.filter(pk=token_id).update(last_used=utc_now())
+    """Record the use of the token; not while the database is busy."""
+    try:
+        with hardly_waiting():
+            ReferenceToken.objects.filter(pk=token_id).update(last_used=utc_now())
+    except OperationalError as exc:
+        if not is_locked(exc):
+            raise
 
 
 def applications_for(user: User) -> list[TrustedApplication]:

@@ -16,12 +16,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.contrib.sessions.models import Session as BrowserSession
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from foundation import errors, stamps
 from foundation.fields import utc_now
+from foundation.lock_waits import hardly_waiting, is_locked
 from identity import session_hooks
 from identity.licences import LicenceTerms, licence_read
 from identity.lru import GenerationalCache
@@ -32,6 +33,8 @@ STAMP = "sessions"
 IDLE = datetime.timedelta(minutes=20)
 SERVICE_LIFETIME = datetime.timedelta(hours=1)
 WRITE_SECONDS = 30
+#: Until the next try, when the database was busy.
+RETRY_SECONDS = 1
 MAX_RETRY_SECONDS = 1200
 #: Retention of closed sessions: three times the range of the usage chart.
 KEPT_CLOSED = datetime.timedelta(days=90)
@@ -118,8 +121,8 @@ def sessions_prune() -> int:
 
 def browser_sessions_prune() -> int:
     """Delete expired browser sessions; returns their number."""
-    removed, _details = BrowserSession.objects.filter(expire_date__lt=utc_now()).delete()
-    return removed
+    _total, removed = BrowserSession.objects.filter(expire_date__lt=utc_now()).delete()
+    return removed.get(BrowserSession._meta.label, 0)
 
 
 def sessions_list(*, include_closed: bool = False) -> QuerySet[Session]:
@@ -150,11 +153,18 @@ def _extend(key: SessionKey) -> tuple[str, datetime.datetime] | None:
         return None
     session_id, last_activity, absolute_expires, expires = row
     if (now - last_activity).total_seconds() >= WRITE_SECONDS:
-        expires = min(now + IDLE, absolute_expires) if absolute_expires else now + IDLE
-        kept = Session.objects.filter(pk=session_id, closed=None).update(last_activity=now, expires=expires)
+        extended = min(now + IDLE, absolute_expires) if absolute_expires else now + IDLE
+        try:
+            with hardly_waiting():
+                kept = Session.objects.filter(pk=session_id, closed=None).update(last_activity=now, expires=extended)
+        except OperationalError as exc:
+            if not is_locked(exc):
+                raise
+            # A later request will extend it.
+            return str(session_id), min(expires, now + datetime.timedelta(seconds=RETRY_SECONDS))
         if not kept:
             return None
-        last_activity = now
+        last_activity, expires = now, extended
     return str(session_id), min(expires, last_activity + datetime.timedelta(seconds=WRITE_SECONDS))
 
 

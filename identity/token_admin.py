@@ -13,8 +13,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from audit.actors import OPERATOR, Actor
 from foundation import errors
 from identity.admin_bases import IssuingAdmin, ReadOnlyAdmin
+from identity.audit_actors import actor_of
 from identity.models import (
     AccessToken,
     Grant,
@@ -37,6 +39,8 @@ for model in (AccessToken, Grant, IDToken, RefreshToken):
 class ReferenceTokenAddForm(forms.ModelForm):  # type: ignore[type-arg]
     """Issues a token for a user or, without a user, for the application's service; validation issues it."""
 
+    #: Set for each request.
+    by: Actor = OPERATOR
     user = forms.ModelChoiceField(
         User.objects.filter(user_type="InternalUser"), required=False, help_text=_("Empty: a service token.")
     )
@@ -62,6 +66,7 @@ class ReferenceTokenAddForm(forms.ModelForm):  # type: ignore[type-arg]
                 name=data["name"],
                 scopes=data["scope"],
                 lifetime=datetime.timedelta(days=data["days"]),
+                by=self.by,
             )
         except ReferenceTokenRefused as refused:
             self.add_error(None, errors.reason(refused))
@@ -94,12 +99,17 @@ class ReferenceTokenAdmin(IssuingAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """The form, which knows who issues the token."""
+        form = super().get_form(request, *args, **kwargs)
+        return type(form.__name__, (form,), {"by": actor_of(request)})
+
     @admin.action(description=_("Revoke the chosen tokens"), permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[ReferenceToken]) -> None:
         """Revoke the tokens; other nodes learn of it within a second."""
         rows = list(chosen.filter(revoked=None))
         for row in rows:
-            reference_token_revoke(row)
+            reference_token_revoke(row, by=actor_of(request))
         said = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
         self.message_user(request, said, messages.SUCCESS)
 
@@ -121,7 +131,7 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         """Revoke the tokens and the refresh tokens of the same sign-ins, and close their sessions."""
         families = set(chosen.values_list("token_family", flat=True))
         for family in families:
-            family_revoke(family)
+            family_revoke(family, by=actor_of(request))
         count = len(families)
         said = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
         self.message_user(request, said % {"count": count}, messages.SUCCESS)
@@ -138,5 +148,5 @@ class SigningKeyAdmin(ReadOnlyAdmin):
     @admin.action(description=_("Sign with a new key from now on"), permissions=["change"])
     def rotate(self, request: HttpRequest, chosen: QuerySet[SigningKey]) -> None:
         """Make this node sign with a new key; tokens signed with older keys stay valid until they expire."""
-        said = gettext("New tokens are signed with %(key)s.") % {"key": keys_rotate().kid}
+        said = gettext("New tokens are signed with %(key)s.") % {"key": keys_rotate(by=actor_of(request)).kid}
         self.message_user(request, said, messages.SUCCESS)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -33,6 +34,7 @@ class TokenIdentity:
     top_paging        as of CallContext
     authenticated_by  acr and amr values of the user's sign-in; "" for services and reference tokens
     actors            URIs of the applications that act for the user by exchanged tokens (RFC 8693), newest first
+    audiences         the services that it is for (RFC 9068, 2.2)
     """
 
     caller: Caller
@@ -49,6 +51,7 @@ class TokenIdentity:
     jkt: str | None = None
     authenticated_by: str = ""
     actors: tuple[str, ...] = ()
+    audiences: tuple[str, ...] = tuple(jwt.AUDIENCES)
 
 
 @dataclass(slots=True)
@@ -60,6 +63,8 @@ class _Entry:
 
 _entries: GenerationalCache[bytes, _Entry] = GenerationalCache(8192)
 _NOTE_USED_SECONDS = 30
+#: An identity by password is made for one request.
+_PASSWORD_SECONDS = 60
 
 
 def identify(token: str) -> TokenIdentity:
@@ -70,7 +75,8 @@ def identify(token: str) -> TokenIdentity:
     now = time.time()
     if entry is None or entry.stamp != stamp:
         # Read after the stamp: a change in between leads to one reading too many, never to a stale entry.
-        entry = _Entry(stamp, _load(token, digest, known=entry is not None), entry.used_noted if entry else 0.0)
+        identity = _load(token, digest, known=entry.identity if entry else None)
+        entry = _Entry(stamp, identity, entry.used_noted if entry else 0.0)
         _entries.put(digest, entry)
     identity = entry.identity
     if identity.expires <= now:
@@ -87,22 +93,24 @@ def forget() -> None:
     _entries.clear()
 
 
-def _load(token: str, digest: bytes, *, known: bool) -> TokenIdentity:
+def _load(token: str, digest: bytes, *, known: TokenIdentity | None) -> TokenIdentity:
     if token.startswith(REFERENCE_PREFIX):
         return _load_reference(digest)
-    return _load_access_token(token, digest, known=known)
-
-
-def _load_access_token(token: str, digest: bytes, *, known: bool) -> TokenIdentity:
-    if not known:
-        try:
-            jwt.verify_access_token(token)
-        except jwt.InvalidToken as exc:
-            if exc.expired:
-                raise errors.Unauthorized(errors.TOKEN_EXPIRED) from exc
-            raise errors.Unauthorized(errors.TOKEN_INVALID, exc.reason) from exc
     # The toolkit's checksum is the hexadecimal digest of the same bytes.
-    return _of_row(token_checksum=digest.hex())
+    audiences = _verified_audiences(token) if known is None else known.audiences
+    identity = _of_row(token_checksum=digest.hex())
+    return identity if identity.audiences == audiences else replace(identity, audiences=audiences)
+
+
+def _verified_audiences(token: str) -> tuple[str, ...]:
+    """The audiences of a valid access token. Raises Unauthorized."""
+    try:
+        given = jwt.verify_access_token(token)["aud"]
+    except jwt.InvalidToken as exc:
+        if exc.expired:
+            raise errors.Unauthorized(errors.TOKEN_EXPIRED) from exc
+        raise errors.Unauthorized(errors.TOKEN_INVALID, exc.reason) from exc
+    return tuple(given) if isinstance(given, list) else (str(given),)
 
 
 def _of_row(**key: Any) -> TokenIdentity:
@@ -154,6 +162,18 @@ def _load_reference(digest: bytes) -> TokenIdentity:
         is_service=row.kind == row.SERVICE,
         expires=row.expires.timestamp(),
         reference_id=str(row.pk),
+    )
+
+
+def identify_user(user: User, application: TrustedApplication, *, scopes: Sequence[str]) -> TokenIdentity:
+    """A user who has shown a password to the API, with those of the scopes that the application may have.
+
+    All calls of a user have one session. Raises Unauthorized or Forbidden.
+    """
+    granted = " ".join(scope for scope in scopes if scope in application.scopes)
+    key = hashlib.sha256(f"password {application.pk} {user.pk}".encode()).hexdigest()
+    return _identity(
+        user, application, scopes=granted, session_key=key, is_service=False, expires=time.time() + _PASSWORD_SECONDS
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
-from identity import cors, email_change, password_reset, profile, profile_pages, views
+from identity import cors, email_change, password_reset, profile, profile_pages, view_as, views
 from identity.factors import registration_pages as factors
 from identity.factors import sign_in_pages
 from identity.federation import logout as federation_logout
@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("id/account/email", email_change.request_page, name="email"),
     path("id/account/email/<str:uid>/set", email_change.set_page, name="email_set"),
     path("id/account/email/<str:uid>/<str:token>", email_change.link_page, name="email_link"),
+    path("id/account/view-as/stop", view_as.stop_page, name="view_as_stop"),
     path("id/account/reset", password_reset.request_page, name="reset"),
     path("id/account/reset/<str:uid>/set", password_reset.set_page, name="reset_set"),
     path("id/account/reset/<str:uid>/<str:token>", password_reset.link_page, name="reset_link"),
@@ -49,5 +50,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("profile/me/picture/<str:size>", cors.for_applications(profile.PictureView.as_view()), name="picture"),
     path("profile/picture", profile_pages.picture_page, name="picture_page"),
     path("profile/devices/<str:session_id>/sign-out", profile_pages.device_page, name="device_sign_out"),
+    path("profile/applications/<str:application_id>/revoke", profile_pages.grant_page, name="grant_revoke"),
+    path("profile/browsers/<str:key>/sign-out", profile_pages.browser_page, name="browser_sign_out"),
     path("profile/tokens/<str:token_id>/revoke", views.token_revoke, name="token_revoke"),
 ]

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Q
 from django.utils.formats import date_format
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from foundation.charts import Chart, Series
 from identity.licences import licence_read
 from identity.models import Session
 from identity.sessions import open_count, sessions_list
@@ -25,8 +24,6 @@ HOURS = 24
 DAYS = 30
 _HOUR = datetime.timedelta(hours=1)
 _DAY = datetime.timedelta(days=1)
-# The chart in its own units: a column is 20 wide, of which 14 are painted; 100 high and 20 below for the times.
-_COLUMN, _BAR, _HEIGHT, _FOOT = 20, 14, 100, 24
 
 Spans = Sequence[tuple[datetime.datetime, datetime.datetime]]
 
@@ -102,38 +99,17 @@ def _usage(last: datetime.datetime, step: datetime.timedelta, count: int, now: d
     return [Usage(begin, _most_at_once(spans, begin, begin + step)) for begin in begins]
 
 
-def usage_chart(usages: Sequence[Usage], slots: int, time_format: str) -> SafeString:
-    """A bar chart up to the number of slots, with figures; the same figures as a table for screen readers.
-
-    An SVG in the colours of identity/static/identity/admin.css, without script or inline style.
-    """
-    top = max(slots, 1, *(usage.most for usage in usages))
-    width = _COLUMN * len(usages)
-    limit = _HEIGHT - _HEIGHT * slots / top
-    columns = format_html_join("", "{}", ((_column(at, usage, top, time_format),) for at, usage in enumerate(usages)))
-    drawing = format_html(
-        '<svg class="usage" viewBox="0 0 {} {}" role="img" aria-label="{}">'
-        '{}<line x1="0" x2="{}" y1="{}" y2="{}"></line></svg>',
-        width, _HEIGHT + _FOOT, _("Sessions at once; the line is the number of slots"), columns, width, limit, limit,
-    )  # fmt: skip
-    rows = format_html_join(
-        "",
-        '<tr><th scope="row">{}</th><td>{}</td></tr>',
-        ((date_format(usage.begin, time_format), usage.most) for usage in reversed(usages)),
+def usage_chart(usages: Sequence[Usage], slots: int, time_format: str) -> Chart:
+    """The most sessions at once in each interval, and the number of slots as a line."""
+    return Chart(
+        _("Sessions at once; the line is the number of slots"),
+        _("Time"),
+        [date_format(usage.begin, time_format) for usage in usages],
+        (
+            Series(_("Sessions"), [usage.most for usage in usages]),
+            Series(_("Slots"), [slots] * len(usages), "bad", is_line=True),
+        ),
     )
-    return format_html("{}<details><summary>{}</summary><table>{}</table></details>", drawing, _("As a table"), rows)
-
-
-def _column(at: int, usage: Usage, top: int, time_format: str) -> SafeString:
-    height = _HEIGHT * usage.most / top
-    label = date_format(usage.begin, time_format)
-    shown = format_html(
-        '<rect x="{}" y="{}" width="{}" height="{}"><title>{}: {}</title></rect>',
-        _COLUMN * at, _HEIGHT - height, _BAR, height, label, usage.most,
-    )  # fmt: skip
-    if at % 4:
-        return shown
-    return format_html('{}<text x="{}" y="{}">{}</text>', shown, _COLUMN * at, _HEIGHT + _FOOT - 6, label)
 
 
 def _most_at_once(spans: Spans, begin: datetime.datetime, end: datetime.datetime) -> int:

@@ -7,29 +7,29 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
 
 from foundation import errors
 from foundation.guids import is_guid
 from foundation.languages import active_language
+from identity.account_pages import form_page, own_form_action, own_form_page, user_of
+from identity.audit_actors import actor_of
+from identity.browser_sessions import stored_key
+from identity.browser_sign_ins import browsers_list
 from identity.devices import devices_list
 from identity.factors.flow import password_accepted
 from identity.factors.listing import factors_of
 from identity.factors.passkeys import assertion_begin, relying_party_id
 from identity.federation.logout import upstream_sign_out
 from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
+from identity.grants import grants_list
 from identity.languages import ui_language
 from identity.limited_pages import limited_page, limited_text
-from identity.login_target import client_of, safe_next
+from identity.login_target import destination_of, safe_next
 from identity.mailed_links import mail_is_configured
 from identity.models import IdentityProvider, ReferenceToken, User
 from identity.oauth import logout
@@ -47,10 +47,7 @@ from identity.reference_tokens import (
 )
 
 
-@sensitive_post_parameters()
-@never_cache
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@form_page
 def login_page(request: HttpRequest) -> HttpResponse:
     """The login form. `next` leads to this instance only; `login_hint` fills the login in, `ui_locales` chooses the
     language.
@@ -71,9 +68,7 @@ def login_page(request: HttpRequest) -> HttpResponse:
         return _login_form(request, form, target)
 
 
-@never_cache
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@form_page
 def logout_page(request: HttpRequest) -> HttpResponse:
     """GET shows a form, POST signs out everywhere."""
     if request.method == "GET" and request.user.is_authenticated:
@@ -84,28 +79,25 @@ def logout_page(request: HttpRequest) -> HttpResponse:
     return logout.sign_out_everywhere(request)
 
 
-@sensitive_post_parameters()
-@never_cache
-@login_required
-@require_http_methods(["GET", "POST"])
+@own_form_page
 def password_page(request: HttpRequest) -> HttpResponse:
     """Change the user's password; signs out other browsers, and applications if the user chooses so."""
-    user = _user(request)
+    user = user_of(request)
     form = PasswordForm(request, user, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        password_set(user, form.cleaned_data["new_password"], ends_access=form.cleaned_data["ends_access"])
+        password_set(
+            user, form.cleaned_data["new_password"], ends_access=form.cleaned_data["ends_access"], by=actor_of(request)
+        )
         update_session_auth_hash(request, user)
         messages.success(request, _("Your password has been changed."))
         return redirect("identity:profile")
     return limited_page(request, "identity/password.html", {"form": form}, form.limited)
 
 
-@never_cache
-@login_required
-@require_http_methods(["GET", "POST"])
+@own_form_page
 def profile_page(request: HttpRequest) -> HttpResponse:
     """The profile and the user's personal tokens; POST issues a token and shows it once."""
-    user = _user(request)
+    user = user_of(request)
     form = ReferenceTokenForm(applications_for(user), request.POST or None)
     token = None
     if request.method == "POST" and form.is_valid():
@@ -116,6 +108,7 @@ def profile_page(request: HttpRequest) -> HttpResponse:
                 name=form.cleaned_data["name"],
                 scopes=form.cleaned_data["scopes"],
                 lifetime=datetime.timedelta(days=form.cleaned_data["days"]),
+                by=actor_of(request),
             )
             form = ReferenceTokenForm(applications_for(user), None)
         except ReferenceTokenRefused as refused:
@@ -128,6 +121,8 @@ def profile_page(request: HttpRequest) -> HttpResponse:
         "picture": picture_get(user.pk),
         "picture_form": PictureForm(),
         "devices": devices_list(user),
+        "grants": grants_list(user),
+        "browsers": browsers_list(user, stored_key(request.session.session_key or "")),
         "person_name": user.display_name(active_language()),
         "accounts": user.federated_accounts.select_related("provider"),
         "providers": IdentityProvider.objects.filter(is_active=True).exclude(accounts__user=user),
@@ -137,14 +132,13 @@ def profile_page(request: HttpRequest) -> HttpResponse:
     return render(request, "identity/profile.html", context)
 
 
-@login_required
-@require_POST
+@own_form_action
 def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
     """Revoke one of the user's personal tokens."""
     if not is_guid(token_id):
         raise Http404
-    row = get_object_or_404(ReferenceToken, pk=token_id, user=_user(request), kind=ReferenceToken.PERSONAL)
-    reference_token_revoke(row)
+    row = get_object_or_404(ReferenceToken, pk=token_id, user=user_of(request), kind=ReferenceToken.PERSONAL)
+    reference_token_revoke(row, by=actor_of(request))
     messages.success(request, _("The token has been revoked."))
     return redirect("identity:profile")
 
@@ -152,10 +146,12 @@ def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
 def _login_form(
     request: HttpRequest, form: LoginForm, target: str, limited: errors.TooManyRequests | None = None
 ) -> HttpResponse:
+    destination = destination_of(target)
     hint = {name: value for name, value in request.GET.items() if name == "login_hint" and value}
     context = {
         "form": form,
         "next": target,
+        "application_name": destination.name if destination else "",
         "reset_offered": mail_is_configured(),
         "providers": IdentityProvider.objects.filter(is_active=True),
         "provider_query": urlencode({**({"next": target} if target else {}), **hint}),
@@ -163,7 +159,8 @@ def _login_form(
         "ceremony": assertion_begin(request) if relying_party_id(request) else None,
     }
     response = limited_page(request, "identity/login.html", context, limited)
-    response.form_action = client_of(target)  # type: ignore[attr-defined]  # the login's redirects end there
+    # The login's redirects end there.
+    response.form_action = destination.redirect_uri if destination else None  # type: ignore[attr-defined]
     return response
 
 
@@ -172,8 +169,3 @@ def _stranger_to_admin(request: HttpRequest, target: str) -> User | None:
     user = request.user
     sent = target.startswith(reverse("admin:index"))
     return user if sent and isinstance(user, User) and not may_enter_admin(user) else None
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

@@ -6,34 +6,24 @@ code on the server. Administrators of business data are not operators: the pages
 
 from __future__ import annotations
 
-from typing import Any
-
 import django_q.admin  # noqa: F401  (registers the library's pages, which are unregistered below)
 from django.conf import settings
 from django.contrib import admin
-from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django_q.models import Failure, OrmQ, Schedule, Success
 
-from identity.admin_bases import PageAdmin
+from identity.admin_bases import HistoryAdmin
+from platform_site import audit_pages, request_inspector  # noqa: F401  (registers its pages)
 
 for model in (Schedule, Success, OrmQ, Failure):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 
 
-class TaskAdmin(PageAdmin):
-    """Read-only pages."""
+class TaskAdmin(HistoryAdmin):
+    """Pages of the task queue without actions."""
 
     actions = None
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    has_delete_permission = has_change_permission
 
 
 @admin.register(Failure)

@@ -1,7 +1,8 @@
-"""The admin's search (Ctrl-K): pages by name, then entities of a few repositories, as far as the user may read them."""
+"""The admin's search (Ctrl-K): requests by id, pages by name, and entities, as far as the user may read them."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -17,6 +18,8 @@ from unfold.dataclasses import SearchResult
 
 from domain.admin.visible_rows import text_paths, with_visible_references
 from domain.model.registry import repositories
+from platform_site.models import RecordedRequest
+from platform_site.request_inspector import detail_path, requests_by_id
 
 #: Repositories whose entities people look for by number or name, in the order of the answer.
 SEARCHED = (
@@ -33,6 +36,8 @@ SEARCHED = (
     "Systems.Security.Users",
 )
 _MOST_PAGES, _MOST_ENTITIES = 10, 5
+#: Of the ids that callers may choose those that are no words.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 #: Shorter texts find pages alone.
 _SHORTEST = 2
 #: No further repository is asked once the answer has taken as long.
@@ -43,8 +48,18 @@ def found_page(request: HttpRequest) -> HttpResponse:
     """What the command palette shows for `s`."""
     started = time.monotonic()
     term = request.GET.get("s", "").strip()
-    found = [*islice(_pages(request, term), _MOST_PAGES), *_entities(request, term, started)] if term else []
+    pages = islice(_pages(request, term), _MOST_PAGES)
+    found = [*_requests(request, term), *pages, *_entities(request, term, started)] if term else []
     return TemplateResponse(request, "unfold/helpers/command_results.html", {"results": found})
+
+
+def _requests(request: HttpRequest, term: str) -> Iterator[SearchResult]:
+    """Failed and slow requests with this id, for administrators."""
+    page = admin.site.get_model_admin(RecordedRequest)
+    if _REQUEST_ID.fullmatch(term) and page.has_view_permission(request):
+        for row in requests_by_id(term)[:_MOST_ENTITIES]:
+            kind = capfirst(str(RecordedRequest._meta.verbose_name))
+            yield SearchResult(str(row), kind, detail_path(row), "troubleshoot")
 
 
 def _pages(request: HttpRequest, term: str) -> Iterator[SearchResult]:

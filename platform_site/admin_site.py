@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.http import HttpRequest, HttpResponseRedirect
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
-from django.urls import reverse
-from django.utils.text import slugify
+from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.functional import Promise
+from django.utils.text import capfirst, slugify
 from django.utils.translation import gettext, gettext_noop
 
 from domain.model.registry import repositories
 from identity.models import User
 from identity.permissions import may_enter_admin
+from platform_site.branding import brand_get
 
 if TYPE_CHECKING:
     # django-unfold has no types.
@@ -30,19 +35,44 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (gettext_noop("Finance"), ("General.Currencies.", "Finance.", "Regulatory.")),
     (gettext_noop("Service and activities"), ("Applications.", "General.Activities.")),
     (gettext_noop("Documents"), ("Systems.Documents.", "General.Documents.")),
-    (gettext_noop("Automation"), ("Systems.Bpm.", "Systems.Config.WebHook", "Systems.Core.")),
+    (gettext_noop("Custom entities"), ("Custom.",)),
+    (gettext_noop("Automation"), ("Systems.Bpm.", "Systems.Config.WebHook", "Systems.Config.Jobs", "Systems.Core.")),
     (gettext_noop("People and access"), ("Systems.Security.",)),
     (gettext_noop("Exchange and monitoring"), ("Systems.Exchange.", "Systems.Monitoring.", "Systems.Config.")),
 )
 OTHER = gettext_noop("Other")
 #: Models without a repository: Django app → section.
 _BY_APP = {
+    "audit": gettext_noop("People and access"),
     "identity": gettext_noop("People and access"),
     "scripts": gettext_noop("Automation"),
     "rules": gettext_noop("Automation"),
     "webhooks": gettext_noop("Automation"),
+    "jobs": gettext_noop("Automation"),
     "django_q": gettext_noop("Exchange and monitoring"),
+    "platform_site": gettext_noop("Exchange and monitoring"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SitePage:
+    """A page that is no list of a model. Its address is `admin/<name>/`, the name of its URL `admin:<name>`.
+
+    section  of SECTIONS, where the navigation lists it
+    view     gets the request and the values that every page has (title, navigation, breadcrumbs)
+    may      whether the user has the page
+    """
+
+    name: str
+    title: Promise
+    section: str
+    view: Callable[[HttpRequest, dict[str, Any]], HttpResponse]
+    may: Callable[[HttpRequest], bool]
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return reverse(f"admin:{self.name}")
 
 
 class PlatformAdminSite(AdminSite):
@@ -50,16 +80,20 @@ class PlatformAdminSite(AdminSite):
 
     PlatformAdminConfig.ready sets these, since this module is imported before the admin modules of the apps:
 
-    cards       makes the cards of the home page, for administrators
+    sections    makes the sections of cards of the home page
     chooser     the view of a chooser's entries
     extensions  makes the links to applications on the home page (Systems.Core.Extensions)
     finder      the view of the search over pages and entities
+    tile        the view of one saved query as a card of the home page
+    pages       the pages that are no lists of models
     """
 
-    cards: ClassVar[Callable[[HttpRequest], list[Any]]]
+    sections: ClassVar[Callable[[HttpRequest], list[Any]]]
     extensions: ClassVar[Callable[[HttpRequest], list[Any]]]
     chooser: ClassVar[Callable[..., HttpResponseBase]]
     finder: ClassVar[Callable[..., HttpResponseBase]]
+    tile: ClassVar[Callable[..., HttpResponseBase]]
+    pages: ClassVar[tuple[SitePage, ...]] = ()
 
     index_template = "site/admin_home.html"
 
@@ -68,18 +102,30 @@ class PlatformAdminSite(AdminSite):
         return isinstance(request.user, User) and may_enter_admin(request.user)
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        """The home page: the state of the instance for administrators, then the sections."""
-        shown = type(self).cards(request) if getattr(request.user, "is_admin", False) else []
-        return super().index(
-            request, {"cards": shown, "extensions": type(self).extensions(request), **(extra_context or {})}
-        )
+        """The home page: the cards that the user may see, then the pages by task."""
+        cls = type(self)
+        context = {"sections": cls.sections(request), "extensions": cls.extensions(request)}
+        return super().index(request, {**context, **(extra_context or {})})
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """As unfold's; the sections are the navigation."""
         context: dict[str, Any] = super().each_context(request)
-        context |= {"site_title": self.site_title, "site_header": self.site_header}
+        brand = brand_get()
+        context |= {"site_title": brand.name, "site_header": brand.name, "site_icon": brand.logo}
         context["sidebar_navigation"] = [_group(section, request.path) for section in context["available_apps"]]
         return context
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        """The site's own pages, then Django's."""
+        own = [path(f"{page.name}/", self.admin_view(self._served), {"page": page}, page.name) for page in self.pages]
+        tile = path("tiles/<uuid:query_id>/", self.admin_view(type(self).tile), name="tile")
+        return [*own, tile, *super().get_urls()]
+
+    def _served(self, request: HttpRequest, page: SitePage) -> HttpResponse:
+        if not page.may(request):
+            raise PermissionDenied
+        links = [(gettext(page.section), _on_home(page.section))]
+        return page.view(request, {**self.each_context(request), "title": str(page.title), "links": links})
 
     def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
         """The search over pages and entities (platform_site.admin_search)."""
@@ -91,15 +137,32 @@ class PlatformAdminSite(AdminSite):
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """The sections with their aggregate roots by name; owned entities are on the pages of their owners."""
-        result = super().get_app_list(request, app_label)
         if app_label is not None:
-            return result
+            return super().get_app_list(request, app_label)
+        kept = vars(request)
+        if "sections" not in kept:  # the navigation and the home page both ask
+            kept["sections"] = self._sections(request)
+        found: list[Any] = kept["sections"]
+        return found
+
+    def _sections(self, request: HttpRequest) -> list[Any]:
         sections: dict[str, list[Any]] = {title: [] for title, _ in SECTIONS}
-        for app in result:
-            for model in app["models"]:
-                title = self._section(model["model"], app["app_label"])
-                if title is not None:
-                    sections.setdefault(title, []).append(model)
+        for model, admin in self._registry.items():
+            title = self._section(model, model._meta.app_label)
+            if title is None or not admin.has_module_permission(request):
+                continue
+            if admin.has_view_or_change_permission(request):
+                adds = admin.has_add_permission(request)
+                entry = {
+                    "name": capfirst(model._meta.verbose_name_plural),
+                    "admin_url": _address(model, "changelist"),
+                    "add_url": _address(model, "add") if adds else None,
+                }
+                sections.setdefault(title, []).append(entry)
+        for page in self.pages:
+            if page.may(request):
+                entry = {"name": str(page.title), "admin_url": page.url, "add_url": None}
+                sections.setdefault(page.section, []).append(entry)
         return [
             {
                 "name": gettext(title),
@@ -136,6 +199,12 @@ class PlatformAdminSite(AdminSite):
             if repository.name.startswith(namespaces):
                 return title
         return OTHER
+
+
+@cache
+def _address(model: type[Any], page: str) -> str:
+    """The URL of a model's list or form. Every page of the admin links a hundred: made once for each process."""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}")
 
 
 def _group(section: dict[str, Any], path: str) -> dict[str, Any]:

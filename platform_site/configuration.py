@@ -4,8 +4,9 @@ A document has a section for each kind of object; a section maps the key of an o
 attributes. Attributes with their default value are left out. References and children are written by natural keys, so a
 document means the same on another instance. platform_site.configuration_changes applies documents.
 
-Rules, scripts and webhooks act with the authority of who saved them last. The authority of an administrator becomes the
-platform's where a document is applied; other authors are exported by login, so that a document gives nobody more.
+Rules, scripts, webhooks and jobs act with the authority of who saved them last. The authority of an administrator
+becomes the platform's where a document is applied; other authors are exported by login, so that a document gives nobody
+more.
 
 Secrets are never exported: no section has secret hashes or signing secrets, and the secrets in headers and URLs of
 webhooks are masked. Where a document has the mask, the instance keeps its value.
@@ -23,11 +24,13 @@ from domain.dataset.checks.authority import NOBODY, is_administrator
 from domain.dataset.checks.authors import Authors
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
+from domain.entities.custom_entities.definitions import ENTITIES
 from domain.model.attributes import Attribute
 from domain.model.repository import Repository
 from foundation.kinds import Kind
 from identity.context import system_context
-from identity.models import RowPolicy, User
+from identity.models import RolePermission, RowPolicy, User
+from jobs.authors import AUTHORS as JOB_AUTHORS
 from rules.authors import AUTHORS as RULE_AUTHORS
 from rules.index import STAMP as RULES_STAMP
 from scripts.authors import AUTHORS as SCRIPT_AUTHORS
@@ -37,8 +40,11 @@ from webhooks.templates import STAMP as WEBHOOKS_STAMP
 from webhooks.url_secrets import masked_url
 
 VERSION = 1
+CUSTOM_ENTITIES = "custom_entities"
 #: Member of an object with the login of its author, where that is no administrator; "" for an unknown one.
 AUTHOR = "Author"
+#: An allowed value of a custom property, and its parent's value: written as text, because ids differ.
+ALLOWED_VALUE, PARENT_VALUE = "PropertyAllowedValueField", "ParentAllowedValueId"
 USERS, _PROPERTIES = "Systems.Security.Users", "Systems.Bpm.CustomProperties"
 
 Values = dict[str, Any]
@@ -76,12 +82,26 @@ class Section:
 # In the order of application: referenced objects come before those that refer to them.
 SECTIONS = (
     Section(
+        CUSTOM_ENTITIES,
+        "custom entity",
+        ENTITIES,
+        ("Name",),
+        {"Attributes": ("Name",)},
+        frozenset({"PlanToken"}),  # confirms a change of this instance's data
+    ),
+    Section(
         "custom_properties",
         "custom property",
         _PROPERTIES,
         ("EntityName", "Code"),
-        {"AllowedValues": ("PropertyAllowedValueField",)},
-        frozenset({"ParentAllowedValueId"}),  # the guid of a row, which differs between instances
+        {"AllowedValues": (ALLOWED_VALUE,)},
+    ),
+    Section(
+        "calculated_attributes",
+        "calculated attribute",
+        "Systems.Bpm.CalculatedAttributes",
+        ("RepositoryName", "Name"),
+        {"Expressions": ("ExpressionNo",)},
     ),
     Section(
         "trusted_applications",
@@ -104,9 +124,43 @@ SECTIONS = (
         authors=RULE_AUTHORS,
         stamp=RULES_STAMP,
     ),
+    Section("jobs", "job", "Systems.Config.Jobs", ("Name",), authors=JOB_AUTHORS),
 )
-ROW_POLICIES = "row_policies"
-POLICY_SWITCHES = ("on_read", "on_create", "on_update", "on_delete", "is_active")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSection:
+    """What roles have besides their users; a section maps role/repository to the members.
+
+    members   besides role and repository
+    switches  their defaults, which are left out
+    """
+
+    name: str
+    noun: str
+    model: type[RolePermission] | type[RowPolicy]
+    switches: Mapping[str, bool]
+    members: tuple[str, ...] = ()
+
+
+# Custom entities are there when these are applied.
+ROLE_SECTIONS = (
+    RoleSection(
+        "role_permissions",
+        "role permission",
+        RolePermission,
+        {"can_read": True, "can_create": False, "can_update": False, "can_delete": False},
+    ),
+    RoleSection(
+        "row_policies",
+        "row policy",
+        RowPolicy,
+        dict.fromkeys(("on_read", "on_create", "on_update", "on_delete", "is_active"), True),
+        ("filter", "notes"),
+    ),
+)
+#: Repositories that other objects refer to by code.
+_CODES = {"General.Products.MeasurementUnits": ("Code",), "General.Currencies.Currencies": ("CurrencySign",)}
 
 
 def export() -> Document:
@@ -116,7 +170,7 @@ def export() -> Document:
     for section in SECTIONS:
         records = {key_of(record, section.key): record for record in dataset.find_all(section.repository)}
         document[section.name] = {key: _written(dataset, section, records[key]) for key in sorted(records)}
-    document[ROW_POLICIES] = _policies()
+    document.update({section.name: _of_roles(section) for section in ROLE_SECTIONS})
     return document
 
 
@@ -144,7 +198,7 @@ def load(text: str) -> Document:
         raise ConfigurationError(f"This is not YAML: {exc}") from exc
     if not isinstance(document, dict) or document.get("version") != VERSION:
         raise ConfigurationError(f"This is not a configuration document of version {VERSION}.")
-    known = {section.name for section in SECTIONS} | {ROW_POLICIES, "version"}
+    known = {section.name for section in (*SECTIONS, *ROLE_SECTIONS)} | {"version"}
     unknown = sorted(str(name) for name in document.keys() - known)
     if unknown:
         raise ConfigurationError(f"There is no section {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
@@ -202,6 +256,9 @@ def attributes_of(repository: Repository[Any], section: Section, without: str = 
 
 
 def _value(dataset: Dataset, attribute: Attribute, value: Any) -> Any:
+    if attribute.name == PARENT_VALUE and value is not None:
+        parent = dataset.load("Systems.Bpm.CustomPropertyAllowedValues", value)
+        return None if parent is None else parent.values[ALLOWED_VALUE]
     if attribute.kind is not Kind.REFERENCE or value is None:
         return value
     target = dataset.load(attribute.target, value)
@@ -215,17 +272,19 @@ def reference_key(attribute: Attribute) -> tuple[str, ...]:
         return ("Login",)
     if attribute.target == _PROPERTIES:
         return ("EntityName", "Code")
-    return ()
+    return _CODES.get(attribute.target, ())
 
 
-def _policies() -> dict[str, Values]:
-    """Row policies by role and repository, numbered where a role has several for a repository."""
+def _of_roles(section: RoleSection) -> dict[str, Values]:
+    """The rows by role and repository, numbered where a role has several for a repository."""
     result: dict[str, Values] = {}
-    for policy in RowPolicy.objects.select_related("role").order_by("role__name", "repository", "filter", "id"):
-        key, number = f"{policy.role.name}/{policy.repository}", 1
+    rows = section.model._default_manager.select_related("role")
+    for row in rows.order_by("role__name", "repository", *section.members[:1], "id"):
+        key, number = f"{row.role.name}/{row.repository}", 1
         while (numbered := key if number == 1 else f"{key}/{number}") in result:
             number += 1
-        values: Values = {"role": policy.role.name, "repository": policy.repository, "filter": policy.filter}
-        values |= {name: False for name in POLICY_SWITCHES if not getattr(policy, name)}
-        result[numbered] = values | ({"notes": policy.notes} if policy.notes else {})
+        values: Values = {"role": row.role.name, "repository": row.repository}
+        values |= {name: value for name in section.members if (value := getattr(row, name))}
+        switches = {name: getattr(row, name) for name in section.switches}
+        result[numbered] = values | {name: on for name, on in switches.items() if on != section.switches[name]}
     return result

@@ -1,6 +1,7 @@
 """Compares a configuration document with this instance, and applies it (spec 09, 9.4).
 
-Changes are written through datasets: rules are checked, stamps are bumped, and all changes are applied or none.
+Changes are written through datasets: rules are checked, stamps are bumped, and all changes are applied or none, but for
+custom entities, which come first, one by one.
 """
 
 from __future__ import annotations
@@ -17,20 +18,24 @@ from domain.dataset.checks.authority import NOBODY, PLATFORM
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.tables.write_transaction import write_transaction
+from domain.entities.custom_entities import live
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import stamps
 from identity.context import system_context
-from identity.models import Role, RowPolicy, User
+from identity.models import Role, User
 from platform_site.configuration import (
+    ALLOWED_VALUE,
     AUTHOR,
-    POLICY_SWITCHES,
-    ROW_POLICIES,
+    CUSTOM_ENTITIES,
+    PARENT_VALUE,
+    ROLE_SECTIONS,
     SECTIONS,
     USERS,
     ConfigurationError,
     Document,
+    RoleSection,
     Section,
     Values,
     attributes_of,
@@ -86,7 +91,7 @@ def _text_lines(value: Any) -> list[str]:
 def compare(document: Document, *, delete: bool = False) -> list[Difference]:
     """Differences that applying the document would change; with `delete`, also objects that its sections leave out."""
     here, document = export(), _normal(document)
-    nouns = {section.name: section.noun for section in SECTIONS} | {ROW_POLICIES: "row policy"}
+    nouns = {section.name: section.noun for section in (*SECTIONS, *ROLE_SECTIONS)}
     result: list[Difference] = []
     for name, noun in nouns.items():
         if name not in document:
@@ -110,10 +115,11 @@ def apply(differences: list[Difference]) -> list[str]:
     Raises ConfigurationError, and PlatformError for changes that the model or a validation refuses.
     """
     notes: list[str] = []
+    _apply_entities(differences, notes)
     with write_transaction():
         for section in SECTIONS:
             wanted = [difference for difference in differences if difference.section == section.name]
-            if not wanted:
+            if not wanted or section.name == CUSTOM_ENTITIES:
                 continue
             dataset = Dataset(system_context())
             for difference in wanted:
@@ -124,10 +130,45 @@ def apply(differences: list[Difference]) -> list[str]:
             dataset.commit()
             for difference in wanted:
                 _keep_author(dataset, section, difference, notes)
-        for difference in differences:
-            if difference.section == ROW_POLICIES:
-                _apply_policy(difference, notes)
+        for of_roles in ROLE_SECTIONS:
+            for difference in differences:
+                if difference.section == of_roles.name:
+                    _apply_to_role(of_roles, difference, notes)
     return notes
+
+
+def _apply_entities(differences: list[Difference], notes: list[str]) -> None:
+    """Define custom entities first, those before that others refer to: other sections need them as repositories.
+
+    Each is a transaction of its own, since an entity is served from its commit on; a repeated import goes on there.
+    """
+    section = next(section for section in SECTIONS if section.name == CUSTOM_ENTITIES)
+    waiting = {difference.key: difference for difference in differences if difference.section == section.name}
+    live.follow()
+    while waiting:
+        free = [key for key in waiting if not any(_refers(waiting, key, other) for other in waiting.keys() - {key})]
+        # A circle: the refusal names what is missing.
+        difference = waiting.pop(next(iter(free or waiting)))
+        with write_transaction():
+            dataset = Dataset(system_context())
+            _apply(dataset, section, difference, notes)
+            dataset.commit()
+        live.follow()
+
+
+def _refers(waiting: Mapping[str, Difference], key: str, other: str) -> bool:
+    """Whether the change of `key` must wait for that of the other entity: made before users, removed after them."""
+    one, another = waiting[key], waiting[other]
+    if one.there is None:
+        return key in _targets(another.here)
+    return another.there is not None and other in _targets(one.there)
+
+
+def _targets(entity: Values | None) -> set[str]:
+    values = entity or {}
+    return {values.get("OwnerRepository", "")} | {
+        attribute.get("TargetRepository", "") for attribute in values.get("Attributes", ())
+    }
 
 
 def _find(dataset: Dataset, repository: str, members: tuple[str, ...], key: str) -> Record | None:
@@ -196,7 +237,9 @@ def _apply_children(
     stored = {tuple(record.values.get(name) for name in key): record for record in dataset.children(parent, collection)}
     for item in items:
         _refuse_unknown(difference, item, attributes)
-        values = {name: item.get(name, attribute.initial()) for name, attribute in attributes.items()}
+        values = {
+            name: item.get(name, attribute.initial()) for name, attribute in attributes.items() if name != PARENT_VALUE
+        }
         record = stored.pop(tuple(values.get(name) for name in key), None)
         if record is None:
             dataset.create(repository, values, parent=parent, collection=collection)
@@ -215,6 +258,20 @@ def _refer(dataset: Dataset, section: Section, difference: Difference, notes: li
         if attribute.is_reference:
             wanted = difference.there.get(attribute.name)
             dataset.assign(record, attribute, None if wanted is None else _target(dataset, attribute, wanted, notes))
+    if "AllowedValues" in record.repository.collections:
+        _refer_to_parent_values(dataset, record, difference.there.get("AllowedValues", []))
+
+
+def _refer_to_parent_values(dataset: Dataset, definition: Record, items: list[Values]) -> None:
+    """Set under which value of the parent property each allowed value is allowed; both have their ids now."""
+    parent = dataset.load(definition.repository, definition.values.get("AllowedValuesParentProperty") or "")
+    ids = {value.values[ALLOWED_VALUE]: value.id for value in parent.children("AllowedValues")} if parent else {}
+    wanted = {item[ALLOWED_VALUE]: item.get(PARENT_VALUE) for item in items}
+    for value in definition.children("AllowedValues"):
+        named = wanted.get(value.values[ALLOWED_VALUE])
+        if named is not None and named not in ids:
+            raise ConfigurationError(f"{PARENT_VALUE}: the parent property has no value {named}.")
+        dataset.assign(value, PARENT_VALUE, ids.get(named))
 
 
 def _keep_author(dataset: Dataset, section: Section, difference: Difference, notes: list[str]) -> None:
@@ -251,26 +308,23 @@ def _target(dataset: Dataset, attribute: Attribute, wanted: str, notes: list[str
     raise ConfigurationError(f"{attribute.name}: there is no {wanted}.")
 
 
-def _apply_policy(difference: Difference, notes: list[str]) -> None:
+def _apply_to_role(section: RoleSection, difference: Difference, notes: list[str]) -> None:
     if difference.here is not None:
-        RowPolicy.objects.filter(
-            role__name=difference.here["role"],
-            repository=difference.here["repository"],
-            filter=difference.here["filter"],
-        ).first().delete()  # type: ignore[union-attr]  # the comparison has just read it
+        here = {name: value for name, value in difference.here.items() if name not in ("role", "notes")}
+        stored = section.model._default_manager.filter(role__name=difference.here["role"], **here)
+        stored.first().delete()  # type: ignore[union-attr]  # the comparison has just read it
     if difference.there is None:
         return
     values = dict(difference.there)
-    name = values.pop("role", difference.key.split("/")[0])
-    role, made = Role.objects.get_or_create(name=name)
+    role, made = Role.objects.get_or_create(name=values.pop("role"))
     if made:
-        notes.append(f"The role {name} was made; it has no permissions and no users yet.")
+        notes.append(f"The role {role.name} was made; it has no users yet.")
     try:
-        policy = RowPolicy(role=role, **values)
-        policy.full_clean()
+        row = section.model(role=role, **values)
+        row.full_clean()
     except (TypeError, ValidationError) as exc:
-        raise ConfigurationError(f"row policy {difference.key}: {exc}") from exc
-    policy.save()
+        raise ConfigurationError(f"{section.noun} {difference.key}: {exc}") from exc
+    row.save()
 
 
 def _normal(document: Document) -> Document:
@@ -288,12 +342,19 @@ def _normal(document: Document) -> Document:
                 items = [_without_defaults(repositories[child.repository], section, item) for item in kept.pop(name)]
                 kept |= {name: items} if items else {}
             normal[section.name][key] = kept
-    if ROW_POLICIES in document:
-        normal[ROW_POLICIES] = {
-            key: {name: value for name, value in values.items() if name not in POLICY_SWITCHES or value is not True}
-            for key, values in document[ROW_POLICIES].items()
-        }
+    for of_roles in ROLE_SECTIONS:
+        if of_roles.name in document:
+            normal[of_roles.name] = {
+                key: _named_by(key) | {name: on for name, on in values.items() if of_roles.switches.get(name) != on}
+                for key, values in document[of_roles.name].items()
+            }
     return normal
+
+
+def _named_by(key: str) -> Values:
+    """What the key Role/Repository says, or Role/Repository/2, where the members do not."""
+    role, _, repository = key.partition("/")
+    return {"role": role, "repository": repository.partition("/")[0]}
 
 
 def _without_defaults(repository: Repository[Any], section: Section, values: Values) -> Values:

@@ -33,12 +33,13 @@ class Site:
 
 
 ODATA_PATH = "/api/domain/odata/"
+TABLES_PATH = "/tableapi/odata/"
 SITES = (
     Site("ID", "/id", "/id/.well-known/openid-configuration", ("database", "keys")),
     Site("API", "/api", ODATA_PATH, properties={"ODataServiceRoot": ODATA_PATH}),
     # The same site by the name that newer clients look for.
     Site("DomainAPI", "/api", ODATA_PATH, properties={"ODataServiceRoot": ODATA_PATH}),
-    Site("TableAPI", "/api/table", "/api/table/odata/", properties={"ODataServiceRoot": "/api/table/odata/"}),
+    Site("TableAPI", "/tableapi", TABLES_PATH, properties={"ODataServiceRoot": TABLES_PATH}),
     Site("UserProfile", "/profile/", "/profile/me"),
     Site("InstanceManager", "/admin/", "/admin/"),
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from zoneinfo import available_timezones
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -58,6 +59,16 @@ class Environment:
             return raw.rstrip("/")
 
         return self._read(name, "url", default, meaning, convert)
+
+    def time_zone(self, name: str, default: str, meaning: str) -> str:
+        """The name of a time zone."""
+
+        def convert(raw: str) -> str:
+            if raw not in available_timezones():
+                raise ImproperlyConfigured(f"{name} must be a time zone such as Europe/Berlin, not {raw!r}.")
+            return raw
+
+        return self._read(name, "time zone", default, meaning, convert)
 
     def number(self, name: str, default: int, meaning: str) -> int:
         """A non-negative integer."""

@@ -53,11 +53,6 @@ def request_logged_as(request_id: str) -> Iterator[None]:
         _request_id.reset(reset)
 
 
-def current_request_id() -> str:
-    """The id of the current request; empty outside of one."""
-    return _request_id.get()
-
-
 def loggable(text: str) -> str:
     """The text for a log line: URLs without secrets, control characters escaped."""
     return _without_secrets(_escaped(text))

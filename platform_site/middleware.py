@@ -1,4 +1,4 @@
-"""Outermost middleware: request id, request log, and direct calls of API views without the page middleware.
+"""Outermost middleware: request id, log and record, and direct calls of API views without the page middleware.
 
 The stack for pages (session, locale, CSRF, messages, clickjacking …) costs some 0.07 ms of CPU a request and serves
 browsers that send cookies. The API takes no cookies: each request has a token. This middleware therefore calls API
@@ -30,16 +30,21 @@ from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch, URLResolver, get_resolver
 from django.utils import translation
 
+from domain.entities.custom_entities.live import follow
+from domain.model import model_version
 from domain.odata.http.exceptions import failure_response
+from domain.odata.message.dry_run_report import DRY_RUN
 from foundation import errors, spans
 from foundation.browser_pages import BrowserPage
 from identity.instance import requested_host
 from platform_site.logging import loggable, request_logged_as
 from platform_site.metrics import request_counted
+from platform_site.recorded_requests import record_request
 
 logger = logging.getLogger("platform.request")
 
 API_PREFIX = "/api/"
+_ADMIN = "/admin/"
 _SERVICE = "/api/domain/odata/"
 _RESET = f"{_SERVICE}reset"
 _service_matches: WeakKeyDictionary[URLResolver, ResolverMatch] = WeakKeyDictionary()
@@ -71,7 +76,7 @@ class QueryCounter:
 
 
 class PlatformMiddleware:
-    """Gives each request an id, logs it, and calls API views directly."""
+    """Gives each request an id, logs it, records failed and slow ones, and calls API views directly."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -89,26 +94,42 @@ class PlatformMiddleware:
 
     def _served(self, request: HttpRequest) -> HttpResponseBase:
         request_id = assign_request_id(request)
-        started = time.perf_counter()
         with request_logged_as(request_id):
-            response = self._logged(request)
-        if request.path not in _QUIET_PATHS:
-            request_counted(request, response, seconds=time.perf_counter() - started)
+            response = self._answer(request) if request.path in _QUIET_PATHS else self._measured(request)
         response.headers["X-Request-Id"] = request_id
         return response
 
-    def _logged(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path in _QUIET_PATHS or not logger.isEnabledFor(logging.WARNING):
-            return self._answer(request)
+    def _measured(self, request: HttpRequest) -> HttpResponseBase:
         counter = QueryCounter()
         started = time.perf_counter()
-        with connection.execute_wrapper(counter):
+        # What `execute_wrapper` does, without a generator for each request.
+        wrappers = connection.execute_wrappers
+        wrappers.append(counter)
+        try:
             response = self._answer(request)
-        log_request(request, response, seconds=time.perf_counter() - started, queries=counter.count)
+        finally:
+            wrappers.pop()
+        seconds = time.perf_counter() - started
+        log_request(request, response, seconds=seconds, queries=counter.count)
+        request_counted(request, response, seconds=seconds)
+        is_notable = response.status_code >= 400 or seconds >= settings.SLOW_REQUEST_SECONDS
+        if (is_notable or "error_summary" in vars(response)) and not _is_dry_run(response):
+            record_request(request, response, seconds=seconds, queries=counter.count)
+        return response
+
+    def _page(self, request: HttpRequest) -> HttpResponseBase:
+        """A page of the admin; once more if it failed because the definition of a custom entity changed meanwhile."""
+        follow()
+        response = self.get_response(request)
+        if response.status_code == 500 and request.method == "GET" and model_version.has_changed():
+            follow()
+            response = self.get_response(request)
         return response
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
         if not request.path_info.startswith(API_PREFIX):
+            if request.path_info.startswith(_ADMIN):
+                return self._page(request)
             return self.get_response(request)
         if settings.SECURE_SSL_REDIRECT and not request.is_secure():
             return self.get_response(request)
@@ -118,6 +139,8 @@ class PlatformMiddleware:
         try:
             requested_host(request)
             match = _resolved(get_resolver(getattr(request, "urlconf", None)), request.path_info)
+            if not request.path_info.startswith(_SERVICE):
+                follow()
             if issubclass(getattr(match.func, "view_class", object), BrowserPage):
                 return self.get_response(request)
             request.resolver_match = match
@@ -132,13 +155,18 @@ class PlatformMiddleware:
                 got_request_exception.send(sender=PlatformMiddleware, request=request)
         # Django's handler would log each 500 as a server error; most are refusals by a rule or the data (spec 07).
         response._has_been_logged = True
-        response.headers.setdefault("X-Content-Type-Options", "nosniff")
+        response.headers["X-Content-Type-Options"] = "nosniff"
         if not response.streaming:
             response.headers.setdefault("Content-Length", str(len(response.content)))
         if settings.SECURE_HSTS_SECONDS and request.is_secure():
             response.headers.setdefault("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}")
         result: HttpResponseBase = response
         return result
+
+
+def _is_dry_run(response: HttpResponseBase) -> bool:
+    """Whether the request was a dry run, of which no record remains."""
+    return DRY_RUN in response.headers.get("Preference-Applied", "")
 
 
 def _describe(span: spans.OpenSpan, request: HttpRequest, response: HttpResponseBase) -> None:

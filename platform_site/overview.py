@@ -1,91 +1,85 @@
-"""Status cards of the instance for the home page of administrators: one card for each part (spec 09, 9.5).
+"""Cards of the home page: the sales of whoever may read orders, the queries that the user put there, and the state of
+the instance for administrators (spec 09, 9.5).
 
-Each function in _MAKERS makes a card: with a fixed number of queries, whatever the size of the tables, and a link to
-the page where an administrator can act. If a function raises, only its card is missing.
+Each function of SALES and INSTANCE makes a card: with a fixed number of queries, whatever the size of the tables, and a
+link to the page where its reader can act. If a function raises, only its card is missing.
 """
 
 from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.formats import number_format
-from django.utils.functional import Promise
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext, ngettext
-from django.utils.translation import gettext_lazy as _
 from django_q.brokers import get_broker
 from django_q.models import Failure
 
+from domain.admin.context import is_administrator
 from domain.entities.systems_monitoring import InformationMessage
 from foundation.fields import utc_now
-from identity.usage import NEARLY_FULL, Usage, usage_by_hour, usage_now, usage_warnings
+from identity.usage import usage_by_hour, usage_chart, usage_now, usage_warnings
 from platform_site import health
+from platform_site.cards import BAD, GOOD, WARNING, Card, Line, number_text
 from platform_site.discovery import WORKING, described_sites
+from platform_site.first_steps import first_steps_card
+from platform_site.models import RecordedRequest
+from platform_site.request_inspector import detail_path, unexpected_failures
+from platform_site.sales_cards import may_read_sales, orders_card, sales_card
+from platform_site.tiles import tiles_list
+from rules.charts import firings_chart
 from rules.selectors import broken_rules, failing_rules
+from rules.statistics import firings_by_day
 from scripts.models import ScriptRun
-from webhooks.selectors import LATE_SECONDS, delivery_statistics, workers_alive
+from webhooks.charts import hours_chart
+from webhooks.selectors import LATE_SECONDS, deliveries_by_hour, delivery_statistics, workers_alive
 
 logger = logging.getLogger(__name__)
-
-#: The state of a part; also its CSS class.
-GOOD, WARNING, BAD = "good", "warning", "bad"
-_WORDS = {GOOD: _("In order"), WARNING: _("Needs attention"), BAD: _("In trouble")}
 
 _SHOWN_LINES = 5
 _SHOWN_CHARACTERS = 120
 _RECENT = datetime.timedelta(hours=24)
-# The sparkline in its own units.
-_SPARK_STEP, _SPARK_HEIGHT, _SPARK_MARGIN = 10, 40, 3
+
+
+#: None: there is nothing to say.
+Maker = Callable[[HttpRequest], Card | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line below a card's figure, with a link to the affected object."""
-
-    text: str
-    note: str = ""
-    state: str = ""
-    url: str = ""
-    when: datetime.datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One part: a figure and what it counts (said), lines, and a drawing of the figure's history."""
+class Section:
+    """Cards under a title."""
 
     name: str
     title: str
-    url: str
-    state: str
-    figure: str = ""
-    said: str = ""
-    lines: tuple[Line, ...] = ()
-    drawing: SafeString | None = None
-
-    @property
-    def word(self) -> Promise:
-        """The state in words, for users who do not see its colour."""
-        return _WORDS[self.state]
+    cards: list[Card]
 
 
-Maker = Callable[[HttpRequest], Card]
+def sections(request: HttpRequest) -> list[Section]:
+    """The cards that the user may see, in the order of the page."""
+    result = []
+    if is_administrator(request) and (steps := _cards({"first-steps": first_steps_card}, request)):
+        result.append(Section("start", gettext("First steps"), steps))
+    if may_read_sales(request):
+        result.append(Section("sales", gettext("Sales of a year"), _cards(SALES, request)))
+    if tiles := tiles_list(request):
+        result.append(Section("tiles", gettext("My queries"), tiles))
+    if is_administrator(request):
+        result.append(Section("health", gettext("State of the instance"), _cards(INSTANCE, request)))
+    return result
 
 
-def cards(request: HttpRequest) -> list[Card]:
-    """All cards, in the order of the page."""
-    return [_card(name, make, request) for name, make in _MAKERS.items()]
+def _cards(makers: Mapping[str, Maker], request: HttpRequest) -> list[Card]:
+    return [card for name, make in makers.items() if (card := _card(name, make, request)) is not None]
 
 
-def _card(name: str, make: Maker, request: HttpRequest) -> Card:
+def _card(name: str, make: Maker, request: HttpRequest) -> Card | None:
     try:
         return make(request)
     except Exception:
@@ -131,13 +125,15 @@ def _workers(request: HttpRequest) -> Card:
     lines = [Line(worker.worker, when=worker.seen_at, state=GOOD) for worker in alive[:_SHOWN_LINES]]
     if problem:
         lines.insert(0, Line(problem, state=BAD))
-    lines.append(Line(ngettext("%(count)s task waits", "%(count)s tasks wait", waiting) % {"count": _number(waiting)}))
+    lines.append(
+        Line(ngettext("%(count)s task waits", "%(count)s tasks wait", waiting) % {"count": number_text(waiting)})
+    )
     return Card(
         "workers",
         gettext("Workers"),
         _listed("django_q_failure"),
         BAD if not alive else WARNING if problem else GOOD,
-        _number(len(alive)),
+        number_text(len(alive)),
         ngettext("worker process", "worker processes", len(alive)),
         tuple(lines),
     )
@@ -147,7 +143,7 @@ def _licence(request: HttpRequest) -> Card:
     taken, slots = usage_now()
     hours = usage_by_hour(utc_now())
     most = max(hour.most for hour in hours)
-    said = gettext("At most %(most)s at once in 24 hours") % {"most": _number(most)}
+    said = gettext("At most %(most)s at once in 24 hours") % {"most": number_text(most)}
     sessions = _listed("identity_session")
     warnings = [Line(text, state=WARNING, url=sessions) for text in usage_warnings()]
     return Card(
@@ -155,53 +151,36 @@ def _licence(request: HttpRequest) -> Card:
         gettext("Sessions"),
         sessions,
         BAD if taken >= slots else WARNING if warnings else GOOD,
-        gettext("%(taken)s of %(slots)s") % {"taken": _number(taken), "slots": _number(slots)},
+        gettext("%(taken)s of %(slots)s") % {"taken": number_text(taken), "slots": number_text(slots)},
         gettext("licensed sessions"),
         (*warnings, Line(said, url=reverse("admin:identity_licence_change", args=[1]))),
-        _gauge(taken, slots) + sparkline(hours, slots),
+        usage_chart(hours, slots, "H:i"),
     )
-
-
-def _gauge(taken: int, slots: int) -> SafeString:
-    top = max(slots, 1)
-    gauge = '<meter min="0" max="{}" high="{}" value="{}" aria-label="{}"></meter>'
-    return format_html(gauge, top, int(top * NEARLY_FULL), taken, gettext("licensed sessions"))
-
-
-def sparkline(hours: Sequence[Usage], slots: int) -> SafeString:
-    """An SVG of the sessions by hour and the line of the licence's slots, without script or inline style."""
-    top = max(slots, 1, *(hour.most for hour in hours))
-    width = _SPARK_STEP * (len(hours) - 1)
-    reach = _SPARK_HEIGHT - 2 * _SPARK_MARGIN
-
-    def height(count: int) -> str:
-        return f"{_SPARK_MARGIN + reach * (1 - count / top):.1f}"
-
-    points = " ".join(f"{at * _SPARK_STEP},{height(hour.most)}" for at, hour in enumerate(hours))
-    return format_html(
-        '<svg class="sparkline" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<line x1="0" x2="{}" y1="{}" y2="{}"/><polyline points="{}"/></svg>',
-        width, _SPARK_HEIGHT, gettext("Sessions at once in the last 24 hours; the line is the number of slots"),
-        width, height(slots), height(slots), points,
-    )  # fmt: skip
 
 
 def _webhooks(request: HttpRequest) -> Card:
     result = delivery_statistics()
     pages = "webhooks_webhookdelivery"
     waiting = result.by_state["Pending"] + result.by_state["Delivering"]
-    lag = Line(gettext("Longest wait"), gettext("%(seconds)s s") % {"seconds": _number(round(result.lag_seconds))})
+    lag = Line(gettext("Longest wait"), gettext("%(seconds)s s") % {"seconds": number_text(round(result.lag_seconds))})
     counted = {"Failed": gettext("Failed"), "Suspended": gettext("Held back")}
     lines = [
         lag,
         *(
-            Line(title, _number(result.by_state[state]), BAD if result.by_state[state] else "", _of_state(pages, state))
+            Line(
+                title,
+                number_text(result.by_state[state]),
+                BAD if result.by_state[state] else "",
+                _of_state(pages, state),
+            )
             for state, title in counted.items()
         ),
     ]
     if result.suspended_templates:
         lines.append(
-            Line(gettext("Suspended templates"), _number(result.suspended_templates), BAD, _listed("domain_webhook"))
+            Line(
+                gettext("Suspended templates"), number_text(result.suspended_templates), BAD, _listed("domain_webhook")
+            )
         )
     lines += [Line(host, gettext("does not answer"), WARNING) for host in result.open_circuits[:_SHOWN_LINES]]
     trouble = result.suspended_templates or result.lag_seconds > LATE_SECONDS
@@ -211,9 +190,10 @@ def _webhooks(request: HttpRequest) -> Card:
         gettext("Webhooks"),
         _listed(pages),
         BAD if trouble else WARNING if attention else GOOD,
-        _number(waiting),
+        number_text(waiting),
         ngettext("delivery waits", "deliveries wait", waiting),
         tuple(lines),
+        hours_chart(deliveries_by_hour()),
     )
 
 
@@ -229,7 +209,7 @@ def _rules(request: HttpRequest) -> Card:
         Line(
             rule.code,
             gettext("%(failures)s failures in %(runs)s runs")
-            % {"failures": _number(rule.failures), "runs": _number(rule.runs)},
+            % {"failures": number_text(rule.failures), "runs": number_text(rule.runs)},
             WARNING,
             _rule_page(rule.id),
         )
@@ -242,11 +222,12 @@ def _rules(request: HttpRequest) -> Card:
         _listed("domain_userbusinessrule"),
         BAD if broken else WARNING if failing else GOOD,
         gettext("%(broken)s broken, %(failing)s failing")
-        % {"broken": _number(len(broken)), "failing": _number(failing_count)}
+        % {"broken": number_text(len(broken)), "failing": number_text(failing_count)}
         if concerned
         else "0",
         "" if concerned else gettext("broken or failing"),
         tuple(lines),
+        firings_chart(gettext("Firings of rules by day"), firings_by_day()),
     )
 
 
@@ -259,7 +240,9 @@ def _errors(request: HttpRequest) -> Card:
     result = InformationMessage.objects.filter(information_message_type="Error")
     runs = ScriptRun.objects.exclude(outcome="Succeeded")
     tasks = Failure.objects.all()
+    requests = unexpected_failures(since)
     counts = {
+        _listed("platform_site_recordedrequest", "?outcome=unexpected"): requests.count(),
         _listed("domain_informationmessage", "?information_message_type__exact=Error"): result.filter(
             information_message_time__gte=since
         ).count(),
@@ -267,20 +250,26 @@ def _errors(request: HttpRequest) -> Card:
         _listed("django_q_failure"): tasks.filter(started__gte=since).count(),
     }
     count = sum(counts.values())
-    newest = sorted(_error_lines(result, runs, tasks), key=lambda line: str(line.when), reverse=True)[:_SHOWN_LINES]
+    newest = sorted(_error_lines(result, runs, tasks, requests), key=lambda line: str(line.when), reverse=True)[
+        :_SHOWN_LINES
+    ]
     return Card(
         "errors",
         gettext("Recent errors"),
         max(counts, key=lambda page: counts[page]),  # the list with most of them
         WARNING if count else GOOD,
-        _number(count),
+        number_text(count),
         gettext("in 24 hours"),
         tuple(newest),
     )
 
 
-def _error_lines(messages: QuerySet[InformationMessage], runs: QuerySet[ScriptRun], tasks: Any) -> Iterator[Line]:
-    """The newest of each kind: recorded failures, failed scripts, failed tasks."""
+def _error_lines(
+    messages: QuerySet[InformationMessage], runs: QuerySet[ScriptRun], tasks: Any, requests: QuerySet[RecordedRequest]
+) -> Iterator[Line]:
+    """The newest of each kind: recorded failures, failed scripts, failed tasks, failed requests."""
+    for request in requests[:_SHOWN_LINES]:
+        yield Line(_short(str(request)), _short(request.message), BAD, detail_path(request), request.at)
     for message in messages.order_by("-information_message_time")[:_SHOWN_LINES]:
         url = reverse("admin:domain_informationmessage_change", args=[message.pk])
         yield Line(
@@ -294,16 +283,39 @@ def _error_lines(messages: QuerySet[InformationMessage], runs: QuerySet[ScriptRu
         yield Line(_short(task.func), _short(str(task.result or "")), BAD, url, task.started)
 
 
-def _number(value: int) -> str:
-    """The number as the user's language writes it."""
-    return number_format(value, use_l10n=True, force_grouping=True)
+SALES: dict[str, Maker] = {"orders": orders_card, "sales": sales_card}
 
 
-_MAKERS: dict[str, Maker] = {
+def _slow(request: HttpRequest) -> Card:
+    since = utc_now() - _RECENT
+    slow = RecordedRequest.objects.filter(at__gte=since, duration_ms__gte=settings.SLOW_REQUEST_SECONDS * 1000)
+    count = slow.count()
+    lines = [
+        Line(
+            _short(f"{row.method} {row.path}"),
+            gettext("%(seconds)s s") % {"seconds": number_text(row.duration_ms / 1000, 1)},
+            url=detail_path(row),
+            when=row.at,
+        )
+        for row in slow.order_by("-duration_ms")[:_SHOWN_LINES]
+    ]
+    return Card(
+        "slow",
+        gettext("Slow requests"),
+        _listed("platform_site_recordedrequest", "?outcome=slow"),
+        WARNING if count else GOOD,
+        number_text(count),
+        gettext("in 24 hours"),
+        tuple(lines),
+    )
+
+
+INSTANCE: dict[str, Maker] = {
     "sites": _sites,
     "workers": _workers,
     "licence": _licence,
     "webhooks": _webhooks,
     "rules": _rules,
     "errors": _errors,
+    "slow": _slow,
 }

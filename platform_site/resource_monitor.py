@@ -33,7 +33,6 @@ from platform_site.metrics import SCRAPER, figures, may_scrape, process_ids
 
 _MIB = 1024 * 1024
 _SHOWN_COMMAND = 120
-_READ = ["ppid", "cmdline", "memory_info", "num_threads", "cpu_times"]
 #: What `request.auth` is for a caller that may read the metrics.
 _METRICS_ACCESS = "metrics"
 # The first call measures nothing; each later one the time since the call before.

@@ -22,6 +22,7 @@ from django.core.exceptions import ImproperlyConfigured
 from foundation import private_files, spans
 from foundation.vault import key_is_valid
 from identity.scopes import ALL_SCOPES, DESCRIPTIONS
+from platform_site.appearance import colour_problem, logo_problem
 from platform_site.environment import BASE_DIR, SETTINGS, Environment
 from platform_site.rest_framework_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from platform_site.serving.addresses import start_problem
@@ -45,6 +46,25 @@ BASE_URL = env.url(
 )
 HOST = env.text("HOST", "127.0.0.1", "Address that the web server listens on.")
 PORT = env.number("PORT", 8000, "Port that the web server listens on.")
+INSTANCE_NAME = env.text("INSTANCE_NAME", "", "Name of the instance on its pages; empty: Business platform.")
+_logo = env.text(
+    "INSTANCE_LOGO",
+    "",
+    "Logo on the sign-in and account pages and in the admin, also the icon of the pages: an SVG, PNG, JPEG or WebP "
+    "file of at most 512 KB. Empty: none.",
+    kind="path",
+)
+INSTANCE_COLOUR = env.text(
+    "INSTANCE_COLOUR",
+    "",
+    "Colour of buttons and links, such as `#1b5fc1`; one that is too light to be read stops the start. Empty: blue.",
+    kind="colour",
+)
+INSTANCE_LOGO = str(BASE_DIR / Path(_logo).expanduser()) if _logo else ""
+if INSTANCE_LOGO and (_problem := logo_problem(Path(INSTANCE_LOGO))):
+    raise ImproperlyConfigured(_problem)
+if INSTANCE_COLOUR and (_problem := colour_problem(INSTANCE_COLOUR)):
+    raise ImproperlyConfigured(_problem)
 # Read when prometheus_client is first imported. Each process writes its counters into a file there. Each machine has a
 # directory: on a shared DATA_DIR processes of two machines could have the same id, and so the same file.
 METRICS_DIR = DATA_DIR / "metrics" / platform.node()
@@ -74,13 +94,16 @@ CSRF_TRUSTED_ORIGINS = [f"{urlsplit(BASE_URL).scheme}://{urlsplit(BASE_URL).netl
 
 INSTALLED_APPS = [
     "foundation",
+    "audit",
     # Before identity, which unregisters the toolkit's admin pages: the domain generates those pages.
     "oauth2_provider",
     "identity",
     "domain",
+    "domain.entities.custom_entities.apps.CustomEntitiesConfig",
     "scripts",
     "rules",
     "webhooks",
+    "jobs",
     "platform_site.apps.PlatformSiteConfig",
     # Its templates come before those of Django's admin; PlatformAdminSite is the site.
     "unfold.apps.BasicAppConfig",
@@ -107,6 +130,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "identity.factors.middleware.SignInMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "identity.view_as.ViewAsMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -122,6 +146,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "platform_site.branding.brand",
             ],
         },
     },
@@ -131,7 +156,7 @@ TEMPLATES = [
 UNFOLD = {"COLORS": {}, "SHOW_VIEW_ON_SITE": False, "SIDEBAR": {"show_search": True, "command_search": True}}
 
 # Form widgets of ours have their templates beside all others.
-FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
+FORM_RENDERER = "foundation.form_renderer.FormRenderer"
 
 # --- mail ---------------------------------------------------------------------------------------------------------
 
@@ -286,7 +311,9 @@ OAUTH2_PROVIDER: dict[str, Any] = {
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("bg", "Български"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
-TIME_ZONE = "UTC"
+TIME_ZONE = env.time_zone(
+    "TIME_ZONE", "UTC", "Time zone of the instance, for schedules of jobs and times in the admin, such as Europe/Sofia."
+)
 USE_TZ = True
 USE_I18N = True
 FORMAT_MODULE_PATH = ["platform_site.formats"]
@@ -355,6 +382,21 @@ SCRIPT_CONSOLE_BYTES = env.number(
 SCRIPT_HISTORY_DAYS = env.number(
     "SCRIPT_HISTORY_DAYS", 30, "Retention of script runs in days; a daily task deletes older ones."
 )
+HISTORY_DAYS = env.number(
+    "HISTORY_DAYS", 730, "Retention of the change history in days, where a repository has no other; 0: forever."
+)
+JOBS_TICK_SECONDS = env.number("JOBS_TICK_SECONDS", 10, "Seconds between the worker's looks for jobs that are due.")
+JOB_HISTORY_DAYS = env.number(
+    "JOB_HISTORY_DAYS", 90, "Retention of runs of jobs in days; a daily task deletes older ones."
+)
+REQUEST_HISTORY_DAYS = env.number(
+    "REQUEST_HISTORY_DAYS", 14, "Retention of failed and slow requests in days; 0: none are recorded."
+)
+AUDIT_RETENTION_DAYS = env.number(
+    "AUDIT_RETENTION_DAYS",
+    0,
+    "Retention of audit entries in days; a daily task deletes older ones and keeps a signed stub. 0: all are kept.",
+)
 METRICS_TOKEN = env.text(
     "METRICS_TOKEN", "", "Bearer token that /metrics requires; empty: only callers on this machine are answered."
 )
@@ -374,6 +416,11 @@ WEBHOOKS: dict[str, Any] = {
     for declared in fields(WebhookSettings)
 }
 LICENSE_SESSIONS = env.number("LICENSE_SESSIONS", 25, "Concurrent sessions of the licence created on first run.")
+EXPORT_ROWS = env.number(
+    "EXPORT_ROWS",
+    100_000,
+    "Rows that one export of a list may have, and all exports of one user in a minute.",
+)
 MAX_BODY_BYTES = 256 * 1024 * 1024
 PAGE_SIZE_MAX = 1000
 TOP_PAGING = env.switch(
@@ -383,6 +430,18 @@ TOP_PAGING = env.switch(
 )
 REFUSE_RENAMED_SETS = env.switch(
     "REFUSE_RENAMED_SETS", False, "Answer 400 to former names of entity sets, instead of a warning."
+)
+TABLE_API_PASSWORD_APPLICATION = env.text(
+    "TABLE_API_PASSWORD_APPLICATION",
+    "",
+    "ApplicationUri of the trusted application as which users may call the Table API with their password, by HTTP "
+    "Basic; empty: only with a personal token.",
+)
+TABLE_STREAMS = env.number(
+    "TABLE_STREAMS",
+    2,
+    "Answers of the Table API of more than 1 MB that a web process sends at once; the next one waits 2 seconds, then "
+    "gets 503.",
 )
 # Lifetime of a delta link; the change feed is kept at least as long.
 DELTA_RETENTION_DAYS = 30
@@ -397,8 +456,10 @@ if LOG_FORMAT not in {"text", "json"}:
 LOG_LEVEL: str = env.text("LOG_LEVEL", "INFO", "Lowest level that is logged.").upper()
 if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}:
     raise ImproperlyConfigured(f"LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {LOG_LEVEL!r}.")
-# A request or a rule that takes longer is logged as a warning. A commit may fire dozens of rules.
-SLOW_REQUEST_SECONDS = 1.0
+# A rule that takes longer is logged as a warning, too. A commit may fire dozens of rules.
+SLOW_REQUEST_SECONDS = env.decimal(
+    "SLOW_REQUEST_SECONDS", 1.0, "Requests that take longer are logged as warnings and recorded."
+)
 SLOW_RULE_SECONDS = 0.25
 
 LOGGING: dict[str, Any] = {

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from domain.admin.forms import ChildFormSet, EntityForm
 from domain.events.types import event_types
@@ -66,6 +67,7 @@ class RuleForm(EntityForm):
         if "repository_name" in self.fields:
             field = forms.ChoiceField(
                 choices=[("", "---------"), *repository_choices()],
+                widget=UnfoldAdminSelectWidget,
                 required=False,
                 label=self.fields["repository_name"].label,
             )
@@ -75,8 +77,6 @@ class RuleForm(EntityForm):
             language: Any = self.fields["script_language"]
             offered = (*LANGUAGES, self.instance.script_language)
             language.choices = [choice for choice in language.choices if choice[0] in offered]
-        if "script_text" in self.fields:
-            self.fields["script_text"].widget.attrs.update({"class": "rule-script", "spellcheck": "false"})
 
 
 class RowForm(forms.ModelForm[Any]):

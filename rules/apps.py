@@ -7,11 +7,10 @@ class RulesConfig(AppConfig):
     """The rules app: subscribes to the domain's events and registers the validation of rules."""
 
     name = "rules"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from domain.dataset.records import dispatch
-        from rules import checks, operations, validation  # noqa: F401  (checks and operations register)
+        from rules import checks, operations, starting, validation  # noqa: F401  (they register themselves)
         from rules.engine import engine
 
         validation.register()

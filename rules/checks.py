@@ -24,19 +24,18 @@ def stored_names(
     """rules.W001, rules.W002: stored event or action types whose class is gone. Other rules still run."""
     if databases is None or "default" not in databases:
         return []
-    result: list[checks.CheckMessage] = []
     try:
         events = set(bpm.UserBusinessRuleEvent.objects.values_list("event_type", flat=True).distinct())
         actions = set(bpm.UserBusinessRuleAction.objects.values_list("action_type", flat=True).distinct())
     except DatabaseError:
         return []  # before the first migration
     hint = "Run `manage.py validate_rules` to see which rules, and change or deactivate them."
-    result += [
-        checks.Warning(f"Stored rules use the event type {name}, which does not exist.", hint=hint, id="rules.W001")
-        for name in sorted(name for name in events if event_types.get(name) is None)
+    gone = [
+        ("event", "W001", [name for name in events if event_types.get(name) is None]),
+        ("action", "W002", [name for name in actions if action_types.get(name) is None]),
     ]
-    result += [
-        checks.Warning(f"Stored rules use the action type {name}, which does not exist.", hint=hint, id="rules.W002")
-        for name in sorted(name for name in actions if action_types.get(name) is None)
+    return [
+        checks.Warning(f"Stored rules use the {kind} type {name}, which does not exist.", hint=hint, id=f"rules.{code}")
+        for kind, code, names in gone
+        for name in sorted(names)
     ]
-    return result

@@ -26,6 +26,9 @@ from rules.read_access import Reads
 from rules.scope import Finding, RuleScope, finding, scopes_of
 from rules.specs import ActionSpec, ConditionSpec, EventSpec, RuleSpec
 
+#: In place of an event, in traces and messages, where a user has started the rule.
+STARTED = "STARTED"
+
 
 @dataclass(frozen=True, slots=True)
 class BoundCondition:
@@ -81,8 +84,19 @@ def compile_rule(rule: RuleSpec) -> Iterator[CompiledRule]:
         yield _compile_event(rule, event_spec, scope)
 
 
+def compile_start(rule: RuleSpec) -> CompiledRule | None:
+    """The rule for users who start it by hand; None if they may not. It has no event attributes."""
+    if not rule.user_startable or rule.repository not in repositories:
+        return None
+    return _compile_scope(rule, RuleScope(rule, repositories[rule.repository]), STARTED, "Normal")
+
+
 def _compile_event(rule: RuleSpec, event_spec: EventSpec, scope: RuleScope) -> CompiledRule:
     assert scope.event is not None
+    return _compile_scope(rule, scope, scope.event.name, event_spec.priority)
+
+
+def _compile_scope(rule: RuleSpec, scope: RuleScope, event: str, priority: str) -> CompiledRule:
     conditions: list[BoundCondition] = []
     actions: list[BoundAction] = []
     try:
@@ -91,15 +105,15 @@ def _compile_event(rule: RuleSpec, event_spec: EventSpec, scope: RuleScope) -> C
         # An unforeseen error in one rule must not stop the index, and so every commit of the instance.
         record_failure(f"compiling the rule {rule.code}", exc)
         broken = f"{type(exc).__name__}: {exc}"
-    where = f"{scope.event.name} {scope.parameter}".strip()
+    where = f"{event} {scope.parameter}".strip()
     watched = (scope.repository, *scope.repository.subtypes)
     return CompiledRule(
         rule,
-        scope.event.name,
+        event,
         scope.parameter,
-        RULE_EXECUTION_PRIORITY.members.get(event_spec.priority, RULE_EXECUTION_PRIORITY.members["Normal"]),
+        RULE_EXECUTION_PRIORITY.members.get(priority, RULE_EXECUTION_PRIORITY.members["Normal"]),
         {
-            repository.name: RunningStep(f"{rule.code} ({where} {repository.set_name})", rule.author)
+            repository.name: RunningStep(f"{rule.code} ({where} {repository.set_name})", rule.author, code=rule.code)
             for repository in watched
         },
         Reads(scope.repository.name, frozenset(_paths(conditions, actions))),

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
+
 from domain.model.rule_enums import USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE
 from foundation import like_patterns
 from foundation.enums import DOCUMENT_STATE, EnumCatalogue, EnumType
@@ -36,7 +38,6 @@ class Operand:
 
 
 NUMBERS = frozenset({Kind.INT, Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY})
-IDENTITIES = frozenset({Kind.GUID, Kind.REFERENCE})
 TEXTS = frozenset({Kind.STRING, Kind.MULTILANGUAGE})
 ORDERED = NUMBERS | {Kind.DATE, Kind.DATETIME, Kind.ENUM, Kind.STATE, Kind.STRING}
 EQUATABLE = frozenset(Kind) - {Kind.BINARY}
@@ -160,6 +161,9 @@ class Comparison:
 
     name: ClassVar[str] = ""
     number: ClassVar[int]
+    #: As read in a sentence; of dates and times `phrase_of_time`, where it differs.
+    phrase: ClassVar[str] = ""
+    phrase_of_time: ClassVar[str] = ""
     needs_value: ClassVar[bool] = True
     kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
 
@@ -181,6 +185,7 @@ class Equals(Comparison):
 
     name = "Equals"
     number = 0
+    phrase = _("is")
     kinds = EQUATABLE
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
@@ -198,6 +203,7 @@ class NotEquals(Equals):
 
     name = "Not_Equals"
     number = 5
+    phrase = _("is not")
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
         return not super().holds(operand, actual, expected)
@@ -219,6 +225,8 @@ class GreaterThan(_Ordered):
 
     name = "Greater_Than"
     number = 1
+    phrase = _("is more than")
+    phrase_of_time = _("is after")
     compare = operator.gt
 
 
@@ -228,6 +236,8 @@ class LessThan(_Ordered):
 
     name = "Less_Than"
     number = 2
+    phrase = _("is less than")
+    phrase_of_time = _("is before")
     compare = operator.lt
 
 
@@ -237,6 +247,8 @@ class GreaterThanOrEqual(_Ordered):
 
     name = "Greater_Than_Or_Equal"
     number = 6
+    phrase = _("is at least")
+    phrase_of_time = _("is not before")
     compare = operator.ge
 
 
@@ -246,6 +258,8 @@ class LessThanOrEqual(_Ordered):
 
     name = "Less_Than_Or_Equal"
     number = 7
+    phrase = _("is at most")
+    phrase_of_time = _("is not after")
     compare = operator.le
 
 
@@ -255,6 +269,7 @@ class Like(Comparison):
 
     name = "Like"
     number = 3
+    phrase = _("is like")
     kinds = TEXTS | {Kind.ENUM}
 
     def parse(self, operand: Operand, text: str) -> Any:
@@ -270,6 +285,7 @@ class IsNull(Comparison):
 
     name = "IsNull"
     number = 4
+    phrase = _("is empty")
     needs_value = False
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:
@@ -282,6 +298,7 @@ class NotIsNull(Comparison):
 
     name = "Not_IsNull"
     number = 8
+    phrase = _("is not empty")
     needs_value = False
 
     def holds(self, operand: Operand, actual: Any, expected: Any) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.dataset.checks.authority import of_caller
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.dispatch import Occurrence
 from domain.dataset.records.record import Record
@@ -16,11 +15,7 @@ from identity.context import CallContext
 from rules import tracing
 from rules.compiling import CompiledRule, compile_rule
 from rules.engine import evaluate
-from rules.read_access import unreadable
-from rules.specs import RULES, rule_from_record
-
-#: Shown for a value that the caller may not read.
-HIDDEN = "…"
+from rules.specs import RULES, RuleSpec, rule_from_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,13 @@ def rule_dry_run(
     stored = Dataset(context).load(RULES, rule_id)
     if stored is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, RULES, rule_id)
-    rule = rule_from_record(stored)
+    return draft_dry_run(rule=rule_from_record(stored), entity_id=entity_id, context=context, attributes=attributes)
+
+
+def draft_dry_run(
+    *, rule: RuleSpec, entity_id: str, context: CallContext, attributes: Mapping[str, Any] | None = None
+) -> list[DryRun]:
+    """As `rule_dry_run`, of a rule that need not be stored. Raises NotFound for an unknown entity."""
     return [_dry_run(compiled, entity_id, context, attributes) for compiled in compile_rule(rule)]
 
 
@@ -75,19 +76,11 @@ def _dry_run(rule: CompiledRule, entity_id: str, context: CallContext, attribute
         rule.event,
         rule.parameter,
         fired,
-        _shown(trace.entry(0), rule, occurrence),
+        tracing.without_hidden(trace.entry(0), rule, occurrence),
         refusal,
         {key: change for changed in dataset.changed() for key, change in _changes(changed)},
         tuple(dataset.warnings),
     )
-
-
-def _shown(entry: dict[str, Any], rule: CompiledRule, occurrence: Occurrence) -> dict[str, Any]:
-    """The trace without compared values if the rule reads what its author may read and the caller may not."""
-    caller = of_caller(occurrence.dataset.context)
-    if unreadable(caller, rule.reads, occurrence.record, occurrence.attributes):
-        entry["Conditions"] = [{**condition, "Actual": HIDDEN} for condition in entry["Conditions"]]
-    return entry
 
 
 def _default_attributes(rule: CompiledRule, record: Record) -> dict[str, Any]:

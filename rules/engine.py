@@ -53,12 +53,19 @@ class RuleEngine:
         for rule in result.get(occurrence.parameter, ()):
             run_rule(rule, occurrence)
 
+    def listeners(self, repository: str, event: str) -> Collection[str]:
+        """Codes of the active rules on the event, in order."""
+        return [rule.spec.code for rule in rule_index().triggers.get((repository, event), _NOTHING).get("", ())]
+
 
 engine = RuleEngine()
 
 
-def run_rule(rule: CompiledRule, occurrence: Occurrence) -> None:
-    """Run one rule on one event, timed, and traced if its trace switch or the caller asks for it."""
+def run_rule(rule: CompiledRule, occurrence: Occurrence) -> bool:
+    """Run one rule on one event, timed, and traced if its trace switch or the caller asks for it.
+
+    Returns whether its conditions held.
+    """
     trace = tracing.begin(rule, occurrence)
     started = time.perf_counter()
     fired, failed = False, False
@@ -78,7 +85,8 @@ def run_rule(rule: CompiledRule, occurrence: Occurrence) -> None:
         if elapsed >= settings.SLOW_RULE_SECONDS:
             _report_slow(rule, occurrence, elapsed)
         if trace is not None:
-            tracing.finish(trace, occurrence.dataset, elapsed)
+            tracing.finish(trace, rule, occurrence, elapsed, fired=fired)
+    return fired
 
 
 def _report_slow(rule: CompiledRule, occurrence: Occurrence, seconds: float) -> None:
@@ -90,7 +98,7 @@ def _report_slow(rule: CompiledRule, occurrence: Occurrence, seconds: float) -> 
 def evaluate(rule: CompiledRule, occurrence: Occurrence, trace: tracing.Trace | None) -> bool:
     """Evaluate the conditions and run the actions; returns whether the conditions held."""
     dataset = occurrence.dataset
-    if why := rule.broken or _unreadable(rule, occurrence):
+    if why := rule.broken or unreadable(rule, occurrence):
         report_broken(rule.spec, dataset, why)
         return False
     # No context managers here: each would cost as much as a simple action.
@@ -105,6 +113,9 @@ def evaluate(rule: CompiledRule, occurrence: Occurrence, trace: tracing.Trace | 
         _run_actions(rule, occurrence, trace)
     except Exception as exc:
         error = _naming_rule(exc, rule, dataset)
+        if isinstance(error, errors.PlatformError):
+            # Of nested rules the innermost one has raised it.
+            error.rule_id = error.rule_id or rule.spec.id
         if error is exc:
             raise
         raise error from exc
@@ -116,7 +127,7 @@ def _run_actions(rule: CompiledRule, occurrence: Occurrence, trace: tracing.Trac
     dataset = occurrence.dataset
     step = rule.steps[occurrence.record.repository.name]
     dataset.running_steps.append(step)
-    dataset.trail.append(step.name)
+    dataset.recent_steps.append(step.name)
     try:
         if len(dataset.running_steps) > MAX_DEPTH:
             raise errors.Refused(errors.RULE_LOOP, " → ".join(each.name for each in dataset.running_steps))
@@ -148,7 +159,7 @@ def _naming_rule(exc: Exception, rule: CompiledRule, dataset: UnitOfWork) -> Exc
     return broken(rule.spec, dataset, f"{type(exc).__name__}: {exc}")
 
 
-def _unreadable(rule: CompiledRule, occurrence: Occurrence) -> str:
+def unreadable(rule: CompiledRule, occurrence: Occurrence) -> str:
     """Why the author's rights do not suffice to evaluate the rule; "" if they do."""
     name = read_access.unreadable(rule.spec.author, rule.reads, occurrence.record, occurrence.attributes)
     return errors.format_message(read_access.REASON, [name]) if name else ""

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from domain.dataset.lookups.name_binding import EventValues
 from domain.dataset.records.dispatch import Occurrence
-from domain.dataset.templates.record_template import Escape, InvalidTemplate, Template
-from domain.events.types import event_types
+from domain.dataset.templates.record_template import Escape, Template
 from foundation import errors
 from foundation.failures import record_failure
-from rules.scope import cached_template, event_names
 from rules.specs import RuleSpec
 
 if TYPE_CHECKING:
@@ -40,20 +38,6 @@ class Firing:
         """Event attribute (with `$`) → canonical value."""
         return self.occurrence.attributes
 
-    def interpolate(self, template: str, mode: Escape = "text") -> str:
-        """Render any template (spec 05, 5.4) for the entity and the event.
-
-        Raises Refused(INTERPOLATION_FAILED) for an unknown name, which is never an empty text.
-        """
-        repository = self.record.repository
-        event = event_types.get(self.occurrence.type)
-        names = () if event is None else event_names(repository, event, self.occurrence.parameter)
-        try:
-            compiled = cached_template(repository, template, names)
-        except InvalidTemplate as exc:
-            raise errors.Refused(errors.INTERPOLATION_FAILED, template, exc) from exc
-        return self.render(compiled, mode)
-
     def render(self, template: Template, mode: Escape = "text") -> str:
         """Render a bound template."""
         return template.render(self.record, escape=mode, events=self.events)
@@ -68,7 +52,9 @@ class Firing:
 
 def broken(rule: RuleSpec, dataset: UnitOfWork, why: object) -> errors.Refused:
     """The error for a rule that cannot be evaluated."""
-    return errors.Refused(errors.RULE_BROKEN, rule.title(dataset.context.language), why)
+    error = errors.Refused(errors.RULE_BROKEN, rule.title(dataset.context.language), why)
+    error.rule_id = rule.id
+    return error
 
 
 def report_broken(rule: RuleSpec, dataset: UnitOfWork, why: object) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation.stamped_cache import StampedCache
-from rules.compiling import CompiledRule, compile_rule
+from rules.compiling import CompiledRule, compile_rule, compile_start
 from rules.specs import stored_rules
 
 STAMP = "rules"
@@ -24,9 +24,14 @@ Triggers = Mapping[str, tuple[CompiledRule, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RuleIndex:
-    """A consistent set of rules. triggers: (repository, event) → rules by parameter."""
+    """A consistent set of rules.
+
+    triggers   (repository, event) → rules by parameter
+    startable  repository → rules that users start by hand, by code
+    """
 
     triggers: Mapping[tuple[str, str], Triggers]
+    startable: Triggers
 
 
 def rule_index() -> RuleIndex:
@@ -35,9 +40,14 @@ def rule_index() -> RuleIndex:
 
 
 def _build() -> RuleIndex:
-    rules = [compiled for spec in stored_rules(active_only=True) for compiled in compile_rule(spec)]
+    specs = stored_rules(active_only=True)
+    rules = [compiled for spec in specs for compiled in compile_rule(spec)]
     rules.sort(key=lambda rule: rule.order)
-    return RuleIndex(_by_trigger(rules))
+    startable: dict[str, tuple[CompiledRule, ...]] = {}
+    for rule in filter(None, map(compile_start, specs)):
+        for repository in rule.steps:
+            startable[repository] = (*startable.get(repository, ()), rule)
+    return RuleIndex(_by_trigger(rules), startable)
 
 
 _index = StampedCache(_build, STAMP, custom_properties.STAMP, state=lambda: repositories.generation)

@@ -29,11 +29,20 @@ class RuleState(models.Model):
     def __str__(self) -> str:
         return str(self.rule_id)
 
-    @property
-    def average_milliseconds(self) -> float | None:
-        """Mean time of a firing; None before the first."""
-        runs = self.fired_count + self.failure_count
-        return self.total_microseconds / runs / 1000 if runs else None
+
+class RuleDay(models.Model):
+    """Firings and failures of a rule on a day (UTC); kept for rules.statistics.KEPT_DAYS."""
+
+    pk = models.CompositePrimaryKey("rule_id", "day")
+    rule_id = GuidField()
+    day = models.DateField()
+    fired_count = models.BigIntegerField(default=0)
+    failure_count = models.BigIntegerField(default=0)
+
+    objects: ClassVar[models.Manager[RuleDay]]
+
+    def __str__(self) -> str:
+        return f"{self.rule_id} {self.day}"
 
 
 class RuleTrace(models.Model):

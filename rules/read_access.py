@@ -15,7 +15,7 @@ from django.utils.translation import gettext_noop as _
 from domain.dataset.checks import access
 from domain.dataset.checks.authority import NOBODY, Authority, context_of
 from domain.dataset.dataset import Dataset
-from domain.dataset.lookups.name_binding import EventValues, ReferencePath, follow
+from domain.dataset.lookups.name_binding import ROWS, EventName, EventValues, ReferencePath, follow
 from domain.dataset.records.record import Record
 from domain.dataset.unit.autoflush import flushed
 from domain.model.registry import repositories
@@ -40,7 +40,13 @@ def unreadable_repository(author: Authority, repository: str, paths: Iterable[Re
         return ""
     # A rule without a known author shows its entity to nobody.
     own = () if author == NOBODY else (repository,)
-    names = (*own, *(hop.target for path in paths for hop in path))
+    hops = [hop for path in paths for hop in path]
+    # Which rows of a list the author may read is not checked row by row: all of them, or none.
+    lists = (hop.target for hop in hops if isinstance(hop, EventName) and hop.name == ROWS)
+    for name in lists:
+        if access.has_policies(context, repositories[name], "read"):
+            return name
+    names = (*own, *(hop.target for hop in hops))
     return next((name for name in names if not access.allowed(context, repositories[name], "read")), "")
 
 
@@ -54,17 +60,17 @@ def unreadable(author: Authority, reads: Reads, record: Record, events: EventVal
     for path in reads.paths:
         for length in range(1, len(path) + 1):
             result = follow(record, path[:length], events)
-            if result is not None and not _may_see(context, result):
+            if result is not None and not may_see(context, result):
                 return result.repository.name
     return ""
 
 
 def hidden_entity(author: Authority, record: Record) -> str:
     """The repository of the record if it is hidden from the author; "" if it is not."""
-    return "" if _may_see(context_of(author), record) else record.repository.name
+    return "" if may_see(context_of(author), record) else record.repository.name
 
 
-def _may_see(context: CallContext, record: Record) -> bool:
+def may_see(context: CallContext, record: Record) -> bool:
     """Whether the caller of the context may see the record as it will be stored; a deleted one as it was.
 
     Pending changes are visible only to the caller of the running request.

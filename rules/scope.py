@@ -94,18 +94,6 @@ def event_names(repository: Repository[Any], event: EventType, parameter: str) -
     return tuple(names)
 
 
-def any_event_names(repository: Repository[Any]) -> tuple[EventName, ...]:
-    """Every event attribute of the repository's events, for templates that rules of any event use.
-
-    $NewValue and $OldValue have no kind here, so their formats are checked when they are rendered.
-    """
-    names: dict[str, EventName] = {}
-    for event in event_types.of(repository):
-        for name in event_names(repository, event, ""):
-            names.setdefault(name.name, name)
-    return tuple(names.values())
-
-
 def bind_event(rule: RuleSpec, repository: Repository[Any], spec: EventSpec) -> RuleScope | Finding:
     """The scope of one of the rule's events, or a finding (spec 05, 5.2)."""
     event = event_types.get(spec.event_type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,7 +107,7 @@ class RuleSpec:
 
 def rule_from_record(record: Record) -> RuleSpec:
     """The rule as it is in its dataset, pending children included."""
-    return _rule(
+    return rule_of_values(
         record.values,
         [child.values for child in record.children("Events")],
         [child.values for child in record.children("Conditions")],
@@ -131,7 +131,7 @@ def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> l
     actions = _by_rule(ACTIONS, bpm.UserBusinessRuleAction.objects.order_by("id").values(), ids)
     authors = authors_of(ids)
     return [
-        _rule(row, events.get(id, []), conditions.get(id, []), actions.get(id, []), authors.get(id, NOBODY))
+        rule_of_values(row, events.get(id, []), conditions.get(id, []), actions.get(id, []), authors.get(id, NOBODY))
         for row in rows
         for id in (row["Id"],)
     ]
@@ -162,13 +162,14 @@ def _by_rule(
     return result
 
 
-def _rule(
+def rule_of_values(
     values: Mapping[str, Any],
-    events: list[Mapping[str, Any]],
-    conditions: list[Mapping[str, Any]],
-    actions: list[Mapping[str, Any]],
+    events: Sequence[Mapping[str, Any]],
+    conditions: Sequence[Mapping[str, Any]],
+    actions: Sequence[Mapping[str, Any]],
     author: Authority,
 ) -> RuleSpec:
+    """The rule of a record's values and those of its rows, by API name."""
     return RuleSpec(
         id=values["Id"],
         code=values["Code"] or "",

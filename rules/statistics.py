@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db.models import F
+from django.db.models import F, Sum
 
 from foundation.fields import utc_now
 from foundation.write_behind import WriteBehind
-from rules.models import RuleState
+from rules.models import RuleDay, RuleState
 
 FLUSH_SECONDS = 30.0
+#: Days whose counts are kept.
+KEPT_DAYS = 60
 #: Firings that are kept before they are summed.
 _MANY = 10_000
 
@@ -67,12 +69,64 @@ def note(rule_id: str, seconds: float, *, failed: bool) -> None:
 
 
 def _add(counts: _Counts) -> None:
+    last_fired = utc_now() - datetime.timedelta(seconds=time.monotonic() - counts.last)
     added = {
         "fired_count": F("fired_count") + counts.fired,
         "failure_count": F("failure_count") + counts.failed,
         "total_microseconds": F("total_microseconds") + int(counts.seconds * 1_000_000),
-        "last_fired": utc_now() - datetime.timedelta(seconds=time.monotonic() - counts.last),
+        "last_fired": last_fired,
     }
     if not RuleState.objects.filter(rule_id=counts.rule_id).update(**added):
         RuleState.objects.get_or_create(rule_id=counts.rule_id)
         RuleState.objects.filter(rule_id=counts.rule_id).update(**added)
+    _add_to_day(counts, last_fired.date())
+
+
+def _add_to_day(counts: _Counts, day: datetime.date) -> None:
+    """Count on the day of the last firing: rows are written often enough for a chart of days."""
+    added = {
+        "fired_count": F("fired_count") + counts.fired,
+        "failure_count": F("failure_count") + counts.failed,
+    }
+    of_day = RuleDay.objects.filter(rule_id=counts.rule_id, day=day)
+    if not of_day.update(**added):
+        _, created = RuleDay.objects.get_or_create(rule_id=counts.rule_id, day=day)
+        of_day.update(**added)
+        if created:
+            oldest = day - datetime.timedelta(days=KEPT_DAYS)
+            RuleDay.objects.filter(rule_id=counts.rule_id, day__lte=oldest).delete()
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfRule:
+    """Firings and failures on a day (UTC)."""
+
+    day: datetime.date
+    fired: int
+    failed: int
+
+
+def rule_days(rule_ids: Collection[str], *, days: int = 14) -> dict[str, list[DayOfRule]]:
+    """Guid → the last days of each rule, oldest first, in one query."""
+    today = utc_now().date()
+    shown = [today - datetime.timedelta(days=before) for before in reversed(range(days))]
+    rows = RuleDay.objects.filter(rule_id__in=rule_ids, day__gte=shown[0])
+    counted = {(str(row.rule_id), row.day): row for row in rows}
+    return {
+        rule_id: [
+            DayOfRule(day, row.fired_count, row.failure_count) if row is not None else DayOfRule(day, 0, 0)
+            for day in shown
+            for row in (counted.get((rule_id, day)),)
+        ]
+        for rule_id in map(str, rule_ids)
+    }
+
+
+def firings_by_day(*, days: int = 14) -> list[DayOfRule]:
+    """The last days of all rules together, oldest first."""
+    today = utc_now().date()
+    first = today - datetime.timedelta(days=days - 1)
+    rows = RuleDay.objects.filter(day__gte=first).values_list("day").order_by()
+    counted = {day: counts for day, *counts in rows.annotate(Sum("fired_count"), Sum("failure_count"))}
+    shown = [first + datetime.timedelta(days=after) for after in range(days)]
+    return [DayOfRule(day, *counted.get(day, (0, 0))) for day in shown]

@@ -1,5 +1,6 @@
 """Traces of rules, for administrators (spec 05, 5.5).
 
+Prefer: erpnet.dry-run          the entries of this request, in its report, as far as the caller may read them
 Prefer: erpnet.trace-rules      the entries of this request, in Dataset.traces (odata.message.response_annotations)
 RuleState.trace                 the entries of one rule, whichever caller fires it, in rules.trace_log
 """
@@ -10,18 +11,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from domain.dataset.checks import access
+from domain.dataset.checks.authority import of_caller
+from domain.model.registry import repositories
 from domain.model.template_syntax import format_value
 from domain.odata.message.response_annotations import trace_asked
+from foundation import dry_runs
+from identity.context import AllPermissions
 from rules import trace_log, trace_switches
+from rules.read_access import may_see, unreadable
+from rules.specs import RULES
 
 if TYPE_CHECKING:
     from domain.dataset.records.dispatch import Occurrence
-    from domain.dataset.records.record import UnitOfWork
     from rules.actions import BoundAction
     from rules.compiling import BoundCondition, CompiledRule
 
 #: Entries of one request; an import of thousands of rows must not fill the memory.
 MAX_ENTRIES = 1000
+#: Shown for a value that the caller may not read.
+HIDDEN = "…"
 
 
 @dataclass(slots=True)
@@ -79,7 +88,7 @@ def begin(rule: CompiledRule, occurrence: Occurrence) -> Trace | None:
     context = occurrence.dataset.context
     requested = trace_asked(context)
     switched = rule.spec.id in trace_switches.traced_rules()
-    if not requested and not switched:
+    if not requested and not switched and dry_runs.current() is None:
         return None
     return trace_of(rule, occurrence, for_caller=requested, logged=switched)
 
@@ -91,10 +100,31 @@ def trace_of(rule: CompiledRule, occurrence: Occurrence, *, for_caller: bool, lo
     return Trace(rule.spec.id, rule.spec.code, occurrence.type, occurrence.parameter, entity, for_caller, logged)
 
 
-def finish(trace: Trace, dataset: UnitOfWork, seconds: float) -> None:
-    """Add the trace to the response, the trace log, or both."""
-    entry = trace.entry(seconds * 1000)
+def finish(trace: Trace, rule: CompiledRule, occurrence: Occurrence, seconds: float, *, fired: bool) -> None:
+    """Add the trace to the response, the trace log, and the report of a dry run, as far as they ask for it."""
+    entry, dataset = trace.entry(seconds * 1000), occurrence.dataset
     if trace.for_caller and len(dataset.traces) < MAX_ENTRIES:
         dataset.traces.append(entry)
     if trace.logged:
         trace_log.keep(trace.rule_id, entry)
+    run = dry_runs.current()
+    if run is not None and may_see(dataset.context, occurrence.record):
+        is_restricted = not isinstance(dataset.context.permissions, AllPermissions)
+        run.add("rules", {**(_for_caller(entry, rule, occurrence) if is_restricted else entry), "Fired": fired})
+
+
+def _for_caller(entry: dict[str, Any], rule: CompiledRule, occurrence: Occurrence) -> dict[str, Any]:
+    """The entry without the rule's content, if the caller may not read the rule, or without hidden values."""
+    context = occurrence.dataset.context
+    rules = repositories[RULES]
+    if not (access.allowed(context, rules, "read") and access.row_visible(context, rules, rule.spec.id)):
+        return {name: value for name, value in entry.items() if name not in ("Conditions", "Actions")}
+    return without_hidden(entry, rule, occurrence)
+
+
+def without_hidden(entry: dict[str, Any], rule: CompiledRule, occurrence: Occurrence) -> dict[str, Any]:
+    """The entry without compared values if the rule reads what its author may read and the caller may not."""
+    caller = of_caller(occurrence.dataset.context)
+    if unreadable(caller, rule.reads, occurrence.record, occurrence.attributes):
+        return {**entry, "Conditions": [{**condition, "Actual": HIDDEN} for condition in entry["Conditions"]]}
+    return entry

@@ -6,25 +6,28 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from domain.admin.context import admin_context
+from domain.admin.drafts import STEP, entities_to_try
 from domain.admin.visible_rows import rows_of, with_visible_references
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import errors
-from foundation.guids import is_guid, parse_guid
-from rules.dry_run import DryRun, rule_dry_run
+from foundation import dry_runs, errors
+from foundation.guids import is_guid
+from rules.dry_run import DryRun, draft_dry_run
+from rules.newest import MAX_ENTITIES, tried_on_newest
+from rules.past_runs import MOST_CHANGES, past_run
 from rules.specs import RuleSpec, stored_rules
+from rules.validation import check_rule
 
-#: Maximum number of offered entities; a search narrows them.
-OFFERED = 20
+#: Changes that the page offers to try the rule on.
+_LAST = 100
 
 
 def try_page(page: admin.ModelAdmin[Any], request: HttpRequest, object_id: str) -> HttpResponse:
-    """GET offers entities (`q` searches), POST evaluates the rule for `entity`."""
+    """GET offers entities (`q` searches), POST evaluates the rule for `entity`, the `newest` or the `last` changes."""
     original = page.get_object(request, object_id) if is_guid(object_id) else None
     rule = next(iter(stored_rules(active_only=False, only=[object_id])), None)
     if original is None or rule is None:
@@ -38,29 +41,62 @@ def try_page(page: admin.ModelAdmin[Any], request: HttpRequest, object_id: str) 
         "original": original,
         "title": rule.title(request.LANGUAGE_CODE),
         "q": request.GET.get("q", "").strip(),
+        "last": _LAST,
+        "most_changes": MOST_CHANGES,
     }
     if rule.repository in repositories:
         repository = repositories[rule.repository]
         context["entities"] = entities_to_try(repository, request, context["q"])
+        if request.method == "POST" and "last" in request.POST:
+            context["last"] = _number(request.POST["last"])
+            context["past"] = past_run(rule=rule, context=admin_context(request), last=context["last"])
         entity = request.POST.get("entity", "").strip().lower()
-        if request.method == "POST" and entity:
-            context |= _evaluated(rule, repository, entity, request)
+        if request.method == "POST" and "newest" in request.POST:
+            context["history"] = tried_on_newest(rule, newest_of(repository, request), admin_context(request))
+        elif request.method == "POST" and entity:
+            context |= evaluated(rule, repository, entity, request)
     return TemplateResponse(request, "rules/try.html", context)
 
 
-def entities_to_try(repository: Repository[Any], request: HttpRequest, text: str) -> list[tuple[str, str]]:
-    """(guid, display text) of entities that match the text; without a text, of the newest."""
-    model = repository.model
-    result = rows_of(request, model._default_manager.all())
-    if is_guid(text):
-        result = result.filter(pk=parse_guid(text))
-    elif text and model in admin.site._registry:
-        result, _ = admin.site._registry[model].get_search_results(request, result, text)
-    offered = with_visible_references(request, list(result.order_by("-pk")[:OFFERED]), ())
-    return [(str(entity.pk), str(entity)) for entity in offered]
+def newest_of(repository: Repository[Any], request: HttpRequest) -> list[tuple[str, str]]:
+    """(guid, display text) of the newest entities that the user may read."""
+    rows = rows_of(request, repository.model._default_manager.order_by("-pk"))
+    shown = with_visible_references(request, list(rows[:MAX_ENTITIES]), ())
+    return [(str(entity.pk), str(entity)) for entity in shown]
 
 
-def _evaluated(rule: RuleSpec, repository: Repository[Any], entity: str, request: HttpRequest) -> dict[str, Any]:
+def _number(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else _LAST
+    return min(max(number, 1), MOST_CHANGES)
+
+
+def tried_draft(rule: RuleSpec, request: HttpRequest) -> dict[str, Any]:
+    """What the page of a rule shows beside its sentence: entities to try it on, what is wrong, and a dry run.
+
+    `try_entity` of the POST is the chosen entity. A script may ask other servers, so a rule with one is run only in the
+    step "try".
+    """
+    asked = {"try_q": request.POST.get("try_q", "").strip(), "try_entity": request.POST.get("try_entity", "").lower()}
+    if rule.repository not in repositories:
+        return asked
+    repository = repositories[rule.repository]
+    result: dict[str, Any] = {**asked, "try_entities": entities_to_try(repository, request, asked["try_q"])}
+    if request.method != "POST":
+        return result
+    result["draft_problems"] = list(dict.fromkeys(each.message for each in check_rule(rule, {rule.author})))
+    entity = asked["try_entity"]
+    if not is_guid(entity) or not rows_of(request, repository.model._default_manager.filter(pk=entity)).exists():
+        return {**result, "try_entity": ""}
+    result["waits_for_try"] = rule.has_script and request.POST.get(STEP) != "try"
+    if not result["draft_problems"] and not result["waits_for_try"]:
+        result |= evaluated(rule, repository, entity, request)
+    if entity not in (key for key, _ in result["try_entities"]):
+        result["try_entities"] = [*entities_to_try(repository, request, entity), *result["try_entities"]]
+    return result
+
+
+def evaluated(rule: RuleSpec, repository: Repository[Any], entity: str, request: HttpRequest) -> dict[str, Any]:
+    """What templates/rules/_attempts.html shows of a dry run on the entity, of a rule that need not be stored."""
     attempts: list[DryRun] = []
     problem = ""
     rows = rows_of(request, repository.model._default_manager.filter(pk=entity)) if is_guid(entity) else None
@@ -68,10 +104,9 @@ def _evaluated(rule: RuleSpec, repository: Repository[Any], entity: str, request
     try:
         if shown is None:
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, entity)
-        # The rollback also discards what a script or a number sequence writes.
-        with transaction.atomic():
-            attempts = rule_dry_run(rule_id=rule.id, entity_id=entity, context=admin_context(request))
-            transaction.set_rollback(True)
+        # It also undoes what a script or a number sequence writes.
+        with dry_runs.dry_run():
+            attempts = draft_dry_run(rule=rule, entity_id=entity, context=admin_context(request))
     except errors.PlatformError as exc:
         problem = exc.message
     if shown is not None:

@@ -123,6 +123,8 @@ def check_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Iterator[
         else:
             scopes.append(scope)
             yield from _check_layers(rule, event, scope)
+    if rule.user_startable and rule.events:
+        scopes.append(RuleScope(rule, repository))  # users start it without an event and its attributes
     # With an invalid event, everything that does not depend on it is still checked.
     yield from _once(_check_members(rule, scopes or [RuleScope(rule, repository)], authors))
     impossible = [contradiction(rule, scope) for scope in scopes or [RuleScope(rule, repository)]]

@@ -20,12 +20,14 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
+from domain.admin.authored_pages import AuthoredAdmin
+from domain.admin.code_completion import CodeCompletion
 from domain.admin.context import admin_context, is_administrator
-from domain.admin.entity_pages import EntityAdmin, entity_page
+from domain.admin.entity_pages import entity_page
 from domain.admin.post_actions import PostActions
 from domain.entities.systems_core import Script
 from foundation.errors import PlatformError
-from identity.admin_bases import PageAdmin
+from identity.admin_bases import HistoryAdmin
 from scripts import history
 from scripts.argument_form import PREFIX, ArgumentForm
 from scripts.authors import AUTHORS
@@ -37,20 +39,26 @@ from scripts.validation import source_problems
 _LATEST_RUNS = 10
 #: attribute of the entity → field of its form
 _FIELDS = {"ScriptText": "script_text", "ParameterSchema": "parameter_schema"}
+_HELP = {
+    "script_text": _("The body of a function. Tab indents; Escape, then Tab, leaves the editor."),
+    "parameter_schema": _('JSON: {"name": {"type": "number", "direction": "Input", "required": true, "default": 1}}'),
+}
 
 
 @entity_page(Script)
-class ScriptAdmin(PostActions, EntityAdmin):
+class ScriptAdmin(CodeCompletion, PostActions, AuthoredAdmin):
     """Managed scripts: an editor, a panel to run the script, and its latest runs."""
 
+    authors = AUTHORS
     post_actions = ("run",)
+    code_fields = {"script_text": ("javascript", 22), "parameter_schema": ("json", 8)}
 
     change_form_template = "scripts/script.html"
     list_display = ("code", "__str__", "is_active", "language", "last_run")
     list_filter = ("is_active", "language")
 
     class Media:
-        css = {"all": ("scripts/scripts.css",)}
+        css = {"all": ("platform_site/editor.css", "scripts/scripts.css")}
         js = ()
 
     def has_post_permission(self, request: HttpRequest, obj: Any) -> bool:
@@ -61,21 +69,6 @@ class ScriptAdmin(PostActions, EntityAdmin):
         check = self.admin_site.admin_view(never_cache(require_POST(self.check_view)))
         return [path("check/", check, name=f"{self.opts.app_label}_{self.opts.model_name}_check"), *super().get_urls()]
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Adds the author of a stored script."""
-        sections = super().get_fieldsets(request, obj)
-        author = [] if obj is None else [(None, {"fields": ["author"]})]
-        return [*sections[:1], *author, *sections[1:]]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """As generated, with the author."""
-        return ["author", *super().get_readonly_fields(request, obj)]
-
-    @admin.display(description=_("Author"))
-    def author(self, script: Script) -> str:
-        """The user who saved the script last, and whether that user may change access."""
-        return AUTHORS.describe(script.pk)
-
     @admin.display(description=_("Last run"), empty_value="–")
     def last_run(self, script: Script) -> SafeString | None:
         """Time and outcome of the last run."""
@@ -83,25 +76,12 @@ class ScriptAdmin(PostActions, EntityAdmin):
         return None if run is None else format_html("{} {}", outcome_badge(run.outcome), _when(run))
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Source and schema get the attributes of the editor."""
+        """The source is checked while it is written; source and schema say what they take."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        code = {"script_text": "javascript", "parameter_schema": "json"}.get(db_field.name)
-        if code is not None and field is not None:
-            field.widget.attrs.update(
-                {
-                    "data-code": code,
-                    "rows": 22 if code == "javascript" else 8,
-                    "spellcheck": "false",
-                    "autocapitalize": "off",
-                }
-            )
-            if code == "javascript":
+        if field is not None and db_field.name in _HELP:
+            field.help_text = _HELP[db_field.name]
+            if db_field.name == "script_text":
                 field.widget.attrs["data-check"] = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_check")
-                field.help_text = _("The body of a function. Tab indents; Escape, then Tab, leaves the editor.")
-            else:
-                field.help_text = _(
-                    'JSON: {"name": {"type": "number", "direction": "Input", "required": true, "default": 1}}'
-                )
         return field
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
@@ -222,7 +202,7 @@ def _when(run: ScriptRun) -> str:
 
 
 @admin.register(ScriptRun)
-class ScriptRunAdmin(PageAdmin):
+class ScriptRunAdmin(HistoryAdmin):
     """The history of script runs, read-only."""
 
     list_display = ("started", "shown_outcome", "kind", "shown_name", "user_login", "duration", "head")
@@ -240,15 +220,6 @@ class ScriptRunAdmin(PageAdmin):
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """Allow the link from a script's page to its runs by name."""
         return lookup == "name" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     @admin.display(description=_("Outcome"), ordering="outcome")
     def shown_outcome(self, run: ScriptRun) -> SafeString:

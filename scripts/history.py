@@ -66,6 +66,7 @@ def note(
         application=context.application[:254],
         session_id=context.session_id or "",
         transaction_id=transaction_id,
+        request_id=context.request_id,
         source_digest=hashlib.sha256(source.encode("utf-8", "replace")).hexdigest(),
         source_head=_storable(source[:HEAD_CHARACTERS]),
         outcome="Succeeded" if failure is None else failure.code.type,

@@ -30,6 +30,7 @@ class ScriptRun(models.Model):
     application = models.CharField(max_length=254, blank=True, default="")
     session_id = models.CharField(max_length=36, blank=True, default="")
     transaction_id = models.CharField(max_length=32, blank=True, default="")
+    request_id = models.CharField(max_length=64, blank=True, default="", db_index=True)
     source_digest = models.CharField(max_length=64)
     source_head = models.TextField(blank=True, default="")
     outcome = models.CharField(max_length=64, db_index=True)

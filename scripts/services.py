@@ -34,6 +34,7 @@ from scripts.sandbox.errors import (
 )
 from scripts.sandbox.limits import Limits
 from scripts.sandbox.pool import Mode, SandboxPool
+from scripts.sandbox.run import RunResult
 
 _refusals = Counter(
     "platform_script_refusals", "Scripts that did not begin: caller (too many of one), busy, unavailable.", ("reason",)
@@ -99,24 +100,11 @@ def script_run(
     *,
     kind: history.Kind,
     name: str = "",
-    mode: Mode = "script",
-    parameters: dict[str, Any] | None = None,
     subject: Record | None = None,
     event: Mapping[str, Any] | None = None,
-    depth: int = 0,
 ) -> RunOutcome:
     """As `script_outcome`, but raises the error of a failed run."""
-    outcome = script_outcome(
-        source,
-        dataset,
-        kind=kind,
-        name=name,
-        mode=mode,
-        parameters=parameters,
-        subject=subject,
-        event=event,
-        depth=depth,
-    )
+    outcome = script_outcome(source, dataset, kind=kind, name=name, subject=subject, event=event)
     if isinstance(outcome, FailedRun):
         raise outcome.error
     return outcome
@@ -199,6 +187,26 @@ def script_outcome(
         result.host_call_count,
         bridge.committed,
     )
+
+
+def rows_run(source: str, bridge: Bridge, globals_json: bytes, parameter_names: tuple[str, ...]) -> RunResult:
+    """Run a function body that the prelude calls for rows; no run of the history. Raises PlatformError."""
+    context = bridge.dataset.context
+    try:
+        return pool().run(
+            source,
+            mode="function_body",
+            parameters=dict.fromkeys(parameter_names),
+            prelude=PRELUDE,
+            globals_json=globals_json,
+            host_calls=bridge.call,
+            limits=limits(),
+            caller=context.user.id if context.user is not None else "",
+        )
+    except ScriptFailed as exc:
+        raise _platform_error(exc, bridge) from exc
+    except (CallerBusy, SandboxBusy, SandboxUnavailable) as exc:
+        raise _no_worker(exc) from exc
 
 
 class SourceRefused(errors.Refused):

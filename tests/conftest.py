@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import count
 
 import pytest
@@ -16,7 +16,10 @@ from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser
 from pytest_django import DjangoDbBlocker
 
+from audit import record
+from foundation import stamps
 from identity.oauth import keys
+from platform_site import recorded_requests
 from rules import statistics, trace_log
 from scripts import history
 from tests.support import databases
@@ -25,6 +28,7 @@ from tests.support.log_watch import LogWatch
 from tests.support.platform import LICENSED_SESSIONS, LivePlatform, start_platform
 from tests.support.receiver import LoopbackReceiver
 from tests.support.signing_keys import SigningKeys
+from tests.support.taking_turns import running_beside_others
 
 # `default` finds the same examples in each run, so that a red suite is red for its author too; `fuzz` looks further.
 hypothesis_settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)
@@ -32,10 +36,11 @@ hypothesis_settings.register_profile("fuzz", deadline=None, max_examples=5000)
 hypothesis_settings.load_profile("default")
 
 databases.flush_by_deleting()
+databases.begin_history_after_flush()
 
 _cache_generation = count()
 
-# Fixtures that start an instance once for a test process.
+# Fixtures that start an instance, once for a test process.
 _SHARED_INSTANCES = ("live_platform", "acceptance_instance")
 
 
@@ -49,20 +54,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks that follow from what a test is."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Marks that follow from what a test is; then its turn, after pytest-django has put those with a database first."""
     if config.getoption("database_only"):
         left_out = [item for item in items if not _differs_by_database(item)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
     for item in items:
-        # In one test process, what shares instances: each is then started once. The largest groups are begun first.
-        if shared := _shared_instance(item):
-            item.add_marker(pytest.mark.xdist_group(shared))
+        # A file's instances and browser belong to one test process.
+        if _runs_alone(item):
+            item.add_marker(pytest.mark.xdist_group("alone"))
         elif _starts_processes(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         _open_all_databases(item)
+    result = yield
+    # The long ones first; and those that run alone when hardly anybody is left to wait for them.
+    items.sort(key=lambda item: (_runs_alone(item), item.get_closest_marker("xdist_group") is None))
+    return result
+
+
+def _runs_alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("alone") is not None
 
 
 def _differs_by_database(item: pytest.Item) -> bool:
@@ -71,12 +84,8 @@ def _differs_by_database(item: pytest.Item) -> bool:
 
 
 def _starts_processes(item: pytest.Item) -> bool:
-    return item.get_closest_marker("process") is not None or _shared_instance(item) is not None
-
-
-def _shared_instance(item: pytest.Item) -> str | None:
-    """The fixture of the instance that the test shares with others."""
-    return next((name for name in _SHARED_INSTANCES if name in getattr(item, "fixturenames", ())), None)
+    shares_instance = not set(_SHARED_INSTANCES).isdisjoint(getattr(item, "fixturenames", ()))
+    return shares_instance or item.get_closest_marker("process") is not None
 
 
 def _uses_database(item: pytest.Item) -> bool:
@@ -96,6 +105,13 @@ def _open_all_databases(item: pytest.Item) -> None:
     arguments = dict(marker.kwargs) if marker is not None else {}
     positional = marker.args if marker is not None else ()
     item.add_marker(pytest.mark.django_db(*positional, **arguments, databases=list(settings.DATABASES)), append=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that measures time runs alone, set-up and fixtures of its module included."""
+    with running_beside_others(alone=_runs_alone(item)):
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -130,6 +146,13 @@ def signing_keys_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def stamps_read_when_told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version stamps are read again twice a second: a test that counts queries would by chance count one more."""
+    if request.node.get_closest_marker("stamps_by_the_clock") is None:
+        monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)
+
+
+@pytest.fixture(autouse=True)
 def language_of_nobody() -> None:
     """Django leaves a thread with the language of its last request, which a test without requests would speak."""
     translation.deactivate()
@@ -139,8 +162,9 @@ def language_of_nobody() -> None:
 def nothing_left_to_write() -> Iterator[None]:
     """What rules counted and scripts noted in one test is not written by the next one, which may have no database."""
     yield
-    for module in (statistics, history, trace_log):
+    for module in (statistics, history, trace_log, recorded_requests):
         module.pending.clear()
+    record.forget()
 
 
 @pytest.fixture(scope="session")

@@ -55,3 +55,6 @@ PASSWORD_HASHERS = ["tests.support.hashers.QuickArgon2PasswordHasher"]
 # No collectstatic in tests: names stay as they are.
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 Path(STATIC_ROOT).mkdir(parents=True, exist_ok=True)  # whitenoise warns about a missing one
+
+# Many tests have no database, and others count queries: tests of recorded requests set a retention.
+REQUEST_HISTORY_DAYS = 0

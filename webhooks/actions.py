@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
 from domain.dataset.lookups.name_binding import ReferencePath
+from domain.model.registry import repositories
+from domain.model.values import in_language
+from domain.query import select_rows
 from foundation import errors
-from rules.actions import ActionType, BoundAction, ParameterRule
+from rules.actions import ActionType, BoundAction, Choice, ParameterRule
 from rules.firing import report_broken
 from rules.read_access import REASON, unreadable
 from rules.scope import Finding, RuleScope, finding
@@ -21,8 +24,12 @@ from webhooks.render import InvalidTemplate, event_names_used
 from webhooks.templates import WebHookTemplate, web_hook_get
 
 if TYPE_CHECKING:
+    from domain.model.repository import Repository
+    from identity.context import CallContext
     from rules.firing import Firing
 
+#: Maximum number of webhooks in a drop-down.
+_OFFERED = 500
 #: Events that a commit may raise several times: only the last occurrence is sent.
 _SETTLING = frozenset({"COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT"})
 
@@ -36,7 +43,23 @@ class WebHookAction(ActionType):
     name = "WEBHOOK"
     number = 5
     description = _("Sends a request to another system once the change is saved.")
+    phrase = _("send the webhook")
     parameters = (ParameterRule(_("webhook"), ("Constant", "Reference")),)
+
+    def choices(self, index: int, repository: Repository[Any], context: CallContext) -> Sequence[Choice] | None:
+        """The templates of the repository that the caller may read."""
+        try:
+            rows = select_rows(
+                repositories["Systems.Config.WebHooks"],
+                ("Code", "Name"),
+                ctx=context,
+                filter=f"RepositoryName eq '{repository.name}'",
+                orderby="Code",
+                limit=_OFFERED,
+            )
+        except errors.Forbidden:
+            return []
+        return [(code, f"{code} – {in_language(name, context.language)}") for code, name in rows]
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
         """The template exists, belongs to the rule's repository, and uses only values that the rule's event has."""

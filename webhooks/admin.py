@@ -10,8 +10,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
+from django.forms import DateTimeField, Form, Media
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -20,18 +22,24 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from domain.admin.code_completion import CodeCompletion
 from domain.admin.context import admin_context, permitted
+from domain.admin.drafts import Draft, forget_errors, is_draft
 from domain.admin.entity_pages import EntityAdmin, entity_page
 from domain.admin.forms import EntityForm
 from domain.admin.post_actions import PostActions
+from domain.admin.submission import Submission
 from domain.admin.visible_rows import rows_of
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
+from foundation import charts
 from foundation.errors import PlatformError
 from foundation.guids import is_guid
+from identity.audit_actors import actor_of
 from webhooks.authentication import authentication_schemes
 from webhooks.charts import deliveries_chart, latency_chart
+from webhooks.composer import WebHookSubmission, draft_preview, rule_rows
 from webhooks.headers import masked_lines, unmasked_lines
 from webhooks.models import (
     DELIVERY_STATE,
@@ -44,17 +52,22 @@ from webhooks.models import (
 )
 from webhooks.selectors import rules_of, template_days
 from webhooks.services import (
+    deliveries_redeliver,
+    deliveries_to_replay,
     delivery_cancel,
-    delivery_preview,
     delivery_redeliver,
     send_test,
     signing_secret_remove,
     signing_secret_rotate,
 )
+from webhooks.snippets import verification_snippets
 from webhooks.suspension import web_hook_resume
 
 _CSS = {"all": ("webhooks/webhooks.css",)}
 _SHOWN_ERROR = 60
+#: Deliveries that a replay sends at most.
+MOST_REPLAYED = 1000
+_RULE_PAGES = "domain_userbusinessrule"
 
 
 def state_badge(state: str) -> SafeString:
@@ -197,6 +210,20 @@ def entity_link(delivery: WebHookDelivery) -> SafeString:
     return format_html('<a href="{}" title="{} {}">{}</a>', url, name, delivery.entity_id, shown)
 
 
+class ReplayForm(Form):
+    """A time range, in the instance's time zone: from `since` until before `until`."""
+
+    since = DateTimeField(label=_("from"))
+    until = DateTimeField(label=_("until"))
+
+    def clean(self) -> dict[str, Any]:
+        """The range is not empty."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        if "since" in cleaned and "until" in cleaned and cleaned["since"] >= cleaned["until"]:
+            raise ValidationError(gettext("The time range is empty."))
+        return cleaned
+
+
 class WebHookForm(EntityForm):
     """Masks header values that look like secrets; an unchanged mask keeps the stored value."""
 
@@ -211,19 +238,60 @@ class WebHookForm(EntityForm):
 
 
 @entity_page(WebHook)
-class WebHookAdmin(PostActions, EntityAdmin):
+class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
     """A template with the state of its deliveries, and its actions."""
 
     form = WebHookForm
     change_form_template = "webhooks/web_hook.html"
-    post_actions = ("test", "resume", "rotate", "unsign")
+    post_actions = ("test", "resume", "rotate", "unsign", "replay")
+    code_fields = {"body": ("template", 10)}
 
-    class Media:
-        css = _CSS
+    @property
+    def media(self) -> Media:
+        """With what choosers of entities need, which may come with a later choice."""
+        chooser: Media = AutocompleteSelect(WebHook._meta.pk, self.admin_site).media
+        media: Media = super().media
+        scripts: list[Any] = [charts.JS, "domain/draft.js"]
+        sheets = ["platform_site/editor.css", *_CSS["all"], charts.CSS, "rules/rules.css"]
+        return media + chooser + Media(css={"all": sheets}, js=scripts)
+
+    def new_submission(self, request: HttpRequest) -> Submission:
+        """Saves the template with the rule that sends it; a draft is shown again, not saved."""
+        return (Draft if is_draft(request) else WebHookSubmission)(request, self.fill)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Also says which rule was made."""
+        super().save_related(request, form, formsets, change)
+        rule = getattr(self.submission, "rule", None)
+        if rule is not None:
+            link = format_html(
+                '<a href="{}">{}</a>', reverse(f"admin:{_RULE_PAGES}_change", args=[rule.id]), rule.values["Code"]
+            )
+            # A lazy text would be escaped with the link in it.
+            messages.success(request, format_html(gettext("The rule {} sends it."), link))
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """Adds charts, state and actions to the page of a stored template."""
+        """Adds the composer, and to the page of a stored template charts, state and actions."""
         hook: WebHook | None = kwargs.get("obj")
+        form = context["adminform"].form
+        draft = isinstance(self.submission, Draft)
+        if "repository_name" in form.fields:
+            entity = (request.POST if draft else request.GET).get("entity", "")
+            if draft:
+                forget_errors([form])
+            repository_name = str(form["repository_name"].value() or "")
+            context |= {
+                "composed": True,
+                "rule_rows": rule_rows(request, repository_name),
+                "repository_name": repository_name,
+                "entity": entity,
+                "rules": [] if hook is None else rows_of(request, rules_of(hook)),
+                **(self._preview(request, form, entity) if hook is not None or draft else {}),
+            }
+        elif hook is not None:
+            context |= self._preview(request, form, request.GET.get("entity", ""))
+        if draft:
+            return TemplateResponse(request, "webhooks/_composer.html", context)
         if hook is not None:
             days = template_days(str(hook.pk))
             states = WebHookDelivery.objects.filter(web_hook_id=hook.pk)
@@ -244,16 +312,14 @@ class WebHookAdmin(PostActions, EntityAdmin):
                 rules=rows_of(request, rules_of(hook)),
                 new_rule=_new_rule(request, hook),
                 entity=request.GET.get("entity", ""),
-                **self._preview(request, hook),
+                snippets=verification_snippets(),
             )
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def _preview(self, request: HttpRequest, hook: WebHook) -> dict[str, Any]:
-        """What the stored template sends, or why it sends nothing."""
+    def _preview(self, request: HttpRequest, form: Any, entity: str) -> dict[str, Any]:
+        """What the template as it stands in the form sends, or why it sends nothing."""
         try:
-            prepared = delivery_preview(
-                context=admin_context(request), web_hook=str(hook.pk), entity=request.GET.get("entity", "")
-            )
+            prepared = draft_preview(request, form, entity)
         except PlatformError as error:
             return {"preview_problem": error.message}
         # Not the delivery itself: templates call what is callable, and it would insert itself.
@@ -284,10 +350,39 @@ class WebHookAdmin(PostActions, EntityAdmin):
             "opts": self.opts,
             "media": self.media,
             "hook": hook,
-            "secret": signing_secret_rotate(str(hook.pk), scheme=request.POST.get("scheme", "")),
+            "secret": signing_secret_rotate(str(hook.pk), scheme=request.POST.get("scheme", ""), by=actor_of(request)),
             "had_one": had_one,
         }
         return TemplateResponse(request, "webhooks/secret.html", context, headers={"Cache-Control": "no-store"})
+
+    def do_replay(self, request: HttpRequest, hook: WebHook) -> HttpResponse | None:
+        """Send the events of a time range again: first says how many, then does so. The range is that of the events."""
+        form = ReplayForm(request.POST)
+        if not form.is_valid():
+            messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
+            return None
+        since, until = form.cleaned_data["since"], form.cleaned_data["until"]
+        wanted = deliveries_to_replay(str(hook.pk), since, until)
+        count = wanted[: MOST_REPLAYED + 1].count()
+        if request.POST.get("confirmed") and 0 < count <= MOST_REPLAYED:
+            sent = deliveries_redeliver(wanted)
+            text = ngettext("%(count)d delivery is sent again.", "%(count)d deliveries are sent again.", sent)
+            messages.success(request, text % {"count": sent})
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Replay {0}").replace("{0}", hook.code),
+            "opts": self.opts,
+            "media": self.media,
+            "hook": hook,
+            "since": since,
+            "until": until,
+            "form": form,
+            "count": count,
+            "most": MOST_REPLAYED,
+            "is_possible": 0 < count <= MOST_REPLAYED,
+        }
+        return TemplateResponse(request, "webhooks/replay.html", context)
 
     def do_unsign(self, request: HttpRequest, hook: WebHook) -> None:
         """Remove the signing secret."""

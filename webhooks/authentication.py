@@ -43,9 +43,6 @@ class AuthenticationScheme:
         """A random secret."""
         return self.prefix + base64.b64encode(random.token_bytes(32)).decode()
 
-    def check(self, secret: str) -> None:
-        """Raise ValueError, with a sentence, if the text is no secret of the scheme."""
-
     def headers(self, secrets: Sequence[str], *, message_id: str, timestamp: int, body: bytes) -> list[Header]:
         """The headers of one request, for each of the secrets: during a rotation there are two, the newest first.
 
@@ -92,9 +89,6 @@ class StandardWebhooks(AuthenticationScheme):
     name = "StandardWebhooks"
     prefix = "whsec_"
     reserved_headers = frozenset({"webhook-signature"})
-
-    def check(self, secret: str) -> None:
-        self._key(secret)
 
     def headers(self, secrets: Sequence[str], *, message_id: str, timestamp: int, body: bytes) -> list[Header]:
         """One signature for each secret, so that receivers can change to a new secret at any time."""

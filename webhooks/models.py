@@ -52,6 +52,8 @@ class WebHookDelivery(AggregateRoot):
     next_attempt_time_utc when it is due; null once finished
     """
 
+    # No index: each attempt changes it, and nobody pulls deliveries by it.
+    aggregate_last_update_time_utc = models.DateTimeField(null=True, editable=False)
     web_hook_id = GuidField()
     web_hook_code = models.CharField(max_length=32)
     repository_name = models.CharField(max_length=128)

@@ -9,7 +9,7 @@ The lock on the entity's row serializes its commits, and so the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
@@ -20,21 +20,40 @@ from django.db import connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from domain.database import cursor
+from domain.dataset.checks.access import allowed
 from domain.dataset.lookups.name_binding import EventValues
+from domain.dataset.records.dry_run_hooks import ReportEntry
 from domain.dataset.records.record import Record
 from domain.dataset.templates.record_template import InvalidTemplate
 from domain.dataset.transactions.stored_writes import write_handlers
+from domain.model.registry import repositories
 from domain.model.values import moment_to_storage
+from domain.query import select_rows
 from foundation import errors
+from foundation.dry_runs import MAX_ENTRIES
 from foundation.egress.policy import destination_of
 from foundation.fields import utc_now
 from foundation.guids import new_guid
+from identity.context import CallContext
 from webhooks.announcer import wake_workers
 from webhooks.headers import InvalidHeader, with_trace
 from webhooks.models import WebHookDelivery
 from webhooks.templates import WebHookTemplate
+from webhooks.url_secrets import masked_url
 
 _WRITE_HANDLER = "WebHookDelivery"
+_DELIVERIES = "Systems.Config.WebHookDeliveries"
+#: What a dry run tells of a delivery.
+_REPORTED = (
+    "WebHookCode",
+    "RepositoryName",
+    "EntityId",
+    "EventType",
+    "RuleCode",
+    "RequestURL",
+    "RequestHeaders",
+    "RequestBody",
+)
 #: The destination of a delivery whose rendered URL has no valid host.
 NO_DESTINATION = "-"
 
@@ -193,6 +212,26 @@ class _WakeUp:
 
     def __call__(self) -> None:
         wake_workers(self.ids)
+
+    def report_entries(self, context: CallContext) -> Iterator[ReportEntry]:
+        """The requests that would be sent, to callers who may read deliveries; secrets masked."""
+        deliveries = repositories[_DELIVERIES]
+        if not allowed(context, deliveries, "read"):
+            return
+        for row in select_rows(deliveries, _REPORTED, ctx=context, ids=self.ids[:MAX_ENTRIES]):
+            code, repository, entity, event, rule, url, headers, body = row
+            yield (
+                "webhooks",
+                {
+                    "webHook": code,
+                    "event": event,
+                    "rule": rule,
+                    "entity": f"{repositories[repository].set_name}({entity})",
+                    "url": masked_url(url),
+                    "headers": headers.splitlines(),
+                    "body": body,
+                },
+            )
 
 
 def announce(delivery_ids: Sequence[str], database: BaseDatabaseWrapper) -> None:

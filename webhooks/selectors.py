@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from django.db.models import Avg, Count, Exists, Min, OuterRef, Q, QuerySet
-from django.db.models.functions import TruncDate
+from django.db.models.functions import TruncDate, TruncHour
 
 from domain.entities.systems_bpm import UserBusinessRule, UserBusinessRuleAction
 from domain.entities.systems_config import WebHook
@@ -109,6 +109,30 @@ def template_days(web_hook_id: str, *, days: int = 14, now: datetime | None = No
         DayOfTemplate(day, counts.get((day, "Delivered"), 0), counts.get((day, "Failed"), 0), times.get(day))
         for day in (first + timedelta(days=index) for index in range(days))
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The deliveries of all templates that ended in the hour from `begin` on."""
+
+    begin: datetime
+    delivered: int
+    failed: int
+
+
+def deliveries_by_hour(*, hours: int = 24, now: datetime | None = None) -> list[Ended]:
+    """The last hours, oldest first, the running one last."""
+    last = (now or utc_now()).replace(minute=0, second=0, microsecond=0)
+    begins = [last - timedelta(hours=index) for index in reversed(range(hours))]
+    counts = {
+        (row[0], row[1]): row[2]
+        for row in WebHookDelivery.objects.filter(finish_time_utc__gte=begins[0])
+        .annotate(hour=TruncHour("finish_time_utc", tzinfo=UTC))
+        .values_list("hour", "state")
+        .annotate(Count("pk"))
+        .order_by()
+    }
+    return [Ended(at, counts.get((at, "Delivered"), 0), counts.get((at, "Failed"), 0)) for at in begins]
 
 
 def rules_of(web_hook: WebHook) -> QuerySet[UserBusinessRule]:

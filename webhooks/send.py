@@ -20,6 +20,7 @@ from foundation.fields import utc_now
 from webhooks.authentication import authentication_schemes
 from webhooks.breaker import TROUBLE_STATUSES
 from webhooks.conf import webhook_settings
+from webhooks.demo_destination import sent_to
 from webhooks.headers import MASK, Header, header_text, masked, secrets_of, value_of
 from webhooks.lease import Lease
 from webhooks.reschedule import parse_retry_after
@@ -101,16 +102,18 @@ def _attempt(lease: Lease) -> Outcome:
     try:
         headers = sent_headers(lease, timestamp=int(clock.at.timestamp()))
         head = _request_head(lease, headers)
+        url, policy = sent_to(lease.url)
         answer = client.send(
             EgressRequest(
                 "POST",
-                lease.url,
+                url,
                 headers,
                 lease.body,
                 connect_timeout_seconds=webhook_settings().connect_timeout_seconds,
                 total_timeout_seconds=lease.timeout_seconds,
                 listed_hosts_only=lease.is_host_rendered,
-            )
+            ),
+            policy=policy,
         )
     except EgressFailed as exc:
         return _failed(clock, head, f"{exc.kind}: {exc}", host_trouble=True)

@@ -10,6 +10,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext
 
+from audit.actors import OPERATOR, Actor
+from audit.record import record
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.entities.systems_config import WebHook
@@ -19,6 +21,7 @@ from domain.query import select_ids
 from foundation import errors
 from foundation.fields import utc_now
 from foundation.guids import is_guid
+from identity.audit_kinds import SecretChanged
 from identity.context import CallContext
 from rules.read_access import REASON
 from webhooks.authentication import authentication_schemes
@@ -33,7 +36,7 @@ from webhooks.models import (
     WebHookDelivery,
 )
 from webhooks.outbox import NewDelivery, announce, deliveries_insert, delivery_prepare
-from webhooks.templates import web_hook_get
+from webhooks.templates import WebHookTemplate, web_hook_get
 
 #: Rows of one statement: databases bound the number of its parameters.
 _BATCH = 1000
@@ -68,6 +71,17 @@ def deliveries_redeliver(wanted: QuerySet[WebHookDelivery]) -> int:
         if count:
             announce(ids[:1], transaction.get_connection())
     return count
+
+
+def deliveries_to_replay(web_hook_id: str, since: datetime, until: datetime) -> QuerySet[WebHookDelivery]:
+    """The template's events of a time range whose delivery has ended, tests left out."""
+    return WebHookDelivery.objects.filter(
+        web_hook_id=web_hook_id,
+        is_test=False,
+        state__in=REDELIVERABLE_STATES,
+        creation_time_utc__gte=since,
+        creation_time_utc__lt=until,
+    )
 
 
 def delivery_cancel(delivery_ids: Iterable[str]) -> int:
@@ -115,6 +129,11 @@ def delivery_preview(*, context: CallContext, web_hook: str, entity: str = "") -
     template = web_hook_get(web_hook)
     if template is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, "Systems_Config_WebHook", web_hook)
+    return template_preview(context=context, template=template, entity=entity)
+
+
+def template_preview(*, context: CallContext, template: WebHookTemplate, entity: str = "") -> NewDelivery:
+    """As `delivery_preview`, of a template that need not be stored."""
     repository = repositories.get(template.repository_name)
     record = Dataset(context).open(repository, _entity_find(repository, entity.strip(), context))
     delivery = delivery_prepare(template, record, event_type="TEST", events=_SampleEvents(), is_test=True)
@@ -157,30 +176,31 @@ class _SampleEvents(dict[str, object]):
 
 
 def signing_secret_rotate(
-    web_hook: str, *, scheme: str = "", secret: str | None = None, overlap: timedelta = timedelta(hours=24)
+    web_hook: str, *, scheme: str = "", overlap: timedelta = timedelta(hours=24), by: Actor = OPERATOR
 ) -> str:
     """Set a new signing secret of a template and return it; it is shown only once.
 
-    `scheme` names the authentication scheme of a generated secret; if empty, it is that of the former secret, which
+    `scheme` names the authentication scheme of the secret; if empty, it is that of the former secret, which
     also signs for as long as `overlap`. Secrets are not attributes of the repository, so no read of the API can show
-    them. Raises NotFound for an unknown template or scheme, ValueError for a malformed secret.
+    them. Raises NotFound for an unknown template or scheme.
     """
     row = _web_hook_row(web_hook)
     chosen = authentication_schemes.get(scheme) if scheme else authentication_schemes.of(row.signing_secret or "")
     if chosen is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, authentication_schemes.kind, scheme)
-    secret = secret or chosen.new_secret()
-    authentication_schemes.of(secret).check(secret)
+    secret = chosen.new_secret()
     WebHook._default_manager.filter(pk=row.pk).update(
         signing_secret=secret,
         previous_signing_secret=row.signing_secret,
         previous_secret_expires_utc=utc_now() + overlap if row.signing_secret else None,
     )
+    record(SecretChanged, by=by, subject=f"webhook {row.code}")
     return secret
 
 
-def signing_secret_remove(web_hook: str) -> None:
+def signing_secret_remove(web_hook: str, *, by: Actor = OPERATOR) -> None:
     """Remove the signing secret."""
+    record(SecretChanged, by=by, subject=f"webhook {_web_hook_row(web_hook).code}", removed=True)
     WebHook._default_manager.filter(pk=_web_hook_row(web_hook).pk).update(
         signing_secret=None, previous_signing_secret=None, previous_secret_expires_utc=None
     )

@@ -6,7 +6,7 @@ of the custom properties, which they may name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation import stamps
 from foundation.egress.policy import destination_of
+from foundation.guids import new_guid
 from foundation.stamped_cache import StampedCache
 from foundation.vault import Unreadable, key_ids, seal
 from rules.read_access import Reads, hidden_entity, unreadable
@@ -141,6 +142,23 @@ def _template(row: WebHook, author: Authority) -> WebHookTemplate:
         body=row.body,
         content_type=row.content_type or None,
         unreadable=row.headers.reason if isinstance(row.headers, Unreadable) else "",
+        author=author,
+    )
+
+
+def draft_template(values: Mapping[str, str], author: Authority) -> WebHookTemplate:
+    """A template that need not be stored: code, repository_name, url, headers, body and content_type, "" for none."""
+    return WebHookTemplate(
+        id=new_guid(),
+        code=values["code"],
+        repository_name=values["repository_name"],
+        is_active=True,
+        timeout_seconds=1,
+        max_retries=0,
+        url=values["url"],
+        headers=values["headers"] or None,
+        body=values["body"] or None,
+        content_type=values["content_type"] or None,
         author=author,
     )
 

@@ -40,6 +40,12 @@ def unmasked_url(given: str | None, original: str | None) -> str | None:
     return filled if masked_url(filled) == given else given
 
 
+def revealed_url(given: str, current: str | None) -> str | None:
+    """As `unmasked_url`; None if a mask is left."""
+    result = unmasked_url(given, current)
+    return None if result is not None and MASK in result else result
+
+
 def _origin(url: str) -> tuple[str, str]:
     match = _URL.fullmatch(url)
     return ("", url) if match is None else (match["scheme"].lower(), match["host"].lower())

@@ -47,7 +47,7 @@ def admin_context(request: HttpRequest) -> CallContext:
             traceparent=getattr(request, "traceparent", ""),
         )
 
-    return _once(request, ("context", user.pk, get_language()), make)
+    return once(request, ("context", user.pk, get_language()), make)
 
 
 def admin_dataset(request: HttpRequest) -> Dataset:
@@ -75,8 +75,8 @@ def permitted(request: HttpRequest, operation: Operation, repository: Repository
         return True
     key = str(obj.pk)
     if operation == "read":
-        return _once(request, (operation, own.name, key), lambda: access.row_visible(context, own, key))
-    return _once(request, (operation, own.name, key), lambda: access.row_covered(context, own, key, operation))
+        return once(request, (operation, own.name, key), lambda: access.row_visible(context, own, key))
+    return once(request, (operation, own.name, key), lambda: access.row_covered(context, own, key, operation))
 
 
 def own_repository(obj: models.Model) -> Repository[Any]:
@@ -103,10 +103,11 @@ def edit_refusal(request: HttpRequest, obj: models.Model | None) -> str:
             return refusal.message
         return ""
 
-    return _once(request, ("edit", repository.name, str(obj.pk)), make)
+    return once(request, ("edit", repository.name, str(obj.pk)), make)
 
 
-def _once(request: HttpRequest, key: Hashable, make: Callable[[], T]) -> T:
+def once(request: HttpRequest, key: Hashable, make: Callable[[], T]) -> T:
+    """The result of `make`, which is called once for the request and key."""
     results = _results.setdefault(request, {})
     if key not in results:
         results[key] = make()

@@ -1,69 +1,139 @@
-"""Custom properties as fields of admin forms (spec 08, 8.2)."""
+"""Custom properties as fields of admin forms (spec 08, 8.2; spec 10, 10.2): the type decides the editor."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from django import forms
-from django.contrib.admin.widgets import AdminDateWidget, AdminTextInputWidget
+from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.translation import gettext
+from unfold.widgets import (
+    UnfoldAdminDateWidget,
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminSplitDateTimeWidget,
+    UnfoldAdminTextInputWidget,
+)
 
-from domain.dataset.lookups.allowed_values import find_allowed
+from domain.admin.context import admin_dataset
+from domain.admin.widgets import DependentSelect, PictureField
+from domain.dataset.lookups.allowed_values import allowed_entities, filter_of, find_allowed, names_parent
 from domain.dataset.records.record import Record
-from domain.model.custom_properties import PREFIX, Definition, definitions, parse_value
+from domain.model.custom_properties import PREFIX, AllowedValue, Definition, by_code, definitions
+from domain.model.custom_values import canonical, parse_value
 from domain.model.repository import Repository
 from domain.model.values import in_language
+from foundation.kinds import Kind
 from foundation.languages import active_language
 from identity.admin_bases import NameInput
 
-#: Property type of files, which forms do not show.
-_PICTURE = "Picture"
+#: Most entities that are offered; of more the code is written, and looked up when the form is saved.
+_MAX_OFFERED = 200
 
 
-def custom_fields(repository: Repository[Any]) -> dict[str, forms.Field]:
-    """API name (`CustomProperty_x`) → form field, of the repository's active custom properties."""
+def custom_names(repository: Repository[Any]) -> list[str]:
+    """API names (`CustomProperty_x`) of the repository's active custom properties; the fields of forms."""
     if repository.access == "ReadOnly" or not hasattr(repository.model, "custom_property_values"):
-        return {}
-    return {
-        name: _field(known) for name, known in definitions(repository.name).items() if known.property_type != _PICTURE
-    }
+        return []
+    return list(definitions(repository.name))
 
 
-def _field(known: Definition) -> forms.Field:
+def custom_fields(repository: Repository[Any], request: HttpRequest) -> dict[str, forms.Field]:
+    """API name → form field, of the repository's active custom properties."""
+    known = definitions(repository.name)
+    return {name: _field(repository, known[name], request) for name in custom_names(repository)}
+
+
+def _field(repository: Repository[Any], known: Definition, request: HttpRequest) -> forms.Field:
     language = active_language()
+    label = in_language(dict(known.name), language) or known.code
     shared: dict[str, Any] = {
         "required": False,
-        "label": in_language(dict(known.name), language) or known.code,
-        "help_text": f"@{known.code}",
+        "label": f"{label} ({known.measure})" if known.measure else label,
+        "help_text": " ".join(filter(None, (in_language(dict(known.hint), language), f"@{known.code}"))),
     }
-    if known.limited and not known.allowed_from:
-        described = ((value, in_language(dict(entry.description), language)) for value, entry in known.allowed.items())
-        choices = [(value, f"{value} – {text}" if text else value) for value, text in described]
-        return forms.ChoiceField(choices=[("", "---------"), *choices], **shared)
-    if known.property_type == "Date":
-        return forms.DateField(widget=AdminDateWidget(), **shared)
-    if known.property_type == "Number":
-        return forms.DecimalField(**shared)
-    widget = (
-        NameInput(f"values-{known.api_name}", lambda: list(known.allowed)) if known.allowed else AdminTextInputWidget()
+    values = _offered(known, request)
+    if known.limited and values is not None:
+        return _choice(repository, known, values, shared)
+    if values:
+        names = [value.value for value in values]
+        return forms.CharField(widget=NameInput(f"values-{known.api_name}", lambda: names), **shared)
+    return _EDITORS.get(known.kind, _text_editor)(shared)
+
+
+def _offered(known: Definition, request: HttpRequest) -> list[AllowedValue] | None:
+    """The allowed values whatever the parent's value is; None for too many entities to offer."""
+    if not known.allowed_from:
+        return list(known.allowed.values())
+    condition = filter_of(known)
+    found = allowed_entities(
+        admin_dataset(request), known, "", "" if names_parent(condition) else condition, limit=_MAX_OFFERED + 1
     )
-    return forms.CharField(widget=widget, **shared)
+    return None if len(found) > _MAX_OFFERED else found
+
+
+def _choice(
+    repository: Repository[Any], known: Definition, values: list[AllowedValue], shared: dict[str, Any]
+) -> forms.Field:
+    """A select; the script custom_values.js shows what is allowed under the parent's value."""
+    language = active_language()
+    described = ((value.value, in_language(dict(value.description), language)) for value in values)
+    choices = [(value, f"{value} – {text}" if text and text != value else value) for value, text in described]
+    parent = by_code(repository, known.parent) if known.parent else None
+    widget = DependentSelect(
+        ids={value.value: value.id for value in values},
+        parents={value.value: value.parent_id for value in values if value.parent_id},
+        parent_field=parent.api_name if parent is not None else "",
+    )
+    return forms.ChoiceField(choices=[("", "---------"), *choices], widget=widget, **shared)
+
+
+def _text_editor(shared: dict[str, Any]) -> forms.Field:
+    return forms.CharField(widget=UnfoldAdminTextInputWidget(), **shared)
+
+
+def _boolean_editor(shared: dict[str, Any]) -> forms.Field:
+    choices = [("", "---------"), ("true", gettext("Yes")), ("false", gettext("No"))]
+    return forms.ChoiceField(choices=choices, widget=UnfoldAdminSelectWidget(), **shared)
+
+
+_EDITORS: Mapping[Kind, Callable[[dict[str, Any]], forms.Field]] = {
+    Kind.DATE: lambda shared: forms.DateField(widget=UnfoldAdminDateWidget(), **shared),
+    Kind.DATETIME: lambda shared: forms.SplitDateTimeField(widget=UnfoldAdminSplitDateTimeWidget(), **shared),
+    Kind.DECIMAL: lambda shared: forms.DecimalField(widget=UnfoldAdminDecimalFieldWidget(), **shared),
+    Kind.BOOL: _boolean_editor,
+    Kind.BINARY: lambda shared: PictureField(**shared),
+}
 
 
 def custom_initial(form: Any) -> None:
     """Fill the fields of a form from its entity. A stored value that is no longer allowed stays a choice."""
     stored = form.instance.custom_property_values or {}
     for name, known in definitions(form.repository.name).items():
-        if name not in form.fields or known.code not in stored:
+        if name not in form.fields:
             continue
-        value = form.initial[name] = stored[known.code].get("Value")
         field = form.fields[name]
-        if isinstance(field, forms.ChoiceField) and value not in known.allowed:
+        if known.code not in stored:
+            if known.default and form.instance._state.adding:
+                form.initial[name] = _initial(known, known.default)
+            continue
+        value = stored[known.code].get("Value")
+        form.initial[name] = _initial(known, value)
+        if isinstance(field, forms.ChoiceField):
             choices: Any = field.choices
-            field.choices = [*choices, (value, value)]
+            if value not in dict(choices):
+                field.choices = [*choices, (value, value)]
+
+
+def _initial(known: Definition, value: Any) -> Any:
+    if known.kind is Kind.DATETIME and value:
+        return timezone.localtime(canonical(known.kind, value))
+    return value
 
 
 def show_custom(form: Any) -> None:
@@ -73,13 +143,54 @@ def show_custom(form: Any) -> None:
         if (field := form.fields.get(name)) is None:
             continue
         field.short_description = field.label
-        value = stored.get(known.code, {}).get("Value")
-        if known.property_type == "Date" and value:
-            value = date_format(datetime.date.fromisoformat(value))
-        elif isinstance(field, forms.ChoiceField):
-            choices: Any = field.choices
-            value = dict(choices).get(value, value) if value else None
-        setattr(form.instance, name, "-" if value in (None, "") else value)
+        shown = _shown(known, field, stored.get(known.code, {}).get("Value"))
+        setattr(form.instance, name, "-" if shown in (None, "") else shown)
+
+
+def _shown(known: Definition, field: forms.Field, value: Any) -> Any:
+    """A stored value as people read it."""
+    if not value:
+        return None
+    if known.kind is Kind.DATE:
+        return date_format(datetime.date.fromisoformat(value))
+    if known.kind is Kind.DATETIME:
+        return date_format(_initial(known, value), "DATETIME_FORMAT")
+    if known.kind is Kind.BINARY:
+        return gettext("a picture")
+    if isinstance(field, forms.ChoiceField):
+        choices: Any = field.choices
+        return dict(choices).get(value, value)
+    return f"{value} {known.measure}" if known.measure else value
+
+
+class CustomColumn:
+    """A list's column of a custom property. Its values are in the rows that the list loads anyway.
+
+    attribute_name   the property's API name
+    """
+
+    def __init__(self, known: Definition) -> None:
+        self._known = known
+        self.attribute_name = self.__name__ = known.api_name
+        self.short_description = in_language(dict(known.name), active_language()) or known.code
+
+    def __call__(self, entity: Any) -> Any:
+        """The value in its type; of an allowed value or a reference its description, too. None for none."""
+        stored = (entity.custom_property_values or {}).get(self._known.code, {})
+        value = stored.get("Value")
+        if value in (None, ""):
+            return None
+        if self._known.kind is not Kind.STRING:
+            return canonical(self._known.kind, value)
+        text = in_language(stored.get("Description") or {}, active_language()) if self._known.limited else ""
+        return f"{value} – {text}" if text and text != value else value
+
+
+def custom_columns(repository: Repository[Any]) -> list[CustomColumn]:
+    """Of the repository's active custom properties that a list can show."""
+    if not hasattr(repository.model, "custom_property_values"):
+        return []
+    return [CustomColumn(each) for each in definitions(repository.name).values() if each.kind is not Kind.BINARY]
 
 
 def set_custom(record: Record, form: Any, names: Iterable[str]) -> None:
@@ -88,8 +199,13 @@ def set_custom(record: Record, form: Any, names: Iterable[str]) -> None:
     for name in names:
         if not name.startswith(PREFIX):
             continue
-        value = form.cleaned_data.get(name)
-        given = value.isoformat() if hasattr(value, "isoformat") else value
         find = partial(find_allowed, dataset)
-        code, parsed = parse_value(record.repository.name, name, None if given == "" else given, language, find)
+        code, parsed = parse_value(record.repository.name, name, _given(form.cleaned_data.get(name)), language, find)
         dataset.set_custom(record, code, parsed)
+
+
+def _given(value: Any) -> Any:
+    """A cleaned value as an input of the API."""
+    if value in ("", False):
+        return None
+    return value.isoformat() if hasattr(value, "isoformat") else value

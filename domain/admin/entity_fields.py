@@ -9,10 +9,11 @@ from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.db import models
 from django.http import HttpRequest
 
+from domain.admin.choosers import EntityChooser
 from domain.admin.context import is_administrator, permitted
 from domain.admin.fieldsets import Fieldsets, editable, shown_read_only
 from domain.admin.forms import EntityForm
-from domain.admin.measures import PercentFormField, ValueColumn, is_percent, readable
+from domain.admin.measures import NumberFormField, PercentFormField, ValueColumn, is_percent, readable
 from domain.admin.visible_rows import rows_of, with_visible_references
 from domain.admin.widgets import MultilanguageFormField
 from domain.model.administration import needs_administrator
@@ -36,13 +37,19 @@ class EntityFields:
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """A reference has links to change its target and to add one, not to delete it; discounts are per cent."""
-        if is_percent(db_field):
-            kwargs["form_class"] = PercentFormField
+        if isinstance(db_field, models.DecimalField):
+            kwargs["form_class"] = PercentFormField if is_percent(db_field) else NumberFormField
         field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
         if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
             field.widget.can_delete_related = field.widget.can_view_related = False
             field.label_from_instance = lambda chosen: str(with_visible_references(request, [chosen], ())[0])
         return field
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The choosers of a page load together what is chosen (domain.admin.choosers)."""
+        if db_field.name in self.get_autocomplete_fields(request):  # type: ignore[attr-defined]
+            kwargs.setdefault("widget", EntityChooser(db_field, self.admin_site))  # type: ignore[attr-defined]
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
 
     def with_measures(self, names: Iterable[str]) -> list[str | ValueColumn]:
         """Names of read-only fields, with measured values as people read them."""

@@ -13,32 +13,36 @@ search, inlines); AdminOptions configures it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from copy import copy
-from functools import reduce
-from operator import or_
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import models
-from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.text import smart_split, unescape_string_literal
+from django.utils.translation import gettext
 
 from domain.admin import custom_properties
+from domain.admin.calculated_columns import CalculatedColumn, calculated_columns, load_calculated
+from domain.admin.change_messages import without_names
+from domain.admin.choosers import load_chosen
+from domain.admin.columns import shown_column
 from domain.admin.context import admin_dataset, edit_refusal, is_administrator
 from domain.admin.deletion import deletion_shown
-from domain.admin.entity_fields import EntityFields
+from domain.admin.entity_lists import EntityLists
 from domain.admin.fieldsets import form_fieldsets
 from domain.admin.forms import ChildFormSet, EntityForm
 from domain.admin.inlines import ChildInline, inline_classes
-from domain.admin.lists import PATTERNS, list_columns, list_filters, search_fields
-from domain.admin.measures import attribute_name, readable
+from domain.admin.lists import list_columns, list_filters, search_fields
+from domain.admin.measures import attribute_name
+from domain.admin.page_links import page_buttons, page_links
+from domain.admin.save_previews import TRY, TryButton
 from domain.admin.submission import Submission, commit, fill_entity
-from domain.admin.visible_rows import restricts, rows_of, text_paths, with_visible_references
+from domain.admin.version_pages import VersionPages
+from domain.admin.visible_rows import text_paths, with_visible_references
 from domain.admin.widgets import ShownTexts
 from domain.dataset.records.record import Record
 from domain.model.custom_properties import PREFIX
@@ -47,12 +51,16 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.errors import PlatformError
 from foundation.fields import MultilanguageField
-from identity.admin_bases import PageAdmin
 
 
-class EntityAdmin(EntityFields, PageAdmin):
+class PreviewMade(Exception):
+    """Ends the view of a form that was sent for a preview; what it shows is in the submission."""
+
+
+class EntityAdmin(VersionPages, EntityLists):
     """The pages of one repository."""
 
+    is_audited = False
     list_per_page = 50
     show_full_result_count = False
     actions_on_bottom = True
@@ -69,10 +77,10 @@ class EntityAdmin(EntityFields, PageAdmin):
         """Fill in from the declaration what the class omits."""
         super().__init__(model, site)
         repository = self.repository
-        columns = list_columns(repository)
+        columns = [shown_column(repository, column) for column in list_columns(repository)]
         declared: dict[str, Any] = {
-            "list_display": [readable(repository, name) for name in columns],
-            "list_select_related": text_paths(repository, columns) or False,
+            "list_display": columns,
+            "list_select_related": text_paths(repository, map(attribute_name, columns)) or False,
             "list_filter": list_filters(repository),
             "search_fields": search_fields(repository),
             "autocomplete_fields": [
@@ -92,17 +100,23 @@ class EntityAdmin(EntityFields, PageAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Sections: essential fields first; rarely used and read-only fields collapsed below."""
-        custom = custom_properties.custom_fields(self.repository)
+        custom = custom_properties.custom_names(self.repository)
         sections = form_fieldsets(self.repository, self.get_fields(request, obj), self.shown_read_only(), list(custom))
         is_editable = obj is None or self.has_change_permission(request, obj)
         read_only = self.get_readonly_fields(request, obj) if is_editable else self.repository.by_python_name
-        return self.as_read(sections, {attribute_name(field) for field in read_only})
+        sections = self.as_read(sections, {attribute_name(field) for field in read_only})
+        if calculated := self._calculated(request, obj):
+            sections.insert(1, (gettext("Calculated"), {"fields": calculated}))
+        return sections
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Read-only attributes and those that only administrators may change; all of a read-only repository."""
-        if self.repository.access == "ReadOnly":
-            return self.with_measures([*self.editable(), *self.shown_read_only()])
-        return self.with_measures([*self.shown_read_only(), *self.left_to_administrators(request)])
+        kept = self.left_to_administrators(request) if self.repository.access != "ReadOnly" else self.editable()
+        return [*self.with_measures([*self.shown_read_only(), *kept]), *self._calculated(request, obj)]
+
+    def _calculated(self, request: HttpRequest, obj: Any) -> list[CalculatedColumn]:
+        """Calculated attributes of a stored entity."""
+        return [] if obj is None else calculated_columns(request, self.repository)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Whether the user may read the repository."""
@@ -124,61 +138,6 @@ class EntityAdmin(EntityFields, PageAdmin):
         """Not while the entity's state forbids edits."""
         return self.may(request, "delete", obj) and not edit_refusal(request, obj)
 
-    # --- lists ----------------------------------------------------------------------------------------------------
-
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """The list; references of its rows to what the user may not see are null."""
-        changelist = super().get_changelist_instance(request)
-        columns = [attribute_name(column) for column in self.get_list_display(request)]
-        with_visible_references(request, list(changelist.result_list), columns)
-        return changelist
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Only what the API would compare: a condition in the address tells what a hidden value begins with.
-
-        No patterns: the database matches them without a limit of time.
-        """
-        name, *rest = lookup.split("__")
-        if PATTERNS & set(rest):
-            return False
-        attribute = self.repository.by_python_name.get(self.model._meta.pk.name if name == "pk" else name)
-        if attribute is None or attribute.field is None:
-            return False
-        if attribute.is_reference and (request is None or restricts(request, repositories[attribute.target])):
-            return False  # for this user the references to hidden rows are null
-        return super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
-
-    def get_ordering(self, request: HttpRequest) -> Any:
-        """Lists are newest first unless a page says otherwise; choosers by code, so that their pages do not overlap."""
-        own = super().get_ordering(request)
-        if own or not request.path.endswith("/autocomplete/"):
-            return own
-        code = self.repository.code
-        return (code.python_name, "pk") if code is not None and code.field is not None else ("pk",)
-
-    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
-        """As Django's; behind a reference only in rows that the user may read."""
-        fields = {name: self._readable(request, name) for name in self.get_search_fields(request)}
-        if not any(fields.values()):
-            return super().get_search_results(request, queryset, search_term)
-        for word in smart_split(search_term):
-            text = unescape_string_literal(word) if word[:1] in "\"'" and word[:1] == word[-1:] else word
-            queryset = queryset.filter(
-                reduce(or_, [Q(**{f"{name}__icontains": text}) & readable for name, readable in fields.items()])
-            )
-        return queryset, False
-
-    def _readable(self, request: HttpRequest, lookup: str) -> Q:
-        """The condition that the user may read each row on the path of a lookup."""
-        condition, model, path = Q(), self.model, ""
-        for name in lookup.split("__")[:-1]:
-            path = f"{path}__{name}" if path else name
-            related: Any = model._meta.get_field(name).related_model
-            model = related
-            if restricts(request, repositories.for_model(model)):
-                condition &= Q(**{f"{path}__in": rows_of(request, model._default_manager.all()).values("pk")})
-        return condition
-
     # --- one entity -----------------------------------------------------------------------------------------------
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
@@ -198,13 +157,25 @@ class EntityAdmin(EntityFields, PageAdmin):
         return [each for each in inlines if not isinstance(each, ChildInline) or each.repository.access != "ReadOnly"]
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """Adds the reason why a stored entity may not be edited, and values in the form of read-only fields."""
+        """Adds links, the reason why a stored entity may not be edited, and values in the form of read-only fields."""
+        context["page_links"] = page_links(request, kwargs.get("obj"))
+        context["page_buttons"] = page_buttons(request, kwargs.get("obj"))
         context["edit_refusal"] = edit_refusal(request, kwargs.get("obj"))
-        show_values(context["adminform"].form)
-        for formset in context["inline_admin_formsets"]:
-            for form in formset.formset.forms:
-                show_values(form)
+        if self._may_save(request, kwargs.get("obj")):
+            context["actions_submit_line"] = [*context.get("actions_submit_line", ()), TryButton()]
+        rows = [form for formset in context["inline_admin_formsets"] for form in formset.formset.forms]
+        if (entity := kwargs.get("obj")) is not None:
+            load_calculated(request, [entity], self._calculated(request, entity))
+        shown = [context["adminform"].form, *rows]
+        for form in shown:
+            show_values(form)
+        load_chosen(shown)
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def _may_save(self, request: HttpRequest, obj: Any) -> bool:
+        if obj is None:
+            return self.has_add_permission(request)
+        return self.has_change_permission(request, obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         """Only administrators see which rows other users changed."""
@@ -220,14 +191,45 @@ class EntityAdmin(EntityFields, PageAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Served by a copy of the page for the request."""
+        """Served by a copy of the page for the request. A POST with `_preview` saves nothing: it is answered with the
+        texts of amounts and quantities as they would be, {"Lines-0-line_amount": "1,610.35 EUR"}. One with `_dry_run`
+        saves nothing either: it is answered with what saving would do, unless the forms are invalid.
+        """
         page = copy(self)
-        page.submission = Submission(request, page.fill)
-        return super(EntityAdmin, page).changeform_view(request, object_id, form_url, extra_context)
+        page.submission = page.new_submission(request)
+        preview: dict[str, str] | None = {} if "_preview" in request.POST else None
+        page.submission.preview = preview
+        page.submission.is_dry_run = TRY in request.POST
+        try:
+            return super(EntityAdmin, page).changeform_view(request, object_id, form_url, extra_context)
+        except PreviewMade:
+            if preview is not None:
+                return JsonResponse(preview)
+            return page._preview_page(request, object_id)
+
+    def _preview_page(self, request: HttpRequest, object_id: str | None) -> HttpResponse:
+        values = {
+            **self.admin_site.each_context(request),
+            "title": gettext("What saving would do"),
+            "opts": self.opts,
+            "original": None if object_id is None else self.get_object(request, object_id),
+            "save_preview": self.submission.save_preview,
+        }
+        return TemplateResponse(request, "domain/save_preview.html", values)
+
+    def get_inline_formsets(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """As Django's, which shows a refused form: that of a preview is not shown."""
+        if self.submission.preview is not None or self.submission.save_preview is not None:
+            raise PreviewMade
+        return super().get_inline_formsets(request, *args, **kwargs)
+
+    def new_submission(self, request: HttpRequest) -> Submission:
+        """What saves the forms of the request."""
+        return Submission(request, self.fill)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """The form class of a request, with the current custom properties."""
-        if custom := custom_properties.custom_fields(self.repository):
+        if custom := custom_properties.custom_fields(self.repository, request):
             kwargs.setdefault("form", type(self.form.__name__, (self.form,), custom))
         form: Any = super().get_form(request, obj, change, **kwargs)
         form.submission = getattr(self, "submission", None)
@@ -298,18 +300,6 @@ def show_values(form: Any) -> None:
             setattr(entity, field.attname, ShownTexts(texts))
     if any(name.startswith(PREFIX) for name in form.fields):
         custom_properties.show_custom(form)
-
-
-def without_names(message: str) -> str:
-    """A LogEntry's change message without the texts of the objects that it names."""
-    if not message.startswith("["):
-        return ""
-    steps = json.loads(message)
-    for step in steps:
-        for changed in step.values():
-            if isinstance(changed, dict) and "object" in changed:
-                changed["object"] = "…"
-    return json.dumps(steps)
 
 
 def _refreshed(entity: Any) -> list[Any]:

@@ -15,8 +15,6 @@ from foundation.kinds import Kind
 Fieldsets = list[tuple[Any, dict[str, Any]]]
 #: A form, or an owned row, with at most this many attributes has no collapsed section.
 _SHORT_FORM, _SHORT_ROW = 14, 8
-#: Attributes of an owned row in one line.
-_BESIDE = 3
 _FOLDED = {"classes": ("collapse",)}
 
 
@@ -95,22 +93,25 @@ def form_fieldsets(
 
 
 def row_fieldsets(repository: Repository[Any], names: Sequence[str]) -> Fieldsets:
-    """The sections of an owned row: essential fields in lines, rarely used ones collapsed."""
+    """The sections of an owned row: essential fields in its line, rarely used ones collapsed below it."""
     own, unfolded = repository.by_python_name, never_folded(repository)
-    if any(name not in own for name in names) or len(names) <= _SHORT_ROW:
+    if any(name not in own for name in names):
         return [(None, {"fields": list(names)})]
+    if repository.admin_options.row_columns or len(names) <= _SHORT_ROW:
+        return [(None, {"fields": [tuple(names)]})]
     first = [name for name in names if name in unfolded or not own[name].nullable]
     first.sort(key=lambda name: (own[name].kind is Kind.BOOL, name not in unfolded))
     more = [name for name in names if name not in first]
-    beside = [tuple(first[at : at + _BESIDE]) for at in range(0, len(first), _BESIDE)]
-    return [(None, {"fields": beside}), (_("More"), {"fields": more, **_FOLDED})]
+    return [(None, {"fields": [tuple(first)]}), (_("More"), {"fields": more, **_FOLDED})]
 
 
 def _place(repository: Repository[Any], name: str) -> int:
-    """The rank of a field: code and name, then subjects, then fields without a default, then all others."""
+    """The rank of a field: code and name, then subjects, then fields without a default, then others, switches last."""
     attribute = repository.by_python_name.get(name)
-    if attribute is None or attribute.kind is Kind.BOOL:
+    if attribute is None:
         return 3
+    if attribute.kind is Kind.BOOL:
+        return 4
     if attribute in (repository.code, repository.label):
         return 0
     if name in subjects(repository):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 from django import forms
 from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import HttpRequest
+from django.utils.functional import cached_property
 
 from domain.admin import custom_properties
 from domain.admin.measures import is_percent, measure_text
@@ -16,6 +17,7 @@ from domain.model.attributes import Attribute
 from domain.model.custom_properties import PREFIX
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from foundation.kinds import Kind
 from identity.admin_bases import NameInput
 
 _ABBREVIATIONS = re.compile(r"\b(?:uri|url|utc|xml|id)\b", re.I)
@@ -46,12 +48,17 @@ class EntityForm(forms.ModelForm[Any]):
                 continue
             if name in options.short_texts and isinstance(field.widget, forms.Textarea):
                 field.widget.attrs["rows"] = 3
-            field.label = _ABBREVIATIONS.sub(lambda match: match[0].upper(), str(field.label))
+            field.label = options.labels.get(name) or _ABBREVIATIONS.sub(
+                lambda match: match[0].upper(), str(field.label)
+            )
             if name in repository.by_python_name:
                 field.label = self._with_measure(repository.by_python_name[name], str(field.label))
                 field.help_text = options.hints.get(name) or field.help_text
             if name in options.repository_names and isinstance(field.widget, forms.TextInput):
                 field.widget = NameInput("repository-names", repository_names)
+            if name in repository.by_python_name and _must_be_entered(repository, repository.by_python_name[name]):
+                widget: Any = field.widget
+                getattr(widget, "widget", widget).attrs["aria-required"] = "true"
         if any(name.startswith(PREFIX) for name in self.fields):
             custom_properties.custom_initial(self)
 
@@ -101,6 +108,11 @@ class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
             with_visible_references(self.request, list(super().get_queryset()))
         return super().get_queryset()
 
+    @cached_property
+    def empty_form(self) -> Any:
+        """The form of a row that a script adds, made once: a page asks for it five times."""
+        return super().empty_form
+
     def add_fields(self, form: Any, index: int | None) -> None:
         """Disable the fields of a row that may not be changed: submitted values are ignored."""
         super().add_fields(form, index)
@@ -115,6 +127,12 @@ class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
     def get_default_prefix(cls) -> str:
         """`Lines-0-quantity`."""
         return cls.collection
+
+
+def _must_be_entered(repository: Repository[Any], attribute: Attribute) -> bool:
+    """Whether nothing but the person gives the attribute a value."""
+    is_given = attribute.initial() is not None or repository.fills_late(attribute) or attribute.kind is Kind.BOOL
+    return attribute.required and not is_given
 
 
 def repository_names() -> list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.http import HttpRequest
 
-from domain.admin.context import edit_refusal, permitted
+from domain.admin.context import edit_refusal, once, permitted
 from domain.admin.entity_fields import EntityFields
 from domain.admin.fieldsets import row_fieldsets
 from domain.admin.forms import ChildFormSet
@@ -21,8 +23,9 @@ from identity.context import Operation
 
 
 class ChildInline(EntityFields, StackedInline[Any, Any]):
-    """The rows of an owned collection."""
+    """The rows of an owned collection: a line of inputs each, the rarely used ones folded below it."""
 
+    template = "domain/rows.html"
     show_change_link = True
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -31,10 +34,32 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
         paths = text_paths(self.repository, measured) if measured else ()
         return super().get_queryset(request).select_related(*paths) if paths else super().get_queryset(request)
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A chooser in the line of a row has no room for links; its page has them."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        widget = getattr(field, "widget", None)
+        if isinstance(widget, RelatedFieldWidgetWrapper) and db_field.name in self._in_line(request):
+            field.widget = widget.widget
+        return field
+
+    def _in_line(self, request: HttpRequest) -> frozenset[str]:
+        """Names of the fields of a row that are not folded."""
+
+        def find() -> frozenset[str]:
+            sections: Any = row_fieldsets(self.repository, list(self.get_fields(request)))
+            return frozenset(flatten_fieldsets([each for each in sections if not each[0]]))
+
+        return once(request, ("in line", type(self)), find)
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """All inputs except the reference to the owner."""
+        """The declared columns, the page of the row has the rest; without any all inputs except the reference to the
+        owner.
+        """
         owner = self.repository.owner
-        return [name for name in self.offered(request) if owner is None or name != owner.python_name]
+        inputs = [name for name in self.offered(request) if owner is None or name != owner.python_name]
+        shown = self._shown_columns()
+        columns = self.repository.admin_options.row_columns
+        return [name for name in columns if name in inputs or name in shown] if columns else inputs
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Sections: essential fields, then rarely used ones."""
@@ -42,10 +67,17 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
         return self.as_read(sections, {attribute_name(field) for field in self.get_readonly_fields(request, obj)})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Measured values of rows that may not be changed: Django shows the others without help."""
+        """The columns without an input, and measured values of rows that may not be changed: Django shows the others
+        without help.
+        """
+        shown = self.with_measures(self._shown_columns())
         if self.has_change_permission(request, obj):
-            return ()
-        return [field for field in self.with_measures(self.offered(request)) if isinstance(field, ValueColumn)]
+            return shown
+        return [*shown, *(each for each in self.with_measures(self.offered(request)) if isinstance(each, ValueColumn))]
+
+    def _shown_columns(self) -> list[str]:
+        inputs = self.editable()
+        return [name for name in self.repository.admin_options.row_columns if name not in inputs]
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """The class of the rows' forms, for this request."""

@@ -8,6 +8,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import models
 
 from domain.admin.fieldsets import never_folded, subjects
+from domain.model.admin_options import CollectionColumn
 from domain.model.attributes import Attribute
 from domain.model.repository import Repository
 from foundation.kinds import Kind
@@ -20,15 +21,22 @@ _COLUMN_KINDS = (Kind.ENUM, Kind.STATE, Kind.DATE, Kind.DATETIME, Kind.BOOL, Kin
 _FILTER_KINDS = (Kind.ENUM, Kind.STATE, Kind.BOOL)
 
 
-def list_columns(repository: Repository[Any]) -> list[str]:
-    """`__str__`, the declared columns, the subjects, then attributes that always have a value; switches last."""
+def list_columns(repository: Repository[Any]) -> list[str | CollectionColumn]:
+    """`__str__`, the declared columns, the subjects, then attributes that always have a value; switches last.
+
+    Declared columns that say what `__str__` says, code and name, replace it.
+    """
     own = repository.by_python_name
     named = repository.name_member.partition(".")[0]
-    declared = [name for name in (*repository.admin_options.columns, *subjects(repository)) if name != named]
+    declared: list[str | CollectionColumn] = [*repository.admin_options.columns, *subjects(repository)]
+    if {named, repository.code_member}.issubset(repository.admin_options.columns):
+        first: list[str | CollectionColumn] = []
+    else:
+        first, declared = ["__str__"], [name for name in declared if name != named]
     others = [attribute for attribute in _always_set(repository, _COLUMN_KINDS) if _is_column(repository, attribute)]
     others.sort(key=lambda attribute: attribute.kind is Kind.BOOL)
-    names = ["__str__", *(name for name in declared if name in own), *(each.python_name for each in others)]
-    return list(dict.fromkeys(names))[: _COLUMNS + 1]
+    known = (each for each in declared if isinstance(each, CollectionColumn) or each in own)
+    return list(dict.fromkeys([*first, *known, *(each.python_name for each in others)]))[: _COLUMNS + 1]
 
 
 def list_filters(repository: Repository[Any]) -> list[str]:

@@ -10,6 +10,8 @@ from django.db import models
 from django.utils.formats import number_format
 from django.utils.text import capfirst
 
+from domain.dataset.checks.access import leads_to_hidden
+from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -29,12 +31,19 @@ def measure_path(repository: Repository[Any], attribute: Attribute) -> list[str]
 
 
 def measure_text(repository: Repository[Any], attribute: Attribute, entity: Any) -> str:
-    """The code of the currency or unit of an entity's value; "" where there is none that the user may see."""
-    for name in measure_path(repository, attribute):
-        entity = getattr(entity, name, None)
+    """The code of the currency or unit of a value of an entity, or of a record of it; "" where there is none that the
+    user may see.
+    """
+    for name in attribute.measure:
+        reference = repository.references[name]
+        # A page hides the references of an entity when it loads it; a record has them all.
+        if isinstance(entity, Record) and leads_to_hidden(entity, name):
+            return ""
+        entity = getattr(entity, reference.python_name, None)
         if entity is None:
             return ""
-    code = repositories.for_model(type(entity)).code
+        repository = repositories[reference.target]
+    code = repository.code
     return str(getattr(entity, code.python_name)) if code is not None else str(entity)
 
 
@@ -69,16 +78,24 @@ class ValueColumn:
     def __hash__(self) -> int:
         return hash(self.attribute_name)
 
-    def __call__(self, entity: Any) -> str | None:
-        """`1,610.35 EUR`, `2 pcs`, `10 %`; None for no value."""
+    def __call__(self, entity: Any) -> str:
+        """`1,610.35 EUR`, `2 pcs`, `10 %`, of an entity or a record; `-` for no value."""
         value: Decimal | None = getattr(entity, self.attribute_name)
         if value is None:
-            return None
+            return "-"
         if not self.attribute.is_measured:
             return f"{number_format(plain(value * _HUNDRED))} %"
         places = max(2, -int(plain(value).as_tuple().exponent)) if self.attribute.kind.name == "AMOUNT" else None
         number = number_format(plain(value), places, use_l10n=True, force_grouping=True)
         return f"{number} {measure_text(self.repository, self.attribute, entity)}".rstrip()
+
+
+def measured_values(record: Record, prefix: str | None) -> dict[str, str]:
+    """Texts of a record's measured values, by the names of their fields in a form with the prefix."""
+    repository = record.repository
+    columns = [ValueColumn(repository, each) for each in repository.attributes.values() if each.is_measured]
+    start = f"{prefix}-" if prefix else ""
+    return {f"{start}{each.attribute_name}": each(record) for each in columns}
 
 
 def readable(repository: Repository[Any], name: str) -> str | ValueColumn:
@@ -92,6 +109,14 @@ def readable(repository: Repository[Any], name: str) -> str | ValueColumn:
 def attribute_name(column: object) -> str:
     """The name of the attribute that a column shows; that of another column as it is."""
     return str(getattr(column, "attribute_name", column))
+
+
+class NumberFormField(forms.DecimalField):
+    """A decimal, shown without zeros at the end."""
+
+    def prepare_value(self, value: Any) -> Any:
+        """A stored 10.000 is shown as 10; what was typed stays."""
+        return plain(value) if isinstance(value, Decimal) else value
 
 
 class PercentFormField(forms.DecimalField):

@@ -46,6 +46,10 @@ class PostActions(PageAdmin):
         """Whether the user may act on the object: by default, whether the user may change it."""
         return self.has_change_permission(request, obj)
 
+    def after_post(self, request: HttpRequest, obj: Any) -> str:
+        """The URL of the page after an action that returned no response."""
+        return self.url_of(obj)
+
     def _url_name(self, name: str) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}_{name.replace('-', '_')}"
 
@@ -63,4 +67,6 @@ class PostActions(PageAdmin):
         except PlatformError as error:
             messages.error(request, error.message)
             answer = None
-        return cast(HttpResponse, answer) if answer is not None else HttpResponseRedirect(self.url_of(result))
+        return (
+            cast(HttpResponse, answer) if answer is not None else HttpResponseRedirect(self.after_post(request, result))
+        )

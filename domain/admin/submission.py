@@ -7,6 +7,7 @@ the form's validation: a refusal becomes errors at its fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from django.contrib import messages
@@ -16,22 +17,33 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 
 from domain.admin import custom_properties
-from domain.admin.context import admin_dataset
+from domain.admin.context import admin_context, admin_dataset
 from domain.admin.form_errors import show_error, show_row_errors
 from domain.admin.forms import ChildFormSet, EntityForm
+from domain.admin.measures import measured_values
+from domain.admin.save_previews import SavePreview, previewed
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.values import parse_input
-from foundation import errors
+from foundation import dry_runs, errors
 
 #: Sets the named values of the form on the record (EntityAdmin.fill).
 Fill = Callable[[Record, EntityForm, Iterable[str]], None]
 
 
 class Submission:
-    """The forms of one request. The page sets `formsets` before the form is validated."""
+    """The forms of one request. The page sets `formsets` before the form is validated.
+
+    preview        what the record and its rows would show, by `prefix-name`, in place of saving them; None to save
+    is_dry_run     whether saving is only tried
+    save_preview   what it would do, once valid forms were tried
+    """
+
+    preview: dict[str, str] | None = None
+    is_dry_run = False
+    save_preview: SavePreview | None = None
 
     def __init__(self, request: HttpRequest, fill: Fill) -> None:
         self.request, self._fill = request, fill
@@ -41,9 +53,16 @@ class Submission:
         """Commit the forms, if the rows are valid too; a refusal becomes errors of the forms."""
         if not all_valid(self.formsets):
             return
+        if self.preview is not None:
+            self._show(form, self.preview)
+            return
+        if self.is_dry_run:
+            self.save_preview = previewed(admin_context(self.request), lambda: self.commit_forms(form))
+            form.add_error(None, gettext("This was a preview."))  # so that Django does not go on to save
+            return
         try:
             with transaction.atomic():
-                saved = self._commit(form)
+                saved = self.commit_forms(form)
         except errors.PlatformError as error:
             rows = [formset for formset in self.formsets if isinstance(formset, ChildFormSet)]
             show_error(form, error, frozenset(formset.collection for formset in rows))
@@ -53,27 +72,41 @@ class Submission:
             for each, record in saved:
                 each.instance.pk = record.id
 
-    def _commit(self, form: EntityForm) -> list[tuple[Any, Record]]:
-        """(form, record) of created entities."""
+    def commit_forms(self, form: EntityForm) -> list[tuple[Any, Record]]:
+        """Write and commit; (form, record) of created entities. Raises PlatformError."""
         dataset = admin_dataset(self.request)
-        created: list[tuple[Any, Record]] = []
+        records = self._write(dataset, form)
+        commit(self.request, dataset)
+        return [(each, record) for each, record in records if each.instance._state.adding]
+
+    def _show(self, form: EntityForm, shown: dict[str, str]) -> None:
+        """Calculate without a commit: no rule on COMMIT runs, nothing is stored or sent. Refusals are left to Save."""
+        with suppress(errors.PlatformError):
+            dataset = admin_dataset(self.request)
+            written = self._write(dataset, form)
+            dataset.foresee([record for _, record in written])
+            for each, record in written:
+                shown |= measured_values(record, each.prefix)
+        form.add_error(None, gettext("This was a preview."))  # so that Django does not go on to save
+
+    def _write(self, dataset: Dataset, form: EntityForm) -> list[tuple[Any, Record]]:
+        """(form, record) of the entity and of its rows; those of rows that do not change are not among them."""
         if form.instance._state.adding:
             if not form.has_changed() and not any(formset.has_changed() for formset in self.formsets):
                 # Some entities, offers for instance, need no value; an unchanged form is a mistake.
                 raise errors.Refused(errors.VALIDATION_FAILED, gettext("nothing has been entered."))
             record = dataset.create(form.repository, by_client=True)
-            created.append((form, record))
             # Initial values of the form count as given; empty fields are left to defaults.
             names = [name for name, value in form.cleaned_data.items() if value not in (None, "", {})]
         else:
             record = dataset.open(form.repository, str(form.instance.pk), "update")
             names = form.changed_data
+        written: list[tuple[Any, Record]] = [(form, record)]
         self._fill(record, form, names)
         for formset in self.formsets:
             if isinstance(formset, ChildFormSet):
-                created += _write_rows(dataset, record, formset)
-        commit(self.request, dataset)
-        return created
+                written += _write_rows(dataset, record, formset)
+        return written
 
 
 def _write_rows(dataset: Dataset, parent: Record, formset: ChildFormSet) -> list[tuple[Any, Record]]:
@@ -82,17 +115,17 @@ def _write_rows(dataset: Dataset, parent: Record, formset: ChildFormSet) -> list
     for form in formset.initial_forms:
         if form in formset.deleted_forms:
             dataset.delete(dataset.open(repository, str(form.instance.pk), "delete"), by_client=True)
-    created: list[tuple[Any, Record]] = []
+    written: list[tuple[Any, Record]] = []
     for form in formset.forms:
         if form in formset.deleted_forms or not form.has_changed():
             continue
         if form in formset.extra_forms:
             record = dataset.create(repository, parent=parent, by_client=True)
-            created.append((form, record))
         else:
             record = dataset.open(repository, str(form.instance.pk), "update")
+        written.append((form, record))
         fill_record(record, form.cleaned_data, form.changed_data)
-    return created
+    return written
 
 
 def fill_entity(record: Record, form: EntityForm, names: Iterable[str]) -> None:
@@ -119,7 +152,11 @@ def form_value(attribute: Attribute, value: Any) -> Any:
 
 
 def commit(request: HttpRequest, dataset: Dataset) -> None:
-    """Commit, and show the warnings of rules as messages."""
+    """Commit, and show the warnings of rules as messages; those of a dry run are in its report."""
     dataset.commit()
+    run = dry_runs.current()
     for warning in dataset.warnings:
-        messages.warning(request, warning)
+        if run is None:
+            messages.warning(request, warning)
+        else:
+            run.add("warnings", warning)

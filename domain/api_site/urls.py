@@ -5,7 +5,10 @@ from __future__ import annotations
 from django.urls import path
 from django.views.generic import RedirectView
 
-from domain.api_site.views import DescriptionPage, Page, SessionView, SetPage
+from domain.api_site.model_pages import BuilderPart, ChartPart, SetPart, SetsPart
+from domain.api_site.saved_mappings import SavedMappingsView, SavedMappingView
+from domain.api_site.saved_queries import SavedQueriesView, SavedQueryView
+from domain.api_site.views import BuilderPage, ExplorerPage, Page, SessionView
 from foundation.browser_pages import BrowserPage
 
 
@@ -19,13 +22,20 @@ class MovedPage(RedirectView, BrowserPage):
 urlpatterns = [
     path("", Page.as_view(template="home"), name="api-index"),
     path("query", Page.as_view(template="query"), name="api-query"),
-    path("builder", Page.as_view(template="builder"), name="api-builder"),
+    path("builder", BuilderPage.as_view(), name="api-builder"),
     path("domain/import", Page.as_view(template="import"), name="api-import"),
     path("model", Page.as_view(template="model"), name="api-model"),
-    path("description", DescriptionPage.as_view(), name="api-description"),
-    path("sets/<str:set_name>", SetPage.as_view(), name="api-set"),
+    path("model/sets", SetsPart.as_view(), name="api-sets"),
+    path("model/query", BuilderPart.as_view(), name="api-builder-form"),
+    path("model/set", SetPart.as_view(), name="api-set"),
+    path("explorer", ExplorerPage.as_view(), name="api-explorer"),
     path("domain/query", MovedPage.as_view(pattern_name="api-query")),
     path("domain/querybuilder", MovedPage.as_view(pattern_name="api-builder")),
-    path("domain/docs", MovedPage.as_view(pattern_name="api-description")),
+    path("domain/docs", MovedPage.as_view(pattern_name="api-explorer")),
+    path("queries", SavedQueriesView.as_view(), name="api-queries"),
+    path("queries/<uuid:query_id>", SavedQueryView.as_view()),
+    path("chart", ChartPart.as_view(), name="api-chart"),
+    path("mappings", SavedMappingsView.as_view(), name="api-mappings"),
+    path("mappings/<uuid:mapping_id>", SavedMappingView.as_view()),
     path("session", SessionView.as_view(), name="api-session"),
 ]

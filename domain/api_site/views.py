@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import translation
@@ -18,11 +17,12 @@ from rest_framework.response import Response
 from domain.api_site.texts import page_texts
 from domain.model.registry import repositories
 from domain.odata.http.views import service_root
-from domain.odata.metadata import model_json, openapi
+from domain.odata.metadata import openapi
 from domain.syntax.functions import FUNCTIONS
 from foundation.browser_pages import BrowserPage
 from identity.models import User
 from identity.page_tokens import PageApplication, PageToken, page_session_close, page_token_issue
+from identity.permissions import may_enter_admin
 from identity.rest_views import PlatformView
 
 SITE = PageApplication("DomainApiSite", "Domain API site", ("read", "update", "exec"))
@@ -34,50 +34,38 @@ class Page(BrowserPage):
     http_method_names = ["get", "head"]
     template = ""
 
-    def get(self, request: HttpRequest, **arguments: str) -> HttpResponse:
+    def get(self, request: HttpRequest) -> HttpResponse:
         """Show the page."""
         context = {
             "site_data": _script_data(request),
             "site_texts": page_texts(),
             "login_url": f"{reverse('identity:login')}?{urlencode({'next': request.get_full_path()})}",
             "may_call": isinstance(request.user, User) and request.user.user_type == "InternalUser",
-            **self.values(**arguments),
+            **self.values(),
         }
         return render(request, f"domain/api_site/{self.template}.html", context)
 
-    def values(self, **arguments: str) -> dict[str, Any]:
-        """The template's own values; the arguments are those of the URL. Raises Http404."""
+    def values(self) -> dict[str, Any]:
+        """The template's own values."""
         return {}
 
 
-class DescriptionPage(Page):
-    """The OpenAPI document as a page: the sets by namespace, and the unbound operations (spec 02, 2.1)."""
+class ExplorerPage(Page):
+    """The operations of each namespace by its OpenAPI document, to read and to try out (spec 02, 2.1)."""
 
-    template = "description"
+    template = "explorer"
 
-    def values(self, **arguments: str) -> dict[str, Any]:
-        namespaces = [(namespace, list(sets)) for namespace, sets in groupby(repositories, lambda each: each.namespace)]
-        set_paths = {f"/{repository.set_name}" for repository in repositories}
-        operations = [
-            _described(path, item)
-            for path, item in openapi.openapi_tree(custom=False)["paths"].items()
-            if path.count("/") == 1 and path.partition("(")[0] not in set_paths
-        ]
-        return {"namespaces": namespaces, "operations": operations}
+    def values(self) -> dict[str, Any]:
+        return {"namespaces": openapi.openapi_namespaces()}
 
 
-class SetPage(Page):
-    """One set of the OpenAPI document: its members and operations."""
+class BuilderPage(Page):
+    """The query builder, whose form is a part of the page (domain.api_site.model_pages)."""
 
-    template = "set"
+    template = "builder"
 
-    def values(self, **arguments: str) -> dict[str, Any]:
-        set_name = arguments["set_name"]
-        result = repositories.for_set(set_name)
-        if result is None:
-            raise Http404
-        paths = [_described(path, item) for path, item in openapi.repository_paths(result[0], custom=False)]
-        return {"node": model_json.model_of_set(set_name, None), "paths": paths}
+    def values(self) -> dict[str, Any]:
+        return {"sets": repositories.set_names()}
 
 
 class PageTokenSerializer(serializers.Serializer[PageToken]):
@@ -107,6 +95,7 @@ class SessionView(PlatformView, BrowserPage):
 def _script_data(request: HttpRequest) -> dict[str, Any]:
     """Data for the pages' scripts: URLs as this browser reaches them, the user, names of functions."""
     user = request.user
+    is_admin = isinstance(user, User) and user.is_admin
     return {
         "root": f"{reverse('odata')}/",
         "publicRoot": service_root(request),
@@ -114,8 +103,21 @@ def _script_data(request: HttpRequest) -> dict[str, Any]:
         "logIn": reverse("identity:login"),
         "standardModel": reverse("site-standard-model"),
         "currentModel": reverse("site-current-model"),
+        "openapi": reverse("openapi"),
+        "queries": reverse("api-queries"),
+        "mappings": reverse("api-mappings"),
+        # Of export files: the name of a set and the kind of file follow (domain.odata.http.export_views).
+        "exports": reverse("export", args=["SET", "csv"]).removesuffix("SET.csv"),
         "query": reverse("api-query"),
         "model": reverse("api-model"),
+        # The page with tiles of saved queries, for those who may enter it.
+        "home": reverse("admin:index") if isinstance(user, User) and may_enter_admin(user) else "",
+        "sets": reverse("api-sets"),
+        "set": reverse("api-set"),
+        "chart": reverse("api-chart"),
+        "builder": reverse("api-builder-form"),
+        # Of the request inspector, for administrators; a request id follows.
+        "requests": f"{reverse('admin:platform_site_recordedrequest_changelist')}?q=" if is_admin else "",
         "login": user.login if isinstance(user, User) else "",
         "language": translation.get_language(),
         "functions": [
@@ -124,8 +126,3 @@ def _script_data(request: HttpRequest) -> dict[str, Any]:
             if not known.is_geo
         ],
     }
-
-
-def _described(path: str, item: dict[str, Any]) -> dict[str, Any]:
-    methods = [(name.upper(), node["summary"]) for name, node in item.items() if name != "parameters"]
-    return {"path": path, "methods": methods}

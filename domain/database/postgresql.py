@@ -56,13 +56,17 @@ def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
         return transformer.load_rows(0, result.ntuples, tuple)
 
 
+def load_times_natively(cursor: Any) -> None:
+    """Let the driver's own code load times, in the connection's time zone, UTC; Django's does it in Python."""
+    cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
+
+
 def _read(connection: Any, text: str, parameters: Sequence[Any], prepared: bool) -> list[Row]:
     raw = connection.connection
     reader: psycopg.Cursor[Row] | None = getattr(connection, "_reader", None)
     if reader is None or reader.connection is not raw:
         reader = psycopg.Cursor(raw)
-        # The driver's own loader: its datetimes are in the connection's time zone, UTC.
-        reader.adapters.register_loader("timestamptz", TimestamptzLoader)
+        load_times_natively(reader)
         raw.prepare_threshold = 0
         connection._reader = reader
     return reader.execute(text, parameters, prepare=prepared).fetchall()

@@ -9,13 +9,18 @@ Discarding is the default, commit is a call. Only the outermost caller ends a da
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from django.db import transaction
 
+from domain.dataset.checks import access
 from domain.dataset.commit.pipeline import MAX_ROUNDS, commit
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.records.commit_result import CommitResult, CommittedEvent
+from domain.dataset.records.dispatch import listeners
+from domain.dataset.records.dry_run_hooks import ReportEntry
 from domain.dataset.records.record import Record
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.registry import repositories
@@ -35,8 +40,32 @@ class Dataset(ChangeTracker):
         """
         result = commit(self, savepoint=savepoint)
         if result.committed_events:
-            transaction.on_commit(partial(_raise_committed_events, self.context, result))
+            transaction.on_commit(_CommittedEvents(self.context, result))
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class _CommittedEvents:
+    """Raises the events after the commit. A dry run names the rules that it does not run."""
+
+    context: CallContext
+    result: CommitResult
+
+    def __call__(self) -> None:
+        _raise_committed_events(self.context, self.result)
+
+    def report_entries(self, context: CallContext) -> Iterator[ReportEntry]:
+        """Each rule on each event."""
+        for event in self.result.committed_events:
+            repository = repositories[event.repository]
+            if not access.allowed(context, repository, "read"):
+                continue
+            # A deleted entity was visible when the caller deleted it, or is hidden like every row that is not there.
+            if not access.row_visible(context, repository, event.id):
+                continue
+            for name in listeners(event.repository, event.event):
+                entity = f"{repository.set_name}({event.id})"
+                yield "notRun", {"kind": "rule", "rule": name, "event": event.event, "entity": entity}
 
 
 def _raise_committed_events(context: CallContext, result: CommitResult) -> None:

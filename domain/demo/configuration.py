@@ -7,7 +7,11 @@ from typing import Any
 
 from domain.demo.items import Item, Kind, demo_guid
 
-WEBHOOK_CODE = "DEMO-ORDER"
+#: Codes of the rules that are active from the beginning.
+ACTIVE = ("DEMO-DISCOUNT", "DEMO-OFFER")
+
+WEBHOOK_CODE, OFFER_WEBHOOK = "DEMO-ORDER", "DEMO-OFFER"
+_OFFERS = "Crm.Presales.Offers"
 _ORDERS = "Crm.Sales.SalesOrders"
 _SCRIPT = """\
 // The order with the number, and how much of it is still to be delivered.
@@ -43,6 +47,20 @@ def tools() -> Iterator[Item]:
         },
     )
     yield Item(
+        "Systems.Config.WebHooks",
+        demo_guid(Kind.CONFIGURATION, 100),
+        {
+            "Code": OFFER_WEBHOOK,
+            "Name": {"EN": "Offer sent", "BG": "Изпратена оферта", "DE": "Angebot verschickt"},
+            "RepositoryName": _OFFERS,
+            "URL": "http://demo-receiver.invalid/offers/{Id}",
+            "Headers": "Content-Type: application/json",
+            "Body": '{{"offer": "{DocumentNo}", "date": "{DocumentDate}", "customer": "{Customer.Party.PartyName}"}}',
+            "RetryLogic": "Retry",
+            "Notes": "Sent by the rule DEMO-OFFER. In demo mode the instance receives it itself: see Demo receiver.",
+        },
+    )
+    yield Item(
         "Systems.Core.Scripts",
         demo_guid(Kind.CONFIGURATION, 10),
         {
@@ -57,7 +75,7 @@ def tools() -> Iterator[Item]:
 
 
 def rules() -> Iterator[Item]:
-    """Two rules, both inactive."""
+    """Two rules of orders to switch on."""
     yield from _rule(
         1,
         {
@@ -87,6 +105,40 @@ def rules() -> Iterator[Item]:
         {"EventType": "AGGREGATECLIENTCOMMIT"},
         None,
         {"ActionType": "WEBHOOK", "Parameter1Type": "Constant", "Parameter1Value": WEBHOOK_CODE},
+    )
+
+
+def active_rules() -> Iterator[Item]:
+    """The rules that act from the beginning, on offers: no rule adds to the answers about orders."""
+    yield from _rule(
+        110,
+        {
+            "Code": "DEMO-DISCOUNT",
+            "Name": {"EN": "High discounts", "BG": "Високи отстъпки", "DE": "Hohe Rabatte"},
+            "RepositoryName": "Crm.Presales.OfferLines",
+            "IsActive": True,
+            "Notes": "Warns when an offer's line gets a discount of more than 15 %.",
+        },
+        {"EventType": "ATTRIBUTECHANGED", "EventParameter": "LineCustomDiscountPercent"},
+        {"AttributeName": "LineCustomDiscountPercent", "ComparisonType": "Greater_Than", "Value": "0.15"},
+        {
+            "ActionType": "WARNING",
+            "Parameter1Type": "Constant",
+            "Parameter1Value": "A discount of more than 15 % needs the sales manager's approval.",
+        },
+    )
+    yield from _rule(
+        120,
+        {
+            "Code": "DEMO-OFFER",
+            "Name": {"EN": "Tell about sent offers", "BG": "Съобщава за изпратени оферти", "DE": "Angebote melden"},
+            "RepositoryName": _OFFERS,
+            "IsActive": True,
+            "Notes": f"Sends the webhook {OFFER_WEBHOOK} when an offer is released.",
+        },
+        {"EventType": "STATECHANGED", "EventParameter": "RELEASED"},
+        None,
+        {"ActionType": "WEBHOOK", "Parameter1Type": "Constant", "Parameter1Value": OFFER_WEBHOOK},
     )
 
 

@@ -10,6 +10,7 @@ from domain.dataset.tables.row_storage import row_storage_of
 from domain.demo import configuration, master_data, orders
 from domain.demo.items import Item
 from domain.demo.mass_data import Progress, load_mass_data
+from domain.demo.recent_work import do_recent_work
 from domain.model.registry import repositories
 from identity.context import system_context
 from identity.demo import seed_identity
@@ -30,6 +31,7 @@ STEPS: tuple[tuple[str, Callable[[], Iterator[Item]]], ...] = (
     ("offers", orders.offers),
     ("tools", configuration.tools),
     ("rules", configuration.rules),
+    ("active rules", configuration.active_rules),
 )
 
 
@@ -40,14 +42,12 @@ def seed(size: Size, progress: Progress) -> None:
         progress(name, 0, 1)
         _load(items())
         progress(name, 1, 1)
+    progress("recent work", 0, 1)
+    do_recent_work()
+    progress("recent work", 1, 1)
     products, order_count = MASS[size]
     if products:
         load_mass_data(products, order_count, progress)
-
-
-def is_seeded() -> bool:
-    """Whether the demo company exists."""
-    return bool(row_storage_of(repositories["General.EnterpriseCompanies"]).existing([master_data.ENTERPRISE_COMPANY]))
 
 
 def _load(items: Iterable[Item]) -> None:

@@ -1,10 +1,11 @@
-"""The values that a copy of an entity has."""
+"""Copies of entities."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from domain.dataset.checks import access
+from domain.model.registry import repositories
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record
@@ -33,3 +34,23 @@ def values_of_copy(source: Record, parent: Record | None) -> dict[str, Any]:
         is_hidden = attribute.is_reference and access.leads_to_hidden(source, attribute.name)
         values[attribute.name] = None if is_hidden else value
     return values
+
+
+def entity_copy(source: Record, parent: Record | None = None) -> Record:
+    """A new entity with the values of the source, and copies of the parts that it owns and the caller may see."""
+    dataset = source.dataset
+    repository = source.repository
+    values = values_of_copy(source, parent)
+    if parent is None and repository.owner is not None:
+        parent = source.parent
+    copy = dataset.create(repository, values, parent=parent, by_client=True)
+    for collection, child in repository.collections.items():
+        part = repositories[child.repository]
+        is_owned = part.owner is not None and part.owner.name == child.back_reference
+        if part.access == "ReadOnly" or not is_owned or not part.copied_with_owner:
+            continue
+        for owned in source.children(collection):
+            # Hidden parts are omitted without an error.
+            if access.record_visible(owned):
+                entity_copy(owned, copy)
+    return copy

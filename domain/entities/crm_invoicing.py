@@ -16,6 +16,7 @@ from domain.entities.trade_documents import (
     document_calculations,
 )
 from domain.entities.trade_lines import (
+    LINE_PAGE,
     LINE_VALIDATIONS,
     TOTAL_OF_HEADER,
     TOTALLED,
@@ -67,6 +68,7 @@ class InvoiceLine(BilledLine, Entity):
 class InvoiceLines(Repository[InvoiceLine]):
     name = "Crm.Invoicing.InvoiceLines"
     base_table = "Crm_Invoice_Lines"
+    admin = LINE_PAGE
     display_format = "{LineNo}. {Invoice.DocumentNo} {Invoice.DocumentType.TypeName:T}"
     search_members = ("invoice.document_no",)
     filled_late = frozenset(

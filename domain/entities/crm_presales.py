@@ -12,6 +12,7 @@ from domain.entities.trade_documents import (
     document_calculations,
 )
 from domain.entities.trade_lines import (
+    LINE_PAGE,
     LINE_VALIDATIONS,
     TOTALLED,
     SalesLine,
@@ -46,6 +47,7 @@ class OfferLine(SalesLine, Entity):
 class OfferLines(Repository[OfferLine]):
     name = "Crm.Presales.OfferLines"
     base_table = "Crm_Offer_Lines"
+    admin = LINE_PAGE
     display_format = "{LineNo}. {Offer.DocumentNo} {Offer.DocumentType.TypeName:T}"
     search_members = ("offer.document_no",)
     filled_late = frozenset({"line_amount", "line_no", "product_description", "unit_price", "quantity_unit"})

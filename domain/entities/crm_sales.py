@@ -14,6 +14,7 @@ from domain.entities.behaviour import (
     numbered,
 )
 from domain.entities.defaults import current_day
+from domain.entities.general_contacts import PARTY_PHONE
 from domain.entities.general_documents import Document, DocumentRepository
 from domain.entities.line_prices import lines_prepared
 from domain.entities.stamps import STAMPS, Stamped, stamped_by_user
@@ -25,6 +26,7 @@ from domain.entities.trade_documents import (
     document_calculations,
 )
 from domain.entities.trade_lines import (
+    LINE_PAGE,
     LINE_VALIDATIONS,
     TOTAL_OF_HEADER,
     TOTALLED,
@@ -121,7 +123,7 @@ class Customers(Repository[Customer]):
     name_member = "party.party_name"
     admin = AdminOptions(
         is_subject=True,
-        columns=("customer_type", "sales_person"),
+        columns=("number", "party", PARTY_PHONE, "customer_type", "sales_person"),
         hints={
             "party": _("A company or a person, which you add first under Contacts and companies."),
             "number": _("Empty: the next number."),
@@ -166,6 +168,7 @@ class SalesOrderLine(SalesLine, BilledLine, Entity):
 class SalesOrderLines(Repository[SalesOrderLine]):
     name = "Crm.Sales.SalesOrderLines"
     base_table = "Crm_Sales_Order_Lines"
+    admin = LINE_PAGE
     display_format = "{LineNo}. {SalesOrder.DocumentNo} {SalesOrder.DocumentType.TypeName:T}"
     search_members = ("sales_order.document_no",)
     filled_late = frozenset(

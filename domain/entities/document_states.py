@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from domain.dataset.records.record import Record
 from domain.entities.document_adjustments import adjustment_apply, is_applied
@@ -110,25 +111,33 @@ def _check_user_status(document: Record, status: Record, state: str) -> None:
         )
 
 
+class Status(Protocol):
+    """A user status, as far as the question is whether its state is left from it."""
+
+    @property
+    def is_exit_status(self) -> bool: ...
+
+
+S = TypeVar("S", bound=Status)
+
+
+def exit_statuses(statuses: Sequence[S]) -> list[S]:
+    """Those of a state's active user statuses from one of which alone the state is left; [] if it is left from any.
+
+    Statuses are exits by default; only if some are not must another one have been reached.
+    """
+    exits = [status for status in statuses if status.is_exit_status]
+    return exits if len(exits) < len(statuses) else []
+
+
 def _check_exit(document: Record, old_state: str) -> None:
     """A state with exit statuses is left only from one of them."""
     document_type = document.document_type
     if document_type is None:
         return
-    exits = [
-        status
-        for status in document_type.children("UserStatuses")
-        if status.values["State"] == old_state and status.active and status.is_exit_status
-    ]
-    others = [
-        status
-        for status in document_type.children("UserStatuses")
-        if status.values["State"] == old_state and status.active and not status.is_exit_status
-    ]
-    # Statuses are exits by default; only if some are not must another one have been reached.
-    if not exits or not others:
-        return
-    if document.user_status_id not in {status.id for status in exits}:
+    statuses = document_type.children("UserStatuses")
+    exits = exit_statuses([each for each in statuses if each.values["State"] == old_state and each.active])
+    if exits and document.user_status_id not in {status.id for status in exits}:
         names = ", ".join(status.describe() for status in exits)
         raise errors.Refused(errors.USER_STATUS_EXIT, document.describe(), names, old_state, target="userStatus")
 

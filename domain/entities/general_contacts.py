@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from domain.entities.behaviour import dates_in_order, fill, line_numbered, no_loop, numbered, user_login
 from domain.entities.defaults import current_day
 from domain.entities.stamps import STAMPS, Stamped
-from domain.model.admin_options import AdminOptions
+from domain.model.admin_options import AdminOptions, CollectionColumn
 from domain.model.attributes import Calculation, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -177,6 +178,18 @@ class PartyContactMechanism(ContactMechanism):
     non_solicitation = models.BooleanField(default=False)
     notes = models.CharField(max_length=254, null=True, blank=True)
     thru_date = models.DateTimeField(null=True, blank=True)
+
+
+#: For lists of what has a reference `party`.
+PARTY_PHONE = CollectionColumn(
+    name="phone",
+    title=_("Phone"),
+    owner="party",
+    collection="ContactMechanisms",
+    value="name",
+    where={"contact_mechanism_type__in": ("Telephone", "MobilePhone"), "is_active": True},
+    order=("-is_default", "line_ord", "pk"),
+)
 
 
 @repositories.register

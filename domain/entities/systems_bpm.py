@@ -1,4 +1,4 @@
-"""Systems.Bpm: custom properties, user business rules, calculated attributes.
+"""Systems.Bpm: user business rules, calculated attributes; custom properties are in systems_custom_properties.
 
 The rules app validates and runs rules; this module only declares them.
 """
@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from domain.entities.behaviour import entity_names, line_numbered
+from domain.entities.behaviour import line_numbered
+from domain.entities.calculated_attributes import check_attribute, definition_of
+from domain.entities.calculation_uses import Use, refuse_if_broken, refuse_if_displayed, refuse_if_used
 from domain.model.admin_options import AdminOptions
+from domain.model.attribute_scripts import VALUE_TYPES
 from domain.model.attributes import Child
-from domain.model.naming import near
+from domain.model.calculated_attributes import PREFIX, definitions
+from domain.model.custom_properties import escape_code
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.rule_enums import (
@@ -21,9 +25,9 @@ from domain.model.rule_enums import (
     USER_BUSINESS_RULE_CONDITION_COMPARISON_TYPE,
     USER_BUSINESS_RULE_EVENT_TYPE,
 )
-from foundation import errors
+from domain.syntax.calculations import OPERATOR_ALIASES, SHORT_NAMES
 from foundation.enums import EnumType
-from foundation.fields import EnumField, GuidField, MultilanguageField, ReferenceField
+from foundation.fields import EnumField, MultilanguageField, ReferenceField
 from foundation.models import AggregateRoot, Entity, unique
 
 if TYPE_CHECKING:
@@ -42,8 +46,10 @@ CALCULATED_ATTRIBUTE_SCRIPT_LANGUAGE = EnumType(
     "Systems.Bpm.CalculatedAttributesRepository.ScriptLanguage", {"Integrated": 0, "JavaScript": 1}
 )
 
-CUSTOM_PROPERTY_TYPE = EnumType(
-    "Systems.Bpm.CustomPropertiesRepository.PropertyType", {"Text": 0, "Number": 1, "Picture": 2, "Date": 3}
+CALCULATED_ATTRIBUTE_VALUE_TYPE = EnumType(
+    # Beyond the model facts (spec 10.1).
+    "Systems.Bpm.CalculatedAttributesRepository.ValueType",
+    {name: number for number, name in enumerate(VALUE_TYPES)},
 )
 
 EXPRESSION_OPERATOR = EnumType(
@@ -99,6 +105,7 @@ EXPRESSION_OPERATOR = EnumType(
         "DATESPAN": 47,
         "IFERROR": 48,
     },
+    aliases=OPERATOR_ALIASES,
 )
 
 EXPRESSION_PARAMETER_TYPE = EnumType(
@@ -113,6 +120,7 @@ EXPRESSION_PARAMETER_TYPE = EnumType(
         "Repository": 6,
         "System": 7,
     },
+    aliases=SHORT_NAMES,
 )
 
 USER_BUSINESS_RULE_EVENT_LAYER = EnumType(
@@ -130,6 +138,39 @@ USER_BUSINESS_RULE_SCRIPT_LANGUAGE = EnumType(
 )
 
 
+def of_a_valid_definition(attribute: Record) -> None:
+    """Validation: a calculated attribute can be evaluated, its name is free, and it has a type (spec 10.1)."""
+    if not attribute.is_deleted:
+        check_attribute(attribute)
+
+
+def needed_by_no_other(attribute: Record) -> None:
+    """Validation: what other calculated attributes need of it stays."""
+    before = {**attribute.values, **attribute.original_values}
+    if attribute.is_new or not before["IsActive"]:
+        return
+    repository = repositories.for_entity_name(before["RepositoryName"])
+    stored = None if repository is None else definitions(repository).get(PREFIX + escape_code(before["Name"]))
+    if stored is None:  # its repository is gone
+        return
+    after = None if attribute.is_deleted or not attribute.values["IsActive"] else definition_of(attribute)
+    if after is None or (after.repository, after.name) != (stored.repository, stored.name):
+        gone = Use(stored.repository, f"#{stored.name}")
+        refuse_if_used(attribute.dataset, lambda use: use == gone)
+        refuse_if_displayed(stored, None)
+    else:
+        refuse_if_broken(attribute.dataset, after)
+        refuse_if_displayed(stored, after)
+
+
+def of_a_valid_row(expression: Record) -> None:
+    """Validation: after a change of one row, too."""
+    attribute = expression.parent
+    if attribute is not None and attribute.state == "Unchanged":
+        check_attribute(attribute)
+        needed_by_no_other(attribute)
+
+
 class CalculatedAttribute(AggregateRoot):
     """An attribute that is computed when it is read."""
 
@@ -142,6 +183,7 @@ class CalculatedAttribute(AggregateRoot):
     script_language = EnumField(CALCULATED_ATTRIBUTE_SCRIPT_LANGUAGE, default="Integrated")
     script_text = models.TextField(null=True, blank=True)
     starting_expression_no = models.IntegerField(default=10)
+    value_type = EnumField(CALCULATED_ATTRIBUTE_VALUE_TYPE, null=True, blank=True)
 
     class Meta:
         constraints = [unique("calculated_attribute", "repository_name", "name")]
@@ -153,10 +195,16 @@ class CalculatedAttributes(Repository[CalculatedAttribute]):
     base_table = "Sys_Calculated_Attributes"
     category = "Settings"
     name_member = "name"
+    stamp = "custom_properties"
     display_format = "{Caption:T}"
+    validations = (of_a_valid_definition, needed_by_no_other)
     admin = AdminOptions(
         repository_names=frozenset({"repository_name"}),
-        hints={"repository_name": _("Whose entities have it, for example Crm.Sales.SalesOrders.")},
+        hints={
+            "repository_name": _("Whose entities have it, for example Crm.Sales.SalesOrders."),
+            "script_text": _("The body of a function of subject, the entity; what it returns is the value."),
+            "value_type": _("The type of what the script returns, String if it is empty. Rows have one of their own."),
+        },
     )
     children = (Child("Expressions", "Systems.Bpm.CalculatedAttributeExpressions"),)
 
@@ -183,86 +231,7 @@ class CalculatedAttributeExpressions(Repository[CalculatedAttributeExpression]):
     name_member = "calculated_attribute.name"
     filled_late = frozenset({"expression_no"})
     late_defaults = (line_numbered("expression_no", "Expressions"),)
-
-
-class CustomProperty(AggregateRoot):
-    """An additional attribute that administrators define for a repository."""
-
-    code = models.CharField(max_length=40, db_index=True)
-    name = MultilanguageField(max_length=254)
-    allowed_values_entity_name = models.CharField(max_length=64, null=True, blank=True)
-    allowed_values_filter_xml = models.TextField(null=True, blank=True)
-    entity_name = models.CharField(max_length=64, db_index=True)
-    hint = MultilanguageField(null=True, blank=True)
-    is_active = models.BooleanField(default=True)
-    key_order = models.PositiveSmallIntegerField(null=True, blank=True)
-    limit_to_allowed_values = models.BooleanField(default=False)
-    mask_length = models.SmallIntegerField(null=True, blank=True)
-    notes = models.TextField(null=True, blank=True)
-    property_type = EnumField(CUSTOM_PROPERTY_TYPE, default="Text")
-    allowed_values_parent_property = ReferenceField("self", null=True, blank=True)
-    allowed_values_property = ReferenceField("self", null=True, blank=True)
-
-    class Meta:
-        constraints = [unique("custom_property", "entity_name", "code")]
-
-
-def of_a_known_repository(definition: Record) -> None:
-    """Validation: the repository of a property exists; otherwise no entity would ever have the property."""
-    for name in ("EntityName", "AllowedValuesEntityName"):
-        given = definition.values.get(name)
-        if given is not None and repositories.for_entity_name(given) is None:
-            known = [repository.entity_name for repository in repositories]
-            raise errors.BadRequest(errors.UNKNOWN_REPOSITORY, given, near(given, known), target=name)
-
-
-@repositories.register
-class CustomProperties(Repository[CustomProperty]):
-    name = "Systems.Bpm.CustomProperties"
-    base_table = "Gen_Properties"
-    category = "Settings"
-    stamp = "custom_properties"
-    code_member = "code"
-    name_member = "name"
-    admin = AdminOptions(
-        unlisted=frozenset({"entity_name"}),
-        short_texts=frozenset({"notes", "allowed_values_filter_xml"}),
-        repository_names=frozenset({"entity_name", "allowed_values_entity_name"}),
-        hints={
-            "code": _("The name in rules (@CODE), in scripts and, as CustomProperty_CODE, in the API."),
-            "entity_name": _("The repository whose entities have it, for example Crm_Customers."),
-        },
-    )
-    late_defaults = (entity_names("EntityName", "AllowedValuesEntityName"),)
-    validations = (of_a_known_repository,)
-    children = (Child("AllowedValues", "Systems.Bpm.CustomPropertyAllowedValues"),)
-    api_names = {"allowed_values_filter_xml": "AllowedValuesFilterXML"}
-    old_names = ("General.CustomProperties",)
-
-
-class CustomPropertyAllowedValue(Entity):
-    """A value that a custom property may take."""
-
-    property = ReferenceField("CustomProperty", owner=True)
-    property_allowed_value_field = models.CharField(max_length=254, db_index=True)
-    description = MultilanguageField(max_length=254, null=True, blank=True)
-    active = models.BooleanField(default=True)
-    long_description = models.TextField(null=True, blank=True)
-    parent_allowed_value_id = GuidField(null=True, blank=True)
-    picture = models.BinaryField(editable=True, null=True, blank=True)
-    enterprise_company = ReferenceField("EnterpriseCompany", null=True, blank=True)
-
-    class Meta:
-        constraints = [unique("custom_property_allowed_value", "property", "property_allowed_value_field")]
-
-
-@repositories.register
-class CustomPropertyAllowedValues(Repository[CustomPropertyAllowedValue]):
-    name = "Systems.Bpm.CustomPropertyAllowedValues"
-    base_table = "Gen_Property_Allowed_Values"
-    code_member = "property_allowed_value_field"
-    name_member = "description"
-    old_names = ("General.CustomPropertyAllowedValues",)
+    validations = (of_a_valid_row,)
 
 
 class UserBusinessRule(AggregateRoot):

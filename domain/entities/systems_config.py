@@ -12,26 +12,11 @@ from foundation.enums import EnumType
 from foundation.fields import EnumField, MultilanguageField, ReferenceField, SecretTextField, utc_now
 from foundation.models import AggregateRoot, unique
 
-JOB_TYPE = EnumType(
-    "Systems.Config.JobsRepository.JobType",
-    {
-        "DocumentChangeState": 0,
-        "RunPostponedEvents": 1,
-        "DeleteOldNotifications": 2,
-        "DeleteOldPrintImages": 3,
-        "DeleteOldDocumentVersions": 4,
-        "DeleteOldInformationMessages": 5,
-        "DeleteAttributeChangesHistory": 6,
-        "DeleteOldAuditLogs": 7,
-        "CompleteUnfinishedTimeEntries": 8,
-        "CalculateReportingCurrencyAmounts": 9,
-        "InstanceChangesProcessor": 10,
-        "DeleteExpiredAccessTokens": 11,
-        "CreateExtensibleDataObjects": 12,
-    },
-)
+#: The members are the registered job types (jobs.types); only those that the platform can do.
+JOB_TYPE = EnumType("Systems.Config.JobsRepository.JobType", {}, aliases={"DocumentStateChange": "DocumentChangeState"})
 
-JOB_SCHEDULE = EnumType("Systems.Config.JobsRepository.Schedule", {"None": 0, "Night": 1})
+# Cron is not in the model facts: spec 10.4.
+JOB_SCHEDULE = EnumType("Systems.Config.JobsRepository.Schedule", {"None": 0, "Night": 1, "Cron": 100})
 
 TRANSLATION_RESOURCE_TYPE = EnumType(
     "Systems.Config.TranslationsRepository.ResourceType",
@@ -91,7 +76,12 @@ class Config(Repository[ConfigEntry]):
 
 
 class Job(AggregateRoot):
-    """Recurring maintenance work."""
+    """Work that the platform does by a schedule, or when it is asked to; see jobs.
+
+    job_configurations   JSON text: the settings of the job's type
+    cron_expression      of the schedule Cron
+    run_on_idle          of the schedule Night: not while many sessions are live
+    """
 
     name = models.CharField(max_length=254, db_index=True)
     is_active = models.BooleanField(default=True)
@@ -100,6 +90,11 @@ class Job(AggregateRoot):
     notes = models.TextField(null=True, blank=True)
     run_on_idle = models.BooleanField(default=True)
     schedule = EnumField(JOB_SCHEDULE, default="None")
+    # Beyond the model facts (spec 10.4).
+    cron_expression = models.CharField(max_length=128, null=True, blank=True)
+
+    class Meta:
+        constraints = [unique("job", "name")]
 
 
 @repositories.register
@@ -107,6 +102,16 @@ class Jobs(Repository[Job]):
     name = "Systems.Config.Jobs"
     base_table = "Sys_Jobs"
     category = "Settings"
+    authored = True
+    admin = AdminOptions(
+        shown_first=frozenset({"is_active", "job_configurations", "cron_expression", "schedule", "run_on_idle"}),
+        labels={"job_configurations": _("Settings")},
+        hints={
+            "schedule": _("Night: one job after the other, between 22:00 and 5:00. None: only when somebody runs it."),
+            "cron_expression": _("Of the schedule Cron: minute, hour, day of the month, month, day of the week."),
+            "run_on_idle": _("Of the schedule Night: wait while five or more sessions are live."),
+        },
+    )
     name_member = "name"
     old_names = ("Systems.Core.Jobs",)
 

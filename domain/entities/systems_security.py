@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
+from audit.record import record
 from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Child
 from domain.model.registry import repositories
@@ -16,6 +18,8 @@ from domain.model.repository import Repository
 from foundation import errors
 from identity.access_end import access_end
 from identity.applications import SECRET_JWT, application_warnings, check_application, is_secret_hash, sealed_secrets
+from identity.audit_actors import actor_of_call
+from identity.audit_kinds import SecretChanged
 from identity.changes import access_changed
 from identity.email_change import old_address_notify
 from identity.factors.listing import factors_delete
@@ -24,7 +28,7 @@ from identity.models import Role, RoleUser, TrustedApplication, User
 from identity.pictures import picture_remove
 
 if TYPE_CHECKING:
-    from domain.dataset.records.record import Record
+    from domain.dataset.records.record import Record, UnitOfWork
 
 
 def access_changes(record: Record) -> None:
@@ -97,6 +101,15 @@ class Users(Repository[User]):
     )
     read_only = frozenset({"creation_time_utc"})
     unpublished = frozenset({"password", "last_login", "provisioning_removed"})
+
+
+def system_user_create(dataset: UnitOfWork, application_uri: str, name: str) -> str:
+    """The guid of a new system user for a service. It has no rights until an administrator gives it roles."""
+    # The end makes the login unique: one that an earlier application has used is never free again.
+    login = f"{application_uri[:50]}-{secrets.token_hex(4)}"
+    return dataset.create(
+        Users.name, {"Login": login, "Name": {"EN": name}, "UserType": "SystemUserNoLogin"}, by_client=True
+    ).id
 
 
 @repositories.register
@@ -198,10 +211,12 @@ def keep_secret_hash(application: Record) -> None:
         return  # rules_of_applications refuses an invalid hash
     application.new_secret_hash = None
     rows = TrustedApplication.objects.filter(pk=application.id)
+    by, uri = actor_of_call(application.dataset.context), application.application_uri
 
     def write() -> None:
         rows.update(application_secret_hash=digest)
         access_changed(TrustedApplication)
+        record(SecretChanged, by=by, subject=f"application {uri}")
 
     application.dataset.defer_write(_secret_key(application), write)
 

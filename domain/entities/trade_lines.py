@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from domain.entities.behaviour import line_numbered, set_computed
 from domain.entities.document_adjustments import corrected_line, is_applied
@@ -22,6 +23,7 @@ from domain.entities.line_quantities import (
 )
 from domain.entities.master_detail import Pair, from_header, marks_header
 from domain.entities.prices import line_amount, round_amount
+from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Calculation, LateDefault
 from foundation.fields import (
     AmountField,
@@ -152,6 +154,12 @@ TOTAL_OF_HEADER = Calculation(
     totals,
     ("Lines", "Lines.LineAmount", "DocumentAmounts", "DocumentAmounts.InputAmount", "DocumentAmounts.InputPercent"),
     always=True,
+)
+LINE_PAGE = AdminOptions(
+    # The amount is computed; the other columns are what a person types.
+    row_columns=("product", "quantity", "quantity_unit", "unit_price", "line_custom_discount_percent", "line_amount"),
+    hidden=frozenset({"line_amount"}),
+    labels={"line_custom_discount_percent": _("Discount"), "quantity_unit": _("Unit")},
 )
 LINE_VALIDATIONS = (check_line_editable, unit_fits_product)
 

@@ -6,8 +6,9 @@ event type is one class here: GetRepositoryEvents, validation of rules, admin ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from django.utils.translation import gettext_noop as _
@@ -38,6 +39,11 @@ class EventAttribute:
     target: str = ""
 
 
+def custom_names(repository: Repository[Any]) -> list[str]:
+    """`@code` of the active custom properties of the repository and of those it inherits from."""
+    return [f"@{each.code}" for each in custom_properties.definitions(repository.name).values()]
+
+
 class EventParameter:
     """A rule's parameter of an event type, such as the attribute or state."""
 
@@ -45,6 +51,10 @@ class EventParameter:
 
     def normalise(self, repository: Repository[Any], text: str) -> str:
         """The canonical spelling. Raises ValueError for an invalid parameter."""
+        raise NotImplementedError
+
+    def choices(self, repository: Repository[Any]) -> Sequence[str]:
+        """Every valid parameter in its canonical spelling."""
         raise NotImplementedError
 
 
@@ -66,6 +76,16 @@ class AttributeParameter(EventParameter):
         if attribute.field is None or attribute.name == "Id" or (attribute.system and attribute.read_only):
             raise ValueError(Message("nobody sets {0}", attribute.name))
         return attribute.name
+
+    def choices(self, repository: Repository[Any]) -> Sequence[str]:
+        """The attributes that can be set, then `@code` of the custom properties."""
+        return [*filter(partial(self._is_set, repository), repository.attributes), *custom_names(repository)]
+
+    def _is_set(self, repository: Repository[Any], name: str) -> bool:
+        try:
+            return self.normalise(repository, name) == name
+        except ValueError:
+            return False
 
 
 class StateParameter(EventParameter):
@@ -93,6 +113,10 @@ class StateParameter(EventParameter):
             raise ValueError(Message("{0} is not one of {1}", quoted(text), ", ".join(self._TARGETS)))
         return member
 
+    def choices(self, repository: Repository[Any]) -> Sequence[str]:
+        """The states that documents move to."""
+        return self._TARGETS
+
 
 OLD_VALUE = EventAttribute("$OldValue", _("The value before the change."))
 NEW_VALUE = EventAttribute("$NewValue", _("The value after the change."))
@@ -114,11 +138,11 @@ class EventType:
     name: ClassVar[str] = ""
     number: ClassVar[int]
     description: ClassVar[str] = ""
+    #: What the object does, in a sentence: "an order is about to be saved".
+    phrase: ClassVar[str] = ""
     layer: ClassVar[Layer] = "BackEnd"
     parameter: ClassVar[EventParameter | None] = None
     attributes: ClassVar[tuple[EventAttribute, ...]] = ()
-    #: Raised only for changes by a caller, not by server-side rules and jobs.
-    client_only: ClassVar[bool] = False
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -161,6 +185,7 @@ class CreateNew(EventType):
 
     name = "CREATENEW"
     number = 8
+    phrase = _("is new, with its default values")
     description = _("A new object has been created with its default values; what the caller gives is set after this.")
     layer = "Common"
 
@@ -183,6 +208,7 @@ class AttributeChanging(_AttributeEvent):
 
     name = "ATTRIBUTECHANGING"
     number = 2
+    phrase = _("is about to change its")
     description = _("A caller is about to change the attribute, in whatever way; the change can still be refused.")
     attributes = (NEW_VALUE, OLD_VALUE)
 
@@ -193,6 +219,7 @@ class AttributeChanged(_AttributeEvent):
 
     name = "ATTRIBUTECHANGED"
     number = 1
+    phrase = _("has changed its")
     description = _("A caller has changed the attribute, in whatever way; other attributes can follow it.")
     attributes = (OLD_VALUE, NEW_VALUE)
 
@@ -203,6 +230,7 @@ class Commit(EventType):
 
     name = "COMMIT"
     number = 4
+    phrase = _("is about to be saved")
     description = _("The object is about to be saved; saving can still be refused.")
 
 
@@ -212,8 +240,8 @@ class ClientCommit(EventType):
 
     name = "CLIENTCOMMIT"
     number = 3
+    phrase = _("is about to be saved by a caller")
     description = _("The object, changed by the caller, is about to be saved; saving can still be refused.")
-    client_only = True
 
 
 class _RootEvent(EventType):
@@ -228,11 +256,11 @@ class AggregateClientCommit(_RootEvent):
 
     name = "AGGREGATECLIENTCOMMIT"
     number = 0
+    phrase = _("is about to be saved by a caller, itself or a part of it")
     description = _(
         "The object or something it owns, changed by the caller or an operation that the caller called, "
         "is about to be saved."
     )
-    client_only = True
 
 
 @event_types.register
@@ -241,6 +269,7 @@ class Committed(EventType):
 
     name = "COMMITTED"
     number = 9
+    phrase = _("has been saved")
     description = _("The object has been saved.")
 
 
@@ -250,8 +279,8 @@ class ClientCommitted(EventType):
 
     name = "CLIENTCOMMITTED"
     number = 10
+    phrase = _("has been saved by a caller")
     description = _("The object, changed by the caller, has been saved.")
-    client_only = True
 
 
 @event_types.register
@@ -260,8 +289,8 @@ class AggregateClientCommitted(_RootEvent):
 
     name = "AGGREGATECLIENTCOMMITTED"
     number = 11
+    phrase = _("has been saved by a caller, itself or a part of it")
     description = _("The object or something it owns, changed by the caller, has been saved.")
-    client_only = True
 
 
 class _DocumentEvent(EventType):
@@ -276,6 +305,7 @@ class StateChanging(_DocumentEvent):
 
     name = "STATECHANGING"
     number = 6
+    phrase = _("is about to change its state to")
     description = _("The document is about to change its state; the change can still be refused.")
     parameter = StateParameter()
     attributes = (FROM_STATE, TO_STATE, FROM_USER_STATUS, TO_USER_STATUS)
@@ -287,6 +317,7 @@ class StateChanged(_DocumentEvent):
 
     name = "STATECHANGED"
     number = 5
+    phrase = _("has changed its state to")
     description = _("The document has changed its state and is about to be saved.")
     parameter = StateParameter()
     attributes = (FROM_STATE, TO_STATE, FROM_USER_STATUS, TO_USER_STATUS)
@@ -298,6 +329,7 @@ class Voiding(_DocumentEvent):
 
     name = "VOIDING"
     number = 7
+    phrase = _("is about to become void")
     description = _("The document is about to become void.")
     attributes = (VOID_REASON,)
 
@@ -308,6 +340,7 @@ class BeforeRecalculate(EventType):
 
     name = "BEFORERECALCULATE"
     number = 12
+    phrase = _("is about to be recalculated")
     description = _("The object is about to be recalculated.")
     layer = "FrontEnd"
 

@@ -119,4 +119,19 @@ class Calculation:
     always: bool = False
 
 
-__all__ = ["AtCommit", "Attribute", "Calculation", "Child", "LateDefault", "Validation"]
+@dataclass(frozen=True, slots=True)
+class TellsOf:
+    """The attributes, by API name, with which a row tells of an entity of another repository.
+
+    repository  the dotted name of the entity's repository
+    entity      its guid
+    values      JSON texts with the names of attributes as keys: a caller sees no reference that may lead to a hidden
+                entity
+    """
+
+    repository: str
+    entity: str
+    values: tuple[str, ...] = ()
+
+
+__all__ = ["AtCommit", "Attribute", "Calculation", "Child", "LateDefault", "TellsOf", "Validation"]

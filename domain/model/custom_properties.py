@@ -1,69 +1,102 @@
-"""Custom properties: attributes that administrators add to a repository (spec 08, 8.2).
+"""Custom properties: attributes that administrators add to a repository (spec 08, 8.2; spec 10, 10.2).
 
 Definitions are entities (Systems.Bpm.CustomProperties), cached in the process under the stamp "custom_properties",
 which each commit of definitions bumps: usable by the next request (foundation.stamps). Values are stored with the
-entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}.
+entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}; domain.model.custom_values makes them.
 """
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
+
+from django.db.models import F
 
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.model.values import check_characters
 from foundation import errors
 from foundation.kinds import Kind
-from foundation.messages import TranslatableMessage as Message
 from foundation.stamped_cache import StampedCache
 
 STAMP = "custom_properties"
 PREFIX = "CustomProperty_"
-#: Digits of a Number before and after the decimal point.
-MAX_DIGITS = 30
 
-_KINDS = {"Text": Kind.STRING, "Number": Kind.DECIMAL, "Date": Kind.DATE, "Picture": Kind.BINARY}
+_KINDS = {
+    "Number": Kind.DECIMAL,
+    "Date": Kind.DATE,
+    "DateTime": Kind.DATETIME,
+    "Boolean": Kind.BOOL,
+    "Picture": Kind.BINARY,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedValue:
-    """A value from the definition's list."""
+    """A value from the definition's list.
+
+    parent_id   the value of the parent property under which it is allowed (ParentAllowedValueId); "" under every one
+    company_id  the enterprise company whose entities may have it; "" for all
+    """
 
     id: str
     value: str
     description: Mapping[str, str]
+    parent_id: str = ""
+    company_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
     """One custom property of one repository.
 
-    property_type   Text, Number, Date or Picture; `kind` is that of its values
+    id              of the definition
+    repository      the repository that it was defined for; those that inherit from it have the property too
+    property_type   Text, Number, Date, DateTime, Boolean, Picture or Reference; `kind` is that of its values
     allowed         allowed values, by value
-    allowed_from    the repository whose entities are the allowed values instead; "" for none
+    allowed_from    the repository whose entities are the allowed values instead, or that a Reference refers to
+    filter, filter_xml  which of these entities are allowed (spec 10, 10.2); "" for no condition
+    parent          code of the property whose value decides which values are allowed; "" for none
+    required_from   the document state from which it is required; "" for every state
+    default         the value of new entities, as text; "" for none
+    measure         code of the unit or currency of its numbers; "" for none
+    max_length      most characters of a Text
+    searchable      $search finds entities by it
+    indexed         the database has an index of its values
     """
 
+    id: str
+    repository: str
     code: str
     api_name: str
     property_type: str
     limited: bool
     name: Mapping[str, str]
+    hint: Mapping[str, str] = field(default_factory=dict)
     allowed: Mapping[str, AllowedValue] = field(default_factory=dict)
     allowed_from: str = ""
+    filter: str = ""
+    filter_xml: str = ""
+    parent: str = ""
+    required: bool = False
+    required_from: str = ""
+    default: str = ""
+    unit: str = ""
+    currency: str = ""
+    max_length: int | None = None
+    searchable: bool = False
+    indexed: bool = False
 
     @property
     def kind(self) -> Kind:
-        """The kind of its canonical values."""
+        """The kind of its canonical values; of a Reference, the code of the entity."""
         return _KINDS.get(self.property_type, Kind.STRING)
 
-
-#: (property, value, ValueId or None) → the entity as an allowed value; None if there is none
-FindAllowed = Callable[[Definition, str, Any], AllowedValue | None]
+    @property
+    def measure(self) -> str:
+        """Code of the unit or currency of its numbers; "" for none."""
+        return self.unit or self.currency
 
 
 def escape_code(code: str) -> str:
@@ -81,7 +114,10 @@ def escape_code(code: str) -> str:
 
 
 def definitions(repository: str) -> Mapping[str, Definition]:
-    """Active custom properties of the repository by API name (`CustomProperty_x`). A cached call runs no query."""
+    """Active custom properties of the repository and of those it inherits from, by API name (`CustomProperty_x`).
+
+    A cached call runs no query.
+    """
     return _definitions.get().get(repository, {})
 
 
@@ -99,42 +135,88 @@ def definition(repository: str, api_name: str) -> Definition:
 
 def by_code(repository: Repository[Any], code: str) -> Definition | None:
     """The active custom property with this code, of the repository or of one it inherits from."""
-    current: Repository[Any] | None = repository
-    while current is not None:
-        for found in definitions(current.name).values():
-            if found.code == code:
-                return found
-        current = current.base
-    return None
+    return definitions(repository.name).get(PREFIX + escape_code(code))
 
 
 def _load() -> dict[str, dict[str, Definition]]:
+    own: dict[str, dict[str, Definition]] = {}
+    lists = _allowed_values()
     properties = repositories["Systems.Bpm.CustomProperties"].model._default_manager
-    allowed_values = repositories["Systems.Bpm.CustomPropertyAllowedValues"].model._default_manager
-    allowed: dict[str, dict[str, AllowedValue]] = {}
-    rows = allowed_values.filter(active=True).values_list(
-        "property_id", "id", "property_allowed_value_field", "description"
-    )
-    for property_id, id, value, description in rows:
-        allowed.setdefault(property_id, {})[value] = AllowedValue(id, value, _texts(description))
-    result: dict[str, dict[str, Definition]] = {}
-    for entry in properties.filter(is_active=True).order_by("code"):
-        name = _repository_name(entry.entity_name)
-        source = _repository_name(entry.allowed_values_entity_name or "")
+    # Codes as columns of the same query: they are all that is needed of the other rows.
+    related = {
+        "parent_code": F("allowed_values_parent_property__code"),
+        "unit_code": F("unit__code"),
+        "currency_code": F("currency__currency_sign"),
+    }
+    active = list(properties.filter(is_active=True).order_by("code").annotate(**related))
+    by_id = {entry.id: entry for entry in active}
+    for entry in active:
+        # The property whose allowed values this one shares.
+        source = by_id.get(entry.allowed_values_property_id, entry)
+        name, target = _repository_name(entry.entity_name), _repository_name(source.allowed_values_entity_name or "")
         api_name = PREFIX + escape_code(entry.code)
-        result.setdefault(name, {})[api_name] = Definition(
-            entry.code,
-            api_name,
-            str(entry.property_type),
-            entry.limit_to_allowed_values,
-            entry.name or {},
-            allowed.get(entry.id, {}),
-            source if source in repositories else "",
+        own.setdefault(name, {})[api_name] = Definition(
+            id=entry.id,
+            repository=name,
+            code=entry.code,
+            api_name=api_name,
+            property_type=str(entry.property_type),
+            limited=entry.limit_to_allowed_values or str(entry.property_type) == "Reference",
+            name=_texts(entry.name),
+            hint=_texts(entry.hint),
+            allowed=lists.get(source.id, {}),
+            allowed_from=target if target in repositories else "",
+            filter=source.allowed_values_filter or "",
+            filter_xml=source.allowed_values_filter_xml or "",
+            parent=entry.parent_code or "",
+            required=entry.required,
+            required_from=str(entry.required_from_state or ""),
+            default=entry.default_value or "",
+            unit=entry.unit_code or "",
+            currency=entry.currency_code or "",
+            max_length=entry.mask_length,
+            searchable=entry.is_searchable,
+            indexed=entry.is_indexed,
+        )
+    return {
+        repository.name: found for repository in repositories if (found := _with_inherited(repository, own)) is not None
+    }
+
+
+def _allowed_values() -> dict[str, dict[str, AllowedValue]]:
+    """Active allowed values by value, by the id of their property."""
+    rows = (
+        repositories["Systems.Bpm.CustomPropertyAllowedValues"]
+        .model._default_manager.filter(active=True)
+        .values_list(
+            "property_id",
+            "id",
+            "property_allowed_value_field",
+            "description",
+            "parent_allowed_value_id",
+            "enterprise_company_id",
+        )
+    )
+    result: dict[str, dict[str, AllowedValue]] = {}
+    for property_id, id, value, description, *narrowed in rows:
+        result.setdefault(property_id, {})[value] = AllowedValue(
+            id, value, _texts(description), *(each or "" for each in narrowed)
         )
     return result
 
 
-_definitions = StampedCache(_load, STAMP)
+def _with_inherited(
+    repository: Repository[Any], own: Mapping[str, Mapping[str, Definition]]
+) -> dict[str, Definition] | None:
+    found: dict[str, Definition] = {}
+    current: Repository[Any] | None = repository
+    while current is not None:
+        found = {**own.get(current.name, {}), **found}
+        current = current.base
+    return found or None
+
+
+_definitions = StampedCache(_load, STAMP, state=lambda: repositories.generation)
 
 
 def _repository_name(entity_name: str) -> str:
@@ -146,76 +228,3 @@ def _repository_name(entity_name: str) -> str:
 def _texts(value: Any) -> Mapping[str, str]:
     """Texts by language. The type stubs take a multilanguage column for str."""
     return value or {}
-
-
-def parse_value(
-    repository: str, api_name: str, value: Any, language: str, find: FindAllowed
-) -> tuple[str, dict[str, Any] | None]:
-    """(code, stored form) of an input: a CustomPropertyValue object, a plain string or number, or null.
-
-    `find` looks for entities that are allowed values, if the definition names a repository of them. Raises BadRequest
-    for an unknown property or a value that does not fit its type, Refused for one not allowed.
-    """
-    known = definition(repository, api_name)
-    if value is None:
-        return known.code, None
-    given = value if isinstance(value, dict) else {"Value": value}
-    unknown = set(given) - {"Value", "Description", "ValueId"} - {name for name in given if "@" in name}
-    if unknown:
-        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, sorted(unknown)[0], "CustomPropertyValue", target=api_name)
-    if given.get("Value") is None:
-        return known.code, None
-    text = _as_text(known, given["Value"])
-    check_characters(text, api_name)
-    # Every member, since a complex value in a response has all of them.
-    stored: dict[str, Any] = {"Value": text, "Description": None, "ValueId": None}
-    listed = find(known, text, given.get("ValueId")) if known.allowed_from else known.allowed.get(text)
-    if listed is not None:
-        stored["Value"] = listed.value
-        stored["ValueId"] = listed.id
-        stored["Description"] = dict(listed.description)
-    elif known.limited:
-        raise errors.Refused(
-            errors.VALIDATION_FAILED,
-            Message("{0}: '{1}' is not one of {2}", api_name, text, known.allowed_from or ", ".join(known.allowed)),
-            target=api_name,
-        )
-    elif given.get("Description") is not None:
-        description = given["Description"]
-        stored["Description"] = _as_description(description, known.api_name, language)
-    return known.code, stored
-
-
-def _as_text(known: Definition, value: Any) -> str:
-    try:
-        match known.property_type:
-            case _ if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
-                raise ValueError
-            case "Number":
-                return _as_number(value)
-            case "Date":
-                # A date-time is its date in the sender's time zone.
-                return datetime.datetime.fromisoformat(str(value)).date().isoformat()
-            case _:
-                return str(value)
-    except (ValueError, ArithmeticError) as exc:
-        raise errors.BadRequest(
-            errors.INVALID_LITERAL, value, known.property_type, known.api_name, target=known.api_name
-        ) from exc
-
-
-def _as_number(value: str | float | Decimal) -> str:
-    """Without exponent and superfluous zeros. Raises ValueError for text that is no number or has too many digits."""
-    number = Decimal(str(value))
-    if not number.is_finite() or number.adjusted() >= MAX_DIGITS or -int(number.as_tuple().exponent) > MAX_DIGITS:
-        raise ValueError
-    return format(number.normalize(), "f")
-
-
-def _as_description(value: Any, name: str, language: str) -> dict[str, str]:
-    texts = value if isinstance(value, dict) else {language: value}
-    for text in texts.values():
-        if not isinstance(text, str):
-            raise errors.BadRequest(errors.INVALID_LITERAL, text, "Erp.MultilanguageString", name, target=name)
-        check_characters(text, name)
-    return {code.upper(): text for code, text in texts.items()}

@@ -20,7 +20,7 @@ from typing import ClassVar, Generic, Literal, TypeVar, get_args
 from django.db import models
 
 from domain.model.admin_options import AdminOptions
-from domain.model.attributes import Calculation, Child, LateDefault, Validation
+from domain.model.attributes import Calculation, Child, LateDefault, TellsOf, Validation
 from domain.model.naming import set_name
 from foundation.models import PolymorphicRoot
 
@@ -56,10 +56,12 @@ class Declaration(Generic[M]):
     view_of          the repository of which this one is a view, by name: the model is that of a database view, whose
                      rows have the keys of rows of that repository, and values of them and of their owners. A caller
                      sees a row if the row behind it and its owners are visible
+    tells_of         its rows tell of entities of other repositories: a caller sees a row only if the entity is visible
+    seen_through     an owned collection: a caller sees a row only if an entity of the collection is visible
     admin_only       only administrators may read or write it, whatever their roles
     decides_access   it defines access rights: only administrators create, change and delete its entities
     left_to_roles    with decides_access: attributes that roles may permit to change
-    authored         it runs later with its author's authority, so the dataset records the author
+    authored         it runs later with its author's authority, so the dataset records the author and keeps versions
     is_document      states, numbers and voiding of spec 03, 3.5 apply
     abstract         has no rows of its own type (Parties, Documents)
     stamp            name in foundation.stamps that each commit of an entity or of its children bumps
@@ -88,6 +90,8 @@ class Declaration(Generic[M]):
     category: ClassVar[Literal["", "Definitions", "Documents", "Settings", "SystemData", "Views"]] = ""
     access: ClassVar[Literal["ReadWrite", "ReadOnly"]] = "ReadWrite"
     view_of: ClassVar[str] = ""
+    tells_of: ClassVar[TellsOf | None] = None
+    seen_through: ClassVar[str] = ""
     admin_only: ClassVar[bool] = False
     decides_access: ClassVar[bool] = False
     left_to_roles: ClassVar[frozenset[str]] = frozenset()

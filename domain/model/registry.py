@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from foundation.languages import active_language
 
 T = TypeVar("T")
 
+_INDEXES = ("_by_set", "_by_old_set", "_by_entity_name", "_by_type", "_by_old_type", "_by_model")
 #: A placeholder of a display text without a path; the id tells people nothing.
 _OWN_MEMBER = re.compile(r"\{(?!Id\b)(\w+)[:}]")
 
@@ -55,31 +57,40 @@ class Registry(Catalogue[Repository[Any]]):
         self._forget_derived()
 
     def remove(self, name: str) -> Repository[Any]:
-        """Remove a repository (tests). Raises KeyError."""
+        """Remove a repository. Raises KeyError."""
         repository = super().remove(name)
-        indexes: tuple[dict[Any, Repository[Any]], ...] = (
-            self._by_set,
-            self._by_old_set,
-            self._by_entity_name,
-            self._by_type,
-            self._by_old_type,
-            self._by_model,
-        )
-        for index in indexes:
+        for attribute in _INDEXES:
+            index: dict[Any, Repository[Any]] = getattr(self, attribute)
             for key in [key for key, value in index.items() if value is repository]:
                 del index[key]
         self._forget_derived()
         return repository
 
+    def exchange(self, removed: Iterable[str], added: Iterable[Repository[Any]]) -> None:
+        """Remove and add repositories while other threads read: each reader finds the old or the new one of a name."""
+        changed = copy(self)
+        changed._items = dict(self._items)
+        for index in _INDEXES:
+            setattr(changed, index, dict(getattr(self, index)))
+        for name in removed:
+            changed.remove(name)
+        for repository in added:
+            changed.add(repository.name, repository)
+        for attribute in ("_items", *_INDEXES):
+            setattr(self, attribute, getattr(changed, attribute))
+        # Last: what a reader derives before this has the old generation in its key.
+        self._forget_derived()
+
     def _forget_derived(self) -> None:
         """Drop derived values: a new repository may be the subtype, child or target of another."""
-        self.generation += 1
         for repository in self._items.values():
             for attribute in ("subtypes", "collections"):
                 repository.__dict__.pop(attribute, None)
+        self.generation += 1
 
     def __iter__(self) -> Iterator[Repository[Any]]:
-        return iter([self._items[name] for name in sorted(self._items)])
+        items = self._items
+        return iter([items[name] for name in sorted(items)])
 
     def get(self, name: str) -> Repository[Any]:
         """The repository with this dotted name from a caller. Raises BadRequest with similar names."""
@@ -166,7 +177,8 @@ Repository.registry = repositories
 
 def derived(compute: Callable[[Repository[Any]], T]) -> Callable[[Repository[Any]], T]:
     """Decorator: a value computed once for each repository, and again after the registry has changed."""
-    known: dict[str, T] = {}
+    # By repository and not by name: a thread may still hold a repository that another one has replaced.
+    known: dict[Repository[Any], T] = {}
     generation = repositories.generation
 
     @wraps(compute)
@@ -176,9 +188,9 @@ def derived(compute: Callable[[Repository[Any]], T]) -> Callable[[Repository[Any
             known.clear()
             generation = repositories.generation
         try:
-            return known[repository.name]
+            return known[repository]
         except KeyError:
-            result = known[repository.name] = compute(repository)
+            result = known[repository] = compute(repository)
             return result
 
     return get

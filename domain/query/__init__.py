@@ -6,6 +6,7 @@ results besides the syntax tree are in `representation`. Reads use the default d
 uncommitted writes of the current database transaction.
 """
 
+from domain.query.api.custom_index import custom_index_expression
 from domain.query.api.engine import count, read_collection, read_entity
 from domain.query.api.rows import (
     compile_filter,
@@ -27,6 +28,7 @@ __all__ = [
     "ValueResult",
     "compile_filter",
     "count",
+    "custom_index_expression",
     "follow",
     "permitted_keys",
     "predicate_holds",

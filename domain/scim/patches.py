@@ -9,7 +9,6 @@ from domain.scim.errors import ScimError
 from domain.scim.filters import And, Comparison, Not, Or, PatchPath, Tree, ValuePath, parse_path
 from foundation.messages import TranslatableMessage as Message
 
-SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 MAX_OPERATIONS: Final = 1000
 #: Values of lists that all operations together look at: two seconds of work.
 MAX_STEPS: Final = 1_000_000

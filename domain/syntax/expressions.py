@@ -7,11 +7,13 @@ from domain.syntax import ast
 from domain.syntax.cursor import MAX_NESTING, MAX_PARTS, Item
 from domain.syntax.errors import LOGICAL_OPERATOR
 from domain.syntax.expression_paths import PathParser
+from domain.syntax.like import like_function
 from domain.syntax.literals import INFINITY, NAN
 from domain.syntax.tokens import CLOCK, ENUM_MEMBERS, GUID, NAME, NOT, OPERATOR
 from foundation.messages import TranslatableMessage as Message
 
-# Section 5.1.1.17. "has" and "in" bind more tightly than the prefix operators and are handled separately.
+# Section 5.1.1.17. "has" and "in" bind more tightly than the prefix operators and are handled separately, as is the
+# platform's "like".
 _PRECEDENCE: Final = {
     "or": 1,
     "and": 2,
@@ -30,7 +32,7 @@ _PRECEDENCE: Final = {
     "not": 7,
     "-": 7,
 }
-_RIGHT_SIDES: Final = "has", "in"
+_RIGHT_SIDES: Final = "has", "in", "like"
 
 _NOT_MARK: Final = ast.Expression()
 _NEGATE_MARK: Final = ast.Expression()
@@ -165,12 +167,26 @@ class ExpressionParser(PathParser):
         chain.heights.append(height)
         self.raise_height(height)
 
-    # --- right side of "has" and "in"
+    # --- right side of "has", "in" and "like"
 
     def _right_side(self, operator: str, left: ast.Expression) -> ast.Expression:
         if operator == "has":
             return ast.Has(left, self._flags(), position=left.position)
+        if operator == "like":
+            return self._like(left)
         return ast.Membership(left, self._collection(), position=left.position)
+
+    def _like(self, left: ast.Expression) -> ast.Expression:
+        """The platform's `Name like 'A%'`, as the function of OData that does the same."""
+        at = self.position
+        node = self._operand()
+        if not isinstance(node, ast.Literal) or not isinstance(node.value, str) or node.position != at:
+            self.fail(Message("a text in quotes"), at=at)
+        name, text = like_function(node.value)
+        wanted = ast.Literal(ast.LiteralKind.STRING, text, position=at)
+        if not name:
+            return ast.Comparison("eq", left, wanted, position=left.position)
+        return ast.FunctionCall(name, (left, wanted), position=left.position)
 
     def _flags(self) -> ast.Expression:
         """Rule enumLiteral: with a type name, or only the members in quotes; or an alias for that."""

@@ -26,7 +26,7 @@ _NUMBER: Final = Message("a number")
 _PARAMETER_NAME: Final = Message("the name of a parameter")
 _VERSION: Final = Message("a version")
 
-_FORMAT: Final = re.compile(r"(?:atom|json|xml|[^/?#\[\]]++/[^/?#\[\]]++)", re.IGNORECASE)
+_FORMAT: Final = re.compile(r"(?:atom|json|xml|csv|ndjson|arrow|parquet|[^/?#\[\]]++/[^/?#\[\]]++)", re.IGNORECASE)
 _SCHEMA_VERSION: Final = re.compile(r"\*|[A-Za-z0-9._~-]++")
 _INDEX: Final = re.compile(r"-?[0-9]{1,18}")
 _BOOLEAN: Final = re.compile(r"(true|false)(?![A-Za-z0-9_])", re.IGNORECASE)

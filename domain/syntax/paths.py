@@ -31,8 +31,12 @@ _NAME_AND_GUID: Final = re.compile(
 _LONGEST_PLAIN_NAME: Final = 128
 
 
-def resource_path(raw: str) -> ast.ResourcePath:
-    """See domain.syntax.parse_resource_path."""
+def parse_resource_path(raw: str) -> ast.ResourcePath:
+    """The path below the service root, without leading slash, still percent-encoded (rule resourcePath).
+
+    It is split at "/" before each segment is decoded, so a slash inside a key is written %2F. Empty text is the service
+    document. Positions count in the decoded path.
+    """
     if not raw:
         return ast.ResourcePath(())
     if raw.count("/") >= MAX_SEGMENTS:

@@ -49,17 +49,15 @@ MINUS_INFINITY = re.compile(rf"-INF(?!{_TAIL})")
 DIGITS = re.compile(r"[0-9]++")
 
 OPERATOR = re.compile(
-    rf"(?:[ \t]++|(?<=\)))(and|or|eq|ne|lt|le|gt|ge|has|in|add|sub|mul|divby|div|mod)(?!{_TAIL})([ \t]*+)",
+    rf"(?:[ \t]++|(?<=\)))(and|or|eq|ne|lt|le|gt|ge|has|in|like|add|sub|mul|divby|div|mod)(?!{_TAIL})([ \t]*+)",
     _ANY_CASE,
 )
 # "not" is a property if a binary operator or nothing follows it.
 NOT = re.compile(
-    r"not(?:[ \t]++|(?=\())(?!(?:and|or|eq|ne|lt|le|gt|ge|has|in|add|sub|mul|divby|div|mod)[ \t]|[),;:\]}]|\Z)",
+    r"not(?:[ \t]++|(?=\())(?!(?:and|or|eq|ne|lt|le|gt|ge|has|in|like|add|sub|mul|divby|div|mod)[ \t]|[),;:\]}]|\Z)",
     _ANY_CASE,
 )
 DIRECTION = re.compile(rf"[ \t]++(asc|desc)(?!{_TAIL})", _ANY_CASE)
-AS = re.compile(r"[ \t]++as[ \t]++", _ANY_CASE)
-SEPARATOR = re.compile(r"[ \t]*+,[ \t]*+")
 
 ENUM_MEMBERS = re.compile(rf"(?:{_IDENTIFIER}|[+-]?[0-9]++)(?:,(?:{_IDENTIFIER}|[+-]?[0-9]++))*+")
 DURATION = re.compile(

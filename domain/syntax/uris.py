@@ -1,4 +1,4 @@
-"""Splits raw query strings and relative URIs, then decodes and parses the parts (Part 2, section 2)."""
+"""Splits raw query strings, then decodes and parses the parts (Part 2, section 2)."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,6 @@ from typing import Any, Final
 from domain.syntax import ast
 from domain.syntax.errors import ODataSyntaxError
 from domain.syntax.options import NESTED_READERS, OptionsParser
-from domain.syntax.paths import resource_path
 from domain.syntax.percent import percent_decode
 from domain.syntax.tokens import ENCODED_SEMICOLON, IDENTIFIER, is_identifier
 from domain.syntax.whole_text import parse_whole
@@ -19,24 +18,20 @@ MAX_OPTIONS: Final = 1000
 
 _READERS: Final[dict[str, Callable[[OptionsParser], object]]] = {
     **{name: reader for name, reader in NESTED_READERS.items() if name != "levels"},
+    "at": OptionsParser.opaque,
     "deltatoken": OptionsParser.opaque,
     "format": OptionsParser.format,
+    "from": OptionsParser.opaque,
     "id": OptionsParser.opaque,
     "index": OptionsParser.index,
     "schemaversion": OptionsParser.schema_version,
     "skiptoken": OptionsParser.opaque,
+    "to": OptionsParser.opaque,
 }
 """Name of a system query option, lower case without "$" → how its value is read."""
 
-# Options of a resource without rows. $schemaversion is from Part 1, section 11.2.12.
-_OPTIONS_WITHOUT_DATA: Final = frozenset({"format", "schemaversion"})
-_OPTIONS_OF: Final = {
-    "$batch": _OPTIONS_WITHOUT_DATA,
-    "$metadata": _OPTIONS_WITHOUT_DATA,
-    "$entity": _OPTIONS_WITHOUT_DATA | {"id"},
-}
-_OPTIONS_BEHIND_A_TYPE: Final = frozenset({"select", "expand"})
-"""What $entity takes besides, where a type behind it says what may be selected and expanded."""
+_TEMPORAL: Final = {"at": "at", "from": "from_time", "to": "to_time"}
+"""Options of the temporal extension → fields. They need the "$": without it they are names that operations may have."""
 
 _EXPAND_GROUP: Final = "expandgroup"
 """The platform's own option beside $apply: what `/expandgroup=…` is at the end of it."""
@@ -45,8 +40,12 @@ _SEARCHES: Final = re.compile(r"(?:^|(?<=[(;$,/=])|(?<=%28)|(?<=%3B))search[=(](
 _RAW_SEMICOLON: Final = re.compile("%3b", re.IGNORECASE)
 
 
-def query_options(raw: str, *, plus_is_space: bool = False) -> ast.QueryOptions:
-    """See domain.syntax.parse_query_options."""
+def parse_query_options(raw: str, *, plus_is_space: bool = False) -> ast.QueryOptions:
+    """All options after the "?", still percent-encoded (rule queryOptions).
+
+    Names of system options may lack the "$" and have any case. ``plus_is_space`` reads "+" as a space, as HTML forms
+    do; in OData it is a sign. Positions in errors and nodes count in the decoded value of the option.
+    """
     result: dict[str, Any] = {}
     aliases: dict[str, ast.AliasValue] = {}
     custom: list[tuple[str, str]] = []
@@ -96,10 +95,11 @@ def _read_option(
     """Store one option. equals is empty if the text has no "=" (rule customQueryOption)."""
     key = name.lower().removeprefix("$")
     reader = OptionsParser.expand if key == _EXPAND_GROUP else _READERS.get(key)
-    if reader is not None:
-        if key in found:
+    if reader is not None and (key not in _TEMPORAL or name.startswith("$")):
+        field = _TEMPORAL.get(key, key)
+        if field in found:
             raise ODataSyntaxError(Message("The option ${0} is given twice.", key), value, 0, option=name)
-        found[key] = parse_whole(value, reader, option=key if key == _EXPAND_GROUP else f"${key}")
+        found[field] = parse_whole(value, reader, option=key if key == _EXPAND_GROUP else f"${key}")
     elif name.startswith("@"):
         _read_alias(name[1:], value, aliases)
     elif name.startswith("$"):
@@ -128,32 +128,3 @@ def _refuse_option(name: str, key: str) -> None:
     raise ODataSyntaxError(
         Message("There is no system query option '{0}'.{1}", name[:80], did_you_mean(near)), name, 0, near
     )
-
-
-def relative_uri(text: str, *, plus_is_space: bool = False) -> ast.RelativeUri:
-    """See domain.syntax.parse_relative_uri."""
-    rest, hash_sign, fragment = text.partition("#")
-    raw_path, _, raw_query = rest.partition("?")
-    path = resource_path(raw_path)
-    options = query_options(raw_query, plus_is_space=plus_is_space)
-    keyword = _leading_keyword(path)
-    if hash_sign and keyword != "$metadata":
-        raise ODataSyntaxError(Message("Only $metadata may be followed by a fragment."), text, len(rest))
-    if keyword in _OPTIONS_OF:
-        _check_options(keyword, options, raw_query, has_type=len(path.segments) > 1)
-    if keyword == "$entity" and options.id is None:
-        raise ODataSyntaxError(Message("$entity needs the option $id."), text, len(text), ("$id=",))
-    return ast.RelativeUri(path, options, fragment if hash_sign else None)
-
-
-def _leading_keyword(path: ast.ResourcePath) -> str:
-    first = path.segments[0] if path.segments else None
-    return first.name if isinstance(first, ast.KeywordSegment) else ""
-
-
-def _check_options(keyword: str, options: ast.QueryOptions, raw_query: str, *, has_type: bool) -> None:
-    """Rules batchOptions, metadataOptions, entityOptions and entityCastOptions."""
-    allowed = _OPTIONS_OF[keyword] | (_OPTIONS_BEHIND_A_TYPE if has_type else frozenset())
-    name = options.first_given(sorted(_READERS.keys() - allowed))
-    if name is not None:
-        raise ODataSyntaxError(Message("The option ${0} does not go with {1}.", name, keyword), raw_query, 0)

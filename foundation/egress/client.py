@@ -32,7 +32,7 @@ from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
 from urllib3.util import SKIP_HEADER
 
-from foundation import errors
+from foundation import dry_runs, errors
 from foundation.egress.connection import (
     POOL_CLASSES,
     Deadline,
@@ -219,6 +219,9 @@ class EgressAdapter(HTTPAdapter):
         connect, total = timeout if isinstance(timeout, tuple) else (CONNECT_SECONDS, timeout or TOTAL_SECONDS)
         deadline = Deadline.after(total)
         destination = _destination(request.url or "")
+        if (run := dry_runs.current()) is not None:
+            run.add("notRun", {"kind": "http", "method": request.method, "destination": destination.name})
+            raise errors.Refused(errors.EGRESS_REFUSED, destination.name, Message("a dry run sends nothing"))
         try:
             addresses = _allowed_addresses(destination, policy or self._policy or egress_policy(), resolver, deadline)
             give_up = Deadline(min(deadline.at, Deadline.after(connect).at))

@@ -16,6 +16,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare
 
+from audit.record import record
+from identity.audit_actors import actor_of, user_subject
+from identity.audit_kinds import SignedIn
 from identity.backends import RoleBackend
 from identity.factors.listing import Factors, factors_of
 from identity.factors.methods import KEY, PASSWORD, Amr, amr_with, level_of, level_requested
@@ -174,6 +177,7 @@ def _sign_in(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
     # Changes the session key (session fixation).
     login(request, pending.user)
     sign_in_started(request, pending.amr, pending.auth_time)
+    record(SignedIn, by=actor_of(request), subject=user_subject(pending.user), methods=list(pending.amr))
     response = HttpResponseRedirect(pending.target or reverse("identity:profile"))
     fresh_logins_put(request, response, proofs)
     browser_remember(response, pending.user.login)

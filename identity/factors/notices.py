@@ -9,6 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django_q.tasks import async_task
 
+from audit.actors import OPERATOR, Actor
+from audit.record import record
+from identity.audit_actors import user_subject
+from identity.audit_kinds import CredentialsChanged
 from identity.mailed_links import language_of, mail_is_configured
 from identity.models import User
 
@@ -28,8 +32,12 @@ APP_BLOCKED = gettext_noop(
 REMOVED_BY_ADMINISTRATOR = gettext_noop("An administrator removed second factors from your account.")
 
 
-def user_notify(user: User, text: str) -> None:
-    """Enqueue a mail with one of the texts above; none if mail is not configured or the user has no address."""
+def user_notify(user: User, text: str, *, by: Actor = OPERATOR) -> None:
+    """Record one of the texts above in the audit chain, and enqueue a mail with it.
+
+    No mail if mail is not configured or the user has no address.
+    """
+    record(CredentialsChanged, by=by, subject=user_subject(user), change=text)
     if not mail_is_configured() or not user.email:
         return
     try:

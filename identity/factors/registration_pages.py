@@ -6,17 +6,16 @@ import time
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.debug import sensitive_variables
 
 from foundation.guids import is_guid
+from identity.account_pages import form_page, own_form_action
+from identity.audit_actors import actor_of
 from identity.factors import authenticator_app, notices, recovery
 from identity.factors.flow import (
     FRESH_SECONDS,
@@ -39,10 +38,7 @@ from identity.oauth.sign_in import sign_in_get, sign_in_started
 _NEW_SECRET = "new_app_secret"  # noqa: S105
 
 
-@sensitive_post_parameters()
-@never_cache
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@form_page
 def passkey_add(request: HttpRequest) -> HttpResponse:
     """Register a passkey under a name; scripts call the browser's WebAuthn."""
     subject = _subject(request)
@@ -56,20 +52,20 @@ def passkey_add(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:
-            registration_complete(request, user, name=given["name"], state=given["state"], response=given["credential"])
+            with transaction.atomic():
+                registration_complete(
+                    request, user, name=given["name"], state=given["state"], response=given["credential"]
+                )
+                notices.user_notify(user, notices.PASSKEY_ADDED, by=actor_of(request))
         except PasskeyRefused as refused:
             form.add_error(None, str(refused))
         else:
-            notices.user_notify(user, notices.PASSKEY_ADDED)
             return _added(request, user, pending, KEY, _("The passkey has been added."))
     return _page(request, "passkey", subject, form=form, ceremony=registration_begin(request, user), works=True)
 
 
-@sensitive_post_parameters()
+@form_page
 @sensitive_variables("secret")
-@never_cache
-@csrf_protect
-@require_http_methods(["GET", "POST"])
 def app_add(request: HttpRequest) -> HttpResponse:
     """Set up an authenticator app: show the QR code, and store the secret once a code proves that the app has it."""
     subject = _subject(request)
@@ -81,9 +77,12 @@ def app_add(request: HttpRequest) -> HttpResponse:
     secret = _new_secret(request, user)
     form = CodeForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        if authenticator_app.app_add(user, secret, form.cleaned_data["code"]):
+        with transaction.atomic():
+            is_added = authenticator_app.app_add(user, secret, form.cleaned_data["code"])
+            if is_added:
+                notices.user_notify(user, notices.APP_ADDED, by=actor_of(request))
+        if is_added:
             del request.session[_NEW_SECRET]
-            notices.user_notify(user, notices.APP_ADDED)
             return _added(request, user, pending, ONE_TIME_CODE, _("The authenticator app has been set up."))
         form.add_error("code", _("The code is wrong. Check that the clock of the phone is right."))
     picture = authenticator_app.qr_code(authenticator_app.secret_uri(request, user, secret))
@@ -93,10 +92,7 @@ def app_add(request: HttpRequest) -> HttpResponse:
     )
 
 
-@never_cache
-@login_required
-@csrf_protect
-@require_POST
+@own_form_action
 def recovery_codes(request: HttpRequest) -> HttpResponse:
     """Make new recovery codes and show them once."""
     user = fresh_user(request)
@@ -104,14 +100,12 @@ def recovery_codes(request: HttpRequest) -> HttpResponse:
         return login_again(request)
     if not factors_of(user):
         raise Http404
-    notices.user_notify(user, notices.CODES_MADE)
-    return _codes_page(request, user, reverse("identity:profile"))
+    with transaction.atomic():
+        notices.user_notify(user, notices.CODES_MADE, by=actor_of(request))
+        return _codes_page(request, user, reverse("identity:profile"))
 
 
-@never_cache
-@login_required
-@csrf_protect
-@require_POST
+@own_form_action
 def passkey_rename(request: HttpRequest, passkey_id: str) -> HttpResponse:
     """Give a passkey another name."""
     passkey = _passkey(request, passkey_id)
@@ -124,20 +118,14 @@ def passkey_rename(request: HttpRequest, passkey_id: str) -> HttpResponse:
     return redirect("identity:profile")
 
 
-@never_cache
-@login_required
-@csrf_protect
-@require_POST
+@own_form_action
 def passkey_remove(request: HttpRequest, passkey_id: str) -> HttpResponse:
     """Remove a passkey, unless a role of the user requires it."""
     passkey = _passkey(request, passkey_id)
     return _remove(request, [passkey], app=False)
 
 
-@never_cache
-@login_required
-@csrf_protect
-@require_POST
+@own_form_action
 def app_remove(request: HttpRequest) -> HttpResponse:
     """Remove the authenticator app, unless a role of the user requires it."""
     return _remove(request, [], app=True)
@@ -214,8 +202,9 @@ def _remove(request: HttpRequest, passkeys: list[Passkey], *, app: bool) -> Http
     if level < required_level(str(user.pk)):
         messages.error(request, _("A role of yours requires this factor. Add another one first."))
         return redirect("identity:profile")
-    factors_remove(user, passkeys=passkeys, app=app)
-    notices.user_notify(user, notices.APP_REMOVED if app else notices.PASSKEY_REMOVED)
+    with transaction.atomic():
+        factors_remove(user, passkeys=passkeys, app=app)
+        notices.user_notify(user, notices.APP_REMOVED if app else notices.PASSKEY_REMOVED, by=actor_of(request))
     messages.success(request, _("It has been removed."))
     return redirect("identity:profile")
 

@@ -9,13 +9,11 @@ from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from foundation import errors
 from identity import rate_limits
+from identity.account_pages import form_action, form_page, safe_page
+from identity.audit_actors import stranger_of
 from identity.factors import authenticator_app, recovery
 from identity.factors.flow import (
     PendingSignIn,
@@ -35,14 +33,12 @@ from identity.factors.passkeys import PasskeyRefused, assertion_begin, assertion
 from identity.instance import client_address
 from identity.known_browsers import browser_known
 from identity.limited_pages import limited_page, limited_text
-from identity.login_target import DECLINED, acr_values_of, client_of, login_page, safe_next
+from identity.login_target import DECLINED, acr_values_of, client_of, destination_of, login_page, safe_next
 from identity.models import User
+from identity.password_checks import sign_in_failed
 
 
-@sensitive_post_parameters()
-@never_cache
-@csrf_protect
-@require_POST
+@form_action
 def passkey_login(request: HttpRequest) -> HttpResponse:
     """Sign in by a passkey alone, from the login page: `state`, `credential` and `next`."""
     target = safe_next(request)
@@ -52,15 +48,13 @@ def passkey_login(request: HttpRequest) -> HttpResponse:
             raise PasskeyRefused(_("This account does not sign in."))
         return passkey_accepted(request, user, target)
     except PasskeyRefused as refused:
+        sign_in_failed(request, "passkey")
         problem, limited = str(refused), rate_limits.guess_refusal("passkey", client_address(request))
     context = {"problem": limited_text(limited) if limited else problem, "back": login_page(target).url}
     return limited_page(request, "identity/factors/refused.html", context, limited, status=400)
 
 
-@sensitive_post_parameters()
-@never_cache
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@form_page
 def second_factor(request: HttpRequest) -> HttpResponse:
     """Ask for another factor of a pending sign-in, or of the signed-in user where `next` needs it."""
     pending = step_up_get(request) or pending_get(request)
@@ -69,8 +63,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
     return _Page(request, pending).answer() if step_of(pending) == "prove" else _moved_on(request, pending)
 
 
-@never_cache
-@require_safe
+@safe_page
 def factor_new(request: HttpRequest) -> HttpResponse:
     """Choose a factor to register: a role requires one, or the application at `next`."""
     pending = step_up_get(request) or pending_get(request)
@@ -80,6 +73,7 @@ def factor_new(request: HttpRequest) -> HttpResponse:
         return _moved_on(request, pending)
     context = {
         "account": pending.user,
+        "application_name": _application_of(pending),
         "next": _next_of(request),
         "passkeys_work": bool(relying_party_id(request)),
         "passkey_only": pending.level == 2,
@@ -115,6 +109,7 @@ class _Page:
             try:
                 _passkey_user(self.request, self.user)
             except PasskeyRefused as refused:
+                sign_in_failed(self.request, "passkey", login=self.user.login)
                 rate_limits.count_guess("passkey", client_address(self.request))
                 self.problem = str(refused)
                 return None
@@ -128,7 +123,7 @@ class _Page:
             and self.recovery.is_valid()
             and self._is_right(self.recovery, "recovery_code", recovery.code_use)
         ):
-            user_notify(self.user, CODE_USED)
+            user_notify(self.user, CODE_USED, by=stranger_of(self.request))
             authenticator_app.failures_forget(self.user)
             # A recovery code is a one-time password that was made in advance (RFC 8176 has no value of its own).
             return self.pending.proven(ONE_TIME_CODE, recovered=True)
@@ -143,6 +138,7 @@ class _Page:
         if use(self.user, form.cleaned_data[field]):
             attempt.take_back()
             return True
+        sign_in_failed(self.request, "code", login=login)
         if authenticator_app.app_is_blocked(self.user) and field == "code":
             form.add_error(field, _("The app accepts no codes any more: too many were wrong. Use another way."))
         else:
@@ -152,6 +148,7 @@ class _Page:
     def _page(self, limited: errors.TooManyRequests | None = None) -> HttpResponse:
         context = {
             "account": self.user,
+            "application_name": _application_of(self.pending),
             "next": _next_of(self.request),
             "offer": self.offer,
             "ceremony": assertion_begin(self.request, self.user) if self.offer.passkey else None,
@@ -163,6 +160,12 @@ class _Page:
         }
         page = limited_page(self.request, "identity/factors/second_factor.html", context, limited)
         return _with_form_action(page, self.pending.target)
+
+
+def _application_of(pending: PendingSignIn) -> str:
+    """How the pages name the application to which the sign-in leads; "" for the instance's own pages."""
+    destination = destination_of(pending.target)
+    return destination.name if destination else ""
 
 
 def _passkey_user(request: HttpRequest, user: User | None) -> User:

@@ -12,9 +12,13 @@ from django.core.exceptions import ValidationError
 from django.core.validators import EmailValidator
 from django.db import IntegrityError, transaction
 
+from audit.actors import PLATFORM, Actor
+from audit.record import record
 from foundation import errors
 from foundation.fields import utc_now
 from foundation.messages import TranslatableMessage as Message
+from identity.audit_actors import user_subject
+from identity.audit_kinds import AccessChanged, AccountChanged
 from identity.backends import RoleBackend
 from identity.changes import access_changed
 from identity.federation.provider import FederationFailed, Identity
@@ -49,6 +53,8 @@ def account_connect(provider: IdentityProvider, identity: Identity, user: User) 
         with transaction.atomic():
             result = FederatedAccount.objects.create(provider=provider, subject=identity.subject, user=user)
             _follow_roles(provider, identity, user)
+            by = Actor(user.login)
+            record(AccountChanged, by=by, subject=user_subject(user), provider=provider.code, change="connected")
             return result
     except IntegrityError as exc:
         raise FederationFailed(
@@ -94,6 +100,7 @@ def _create(provider: IdentityProvider, identity: Identity) -> FederatedAccount:
                 login,
             )
         ) from exc
+    record(AccountChanged, by=PLATFORM, subject=user_subject(user), provider=provider.code, change="created")
     return FederatedAccount.objects.create(provider=provider, subject=identity.subject, user=user)
 
 
@@ -141,3 +148,5 @@ def _follow_roles(provider: IdentityProvider, identity: Identity, user: User) ->
         changed = True
     if changed:
         access_changed(RoleUser)
+        subject = user_subject(user)
+        record(AccessChanged, by=PLATFORM, subject=subject, provider=provider.code, roles=sorted(map(str, due)))

@@ -9,9 +9,8 @@ from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
+from identity.account_pages import safe_page
 from identity.federation.provider import FederationFailed, metadata
 from identity.instance import link_base_url
 from identity.models import IdentityProvider, User
@@ -68,8 +67,7 @@ def upstream_sign_out(request: HttpRequest) -> UpstreamSignOut | None:
     return UpstreamSignOut(endpoint, provider.client_id, kept["id_token"], back) if endpoint else None
 
 
-@never_cache
-@require_safe
+@safe_page
 def signed_out(request: HttpRequest, code: str) -> HttpResponse:
     """The browser comes back from the provider: on to where the sign-out leads, else to a page that says so."""
     try:

@@ -7,18 +7,18 @@ import time
 from urllib.parse import parse_qs, urlsplit
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from audit.record import failure
 from foundation import errors
 from foundation.messages import reason_of
 from identity import rate_limits
+from identity.account_pages import own_form_action, own_form_page, safe_page, user_of
+from identity.audit_actors import stranger_of
+from identity.audit_kinds import SignInFailed
 from identity.factors.flow import PendingSignIn, sign_in_continue
 from identity.factors.methods import external_amr
 from identity.factors.registration_pages import fresh_user, login_again
@@ -40,8 +40,7 @@ _PER_MINUTE = 30
 _LEEWAY_SECONDS = 60
 
 
-@never_cache
-@require_safe
+@safe_page
 def start(request: HttpRequest, code: str) -> HttpResponse:
     """Redirect to the provider; `next` leads to this instance only, `login_hint` is handed on."""
     target = safe_next(request)
@@ -49,10 +48,7 @@ def start(request: HttpRequest, code: str) -> HttpResponse:
     return _begin(request, _provider(code), pending_make(code, target, fresh=fresh))
 
 
-@never_cache
-@login_required
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@own_form_page
 def connect(request: HttpRequest, code: str) -> HttpResponse:
     """Ask whether to connect an account, which will open this user's account; needs a sign-in of the last minutes."""
     provider, user = _provider(code), fresh_user(request)
@@ -65,13 +61,12 @@ def connect(request: HttpRequest, code: str) -> HttpResponse:
     return response
 
 
-@login_required
-@require_POST
+@own_form_action
 def disconnect(request: HttpRequest, code: str) -> HttpResponse:
     """Remove the user's account at the provider."""
     provider = IdentityProvider.objects.filter(code=code).first()
     try:
-        if provider is None or not accounts.account_disconnect(_user(request), provider):
+        if provider is None or not accounts.account_disconnect(user_of(request), provider):
             raise Http404
     except FederationFailed as refused:
         messages.error(request, reason_of(refused))
@@ -80,8 +75,7 @@ def disconnect(request: HttpRequest, code: str) -> HttpResponse:
     return redirect("identity:profile")
 
 
-@never_cache
-@require_safe
+@safe_page
 def callback(request: HttpRequest, code: str) -> HttpResponse:
     """The provider's answer (OIDC Core, 3.1.2.5): sign the person in, or connect the account."""
     provider = _provider(code)
@@ -172,6 +166,7 @@ def _refused(
     request: HttpRequest, provider: IdentityProvider, problem: str, limited: errors.TooManyRequests | None = None
 ) -> HttpResponse:
     logger.warning("a sign-in at %s failed: %s", provider.code, problem)
+    failure(SignInFailed, by=stranger_of(request), reason="federation", provider=provider.code)
     context = {"provider": provider, "problem": problem}
     return limited_page(request, "identity/federation_refused.html", context, limited, status=403)
 
@@ -189,8 +184,3 @@ def _provider(code: str) -> IdentityProvider:
     if provider is None:
         raise Http404
     return provider
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

@@ -6,7 +6,7 @@ from identity.models.federation import FederatedAccount, IdentityProvider, Ident
 from identity.models.permissions import RolePermission, RowPolicy
 from identity.models.pictures import UserPicture
 from identity.models.registration import RegistrationPolicy, RegistrationToken
-from identity.models.sessions import Licence, RateLimits, ReservedSeat, Session
+from identity.models.sessions import BrowserSignIn, Licence, RateLimits, ReservedSeat, Session
 from identity.models.tokens import (
     AccessToken,
     DeviceGrant,
@@ -23,6 +23,7 @@ from identity.models.users import Role, RoleUser, UsedLogin, User
 __all__ = [
     "AccessToken",
     "AuthenticatorApp",
+    "BrowserSignIn",
     "DeviceGrant",
     "FederatedAccount",
     "Grant",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import ClassVar
 
 from django.core.validators import MinValueValidator
@@ -54,10 +53,24 @@ class Session(models.Model):
     def is_open(self) -> bool:
         return self.closed is None
 
-    def ends_after(self, last_activity: datetime.datetime, idle: datetime.timedelta) -> datetime.datetime:
-        """The closing time if `last_activity` stays the last."""
-        sliding = last_activity + idle
-        return min(sliding, self.absolute_expires) if self.absolute_expires else sliding
+
+class BrowserSignIn(models.Model):
+    """A user signed in to the instance's own pages in a browser (identity.browser_sign_ins).
+
+    Deleted with its session.
+    """
+
+    session = models.OneToOneField("sessions.Session", on_delete=models.CASCADE, primary_key=True, related_name="+")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="browser_sign_ins")
+    user_agent = models.CharField(max_length=300, blank=True)
+    client_address = models.CharField(max_length=64, blank=True)
+    since = models.DateTimeField()
+    last_used = models.DateTimeField()
+
+    objects: ClassVar[models.Manager[BrowserSignIn]]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} at {self.client_address}"
 
 
 class Licence(models.Model):

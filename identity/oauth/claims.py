@@ -66,16 +66,10 @@ def access_token_claims(
         }
     return {
         **claims,
-        "sub": user.login,
-        "id": user.pk,
-        "name": user.display_name(user.default_language or "en"),
-        "preferred_username": user.login,
+        **user_claims(user),
         "email": user.email,
         "email_verified": EMAIL_VERIFIED,
         "db": database_name(),
-        "locale": user.default_language or "en",
-        "user_type": user.user_type,
-        "is_admin": user.is_admin,
         **_auth_time(auth_time),
         **claims_of(row.authenticated_by),
     }

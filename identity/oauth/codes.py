@@ -101,6 +101,6 @@ def code_use(code: str, application: TrustedApplication) -> None:
 
 def _reused(grant: Grant) -> None:
     # RFC 6749, 4.1.2: "SHOULD revoke (when possible) all tokens previously issued based on that authorization code".
-    issue.family_revoke(grant.token_family)
+    issue.reuse_revoke(grant.token_family, grant.application, what="code")
     logger.warning("authorization code %s of client %s was used again", grant.pk, grant.application_id)
     raise InvalidGrantError(description=_REFUSED)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.http import require_http_methods
 from oauth2_provider.views.mixins import OAuthLibMixin
 
 from foundation import errors
 from identity import rate_limits
+from identity.account_pages import own_form_page
 from identity.instance import client_address, link_base_url
 from identity.limited_pages import limited_page, limited_text
 from identity.models import DeviceGrant
@@ -51,10 +48,7 @@ class DeviceAuthorizationEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[
         )
 
 
-@never_cache
-@login_required
-@csrf_protect
-@require_http_methods(["GET", "POST"])
+@own_form_page
 def device_page(request: HttpRequest) -> HttpResponse:
     """Enter the code, see who asks for what, allow or deny. A code in the URL is only filled in."""
     sign_in = sign_in_get(request)

@@ -16,6 +16,7 @@ from oauth2_provider.settings import oauth2_settings
 from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidRequestError, InvalidScopeError, OAuth2Error
 from oauthlib.oauth2.rfc6749.grant_types.base import GrantTypeBase
 
+from audit.actors import Actor
 from foundation import errors
 from foundation.fields import utc_now
 from identity.credentials import REFERENCE_PREFIX
@@ -61,6 +62,7 @@ def exchange(actor: TrustedApplication, form: list[tuple[str, str]], *, issuer: 
     _check_target(form, issuer)
     raw = given["subject_token"]
     found, subject = _subject(raw, actor)
+    audiences = _audiences(form, found)
     if len(found.actors) >= MAX_ACTORS:
         raise InvalidRequestError(description=f"At most {MAX_ACTORS} applications may act in a row for one sign-in.")
     left = math.floor((subject.expires - utc_now()).total_seconds())
@@ -78,9 +80,11 @@ def exchange(actor: TrustedApplication, form: list[tuple[str, str]], *, issuer: 
         subject_token=subject,
     )
     lifetime = min(left, oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS)
-    carried = {**_auth_time(raw), **claims.act_claim((actor.application_uri, *found.actors))}
+    acting = claims.act_claim((actor.application_uri, *found.actors))
+    carried = {**_auth_time(raw), **acting, "aud": audiences}
     token = issue.access_token_sign(row, issuer=issuer, lifetime_seconds=lifetime, carried=carried)
     row.save(force_insert=True)
+    issue.token_issued(row, by=Actor(row.user.login, application=actor.application_uri), grant="token-exchange")
     return {
         "access_token": token,
         "issued_token_type": ACCESS_TOKEN,
@@ -110,6 +114,16 @@ def _check_target(form: list[tuple[str, str]], issuer: str) -> None:
             raise CustomOAuth2Error("invalid_target", description=f"audience must be {' or '.join(jwt.AUDIENCES)}.")
         if name == "resource" and not f"{value}/".startswith(f"{root}/"):
             raise CustomOAuth2Error("invalid_target", description="resource must be an address of this instance.")
+
+
+def _audiences(form: list[tuple[str, str]], subject: TokenIdentity) -> list[str]:
+    """The requested audiences, by default those of the subject token, which no exchange extends."""
+    wanted = [value for name, value in form if name == "audience"] or list(subject.audiences)
+    if not set(wanted) <= set(subject.audiences):
+        raise CustomOAuth2Error(
+            "invalid_target", description=f"The subject_token is for: {' '.join(subject.audiences)}."
+        )
+    return list(dict.fromkeys(wanted))
 
 
 def _subject(raw: str, actor: TrustedApplication) -> tuple[TokenIdentity, AccessToken]:

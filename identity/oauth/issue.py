@@ -11,7 +11,11 @@ from django.db import transaction
 from oauth2_provider.models import set_token_value
 from oauth2_provider.settings import oauth2_settings
 
+from audit.actors import OPERATOR, Actor
+from audit.record import failure, record
 from foundation.fields import utc_now
+from identity.audit_actors import actor_of_client
+from identity.audit_kinds import TokenIssued, TokenReused, TokenRevoked
 from identity.changes import tokens_revoked
 from identity.credentials import REFERENCE_PREFIX
 from identity.models import AccessToken, DeviceGrant, Grant, ReferenceToken, RefreshToken, TrustedApplication, User
@@ -94,6 +98,8 @@ def tokens_save(request: Request, token: dict[str, Any]) -> None:
     access_token: AccessToken = request.access_token
     access_token.save(force_insert=True)
     source = source_of(request)
+    by = actor_of_client(request, request.user, request.client)
+    token_issued(access_token, by=by, grant=str(request.grant_type), refreshable="refresh_token" in token)
     if "refresh_token" in token and source is not None:
         row = RefreshToken(
             user=request.user,
@@ -112,7 +118,14 @@ def tokens_save(request: Request, token: dict[str, Any]) -> None:
         row.save(force_insert=True)
 
 
-def family_revoke(token_family: uuid.UUID | None) -> None:
+def token_issued(row: AccessToken, *, by: Actor, grant: str, **content: object) -> None:
+    """Record a new access token in the audit chain."""
+    family = str(row.token_family)
+    subject = f"token family {family}"
+    record(TokenIssued, by=by, subject=subject, grant=grant, scopes=row.scope.split(), sid=row.sid, **content)
+
+
+def family_revoke(token_family: uuid.UUID | None, *, by: Actor = OPERATOR) -> None:
     """Revoke all access and refresh tokens of the family, and close its session."""
     if token_family is None:
         return
@@ -127,15 +140,23 @@ def family_revoke(token_family: uuid.UUID | None) -> None:
         live.delete()
         tokens_revoked()
         session_close(sids)
+        record(TokenRevoked, by=by, subject=f"token family {token_family}")
 
 
-def token_revoke(raw: str, application: TrustedApplication) -> None:
+def reuse_revoke(token_family: uuid.UUID | None, application: TrustedApplication, *, what: str) -> None:
+    """Revoke the family of a code or refresh token that was used again."""
+    by = Actor(application=application.application_uri)
+    family_revoke(token_family, by=by)
+    failure(TokenReused, by=by, subject=f"token family {token_family}", what=what)
+
+
+def token_revoke(raw: str, application: TrustedApplication, *, by: Actor = OPERATOR) -> None:
     """RFC 7009: revoke a token of this application, with all of its family. Unknown tokens are no error."""
     checksum = hashlib.sha256(raw.encode()).hexdigest()
     if raw.startswith(REFERENCE_PREFIX):
         reference = ReferenceToken.objects.filter(digest=checksum, application=application, revoked=None).first()
         if reference is not None:
-            reference_token_revoke(reference)
+            reference_token_revoke(reference, by=by)
             tokens_revoked()
         return
     found = (
@@ -143,17 +164,22 @@ def token_revoke(raw: str, application: TrustedApplication) -> None:
         or RefreshToken.objects.filter(token_checksum=checksum, application=application).first()
     )
     if found is not None:
-        family_revoke(found.token_family)
+        family_revoke(found.token_family, by=by)
 
 
-def application_revoke(application: TrustedApplication) -> int:
+def application_revoke(application: TrustedApplication, *, by: Actor = OPERATOR) -> int:
     """Revoke all tokens of an application; returns the number of families."""
-    return _families_revoke(application=application)
+    return _families_revoke(by, application=application)
 
 
-def user_revoke(user: User) -> int:
+def user_revoke(user: User, *, by: Actor = OPERATOR) -> int:
     """Revoke all tokens of a user; returns the number of families."""
-    return _families_revoke(user=user)
+    return _families_revoke(by, user=user)
+
+
+def grant_revoke(user: User, application: TrustedApplication, *, by: Actor = OPERATOR) -> int:
+    """Revoke all tokens of an application for a user; returns the number of families."""
+    return _families_revoke(by, user=user, application=application)
 
 
 def tokens_prune() -> int:
@@ -167,11 +193,11 @@ def tokens_prune() -> int:
     return removed
 
 
-def _families_revoke(**owner: TrustedApplication | User) -> int:
+def _families_revoke(by: Actor, **owner: TrustedApplication | User) -> int:
     families = {
         *AccessToken.objects.filter(**owner).values_list("token_family", flat=True),
         *RefreshToken.objects.filter(**owner, revoked=None).values_list("token_family", flat=True),
     }
     for family in families:
-        family_revoke(family)
+        family_revoke(family, by=by)
     return len(families)

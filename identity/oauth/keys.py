@@ -24,8 +24,12 @@ from django.db import transaction
 from jwcrypto.jwk import JWK
 from jwt import PyJWK
 
+from audit.actors import OPERATOR, Actor
+from audit.models import AuditHead
+from audit.record import record
 from foundation import private_files, stamps
 from foundation.fields import utc_now
+from identity.audit_kinds import SecretChanged
 from identity.models import SigningKey
 
 STAMP = "keys"
@@ -84,7 +88,7 @@ def forget() -> None:
     _current = None
 
 
-def keys_rotate() -> SigningKey:
+def keys_rotate(*, by: Actor = OPERATOR) -> SigningKey:
     """Sign with a new key from now on; retire this node's other keys, and delete long retired ones."""
     with _directory_lock(), transaction.atomic():
         mine = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
@@ -92,6 +96,7 @@ def keys_rotate() -> SigningKey:
         SigningKey.objects.filter(kid__in=[row.kid for row in mine]).update(retired=utc_now())
         _prune()
         stamps.bump(STAMP)
+        record(SecretChanged, by=by, subject=f"signing key {new.kid}")
     forget()
     return new
 
@@ -101,8 +106,12 @@ def _load(stamp: int) -> KeySet:
     active = next((row for row in reversed(rows) if row.retired is None and _path(row.kid).exists()), None)
     if active is None:
         active = _first_key()
+        # The new key changed the stamp: under the old one, the next request would load the same keys again.
+        stamp = stamps.current(STAMP)
         rows = list(SigningKey.objects.order_by("created"))
-    oldest = utc_now() - _PUBLISHED_AFTER_RETIREMENT
+    now = utc_now()
+    rows = [row for row in rows if row.retired is None or row.retired > now - _REMEMBERED_AFTER_RETIREMENT]
+    oldest = now - _PUBLISHED_AFTER_RETIREMENT
     published = [row for row in rows if row.retired is None or row.retired > oldest]
     return KeySet(
         stamp=stamp,
@@ -155,7 +164,9 @@ def _prune() -> None:
     now = utc_now()
     for row in SigningKey.objects.filter(retired__lt=now - _PUBLISHED_AFTER_RETIREMENT):
         _path(row.kid).unlink(missing_ok=True)
-    SigningKey.objects.filter(retired__lt=now - _REMEMBERED_AFTER_RETIREMENT).delete()
+    # The signatures of heads of the audit chain are verified as long as the heads are kept.
+    old = SigningKey.objects.filter(retired__lt=now - _REMEMBERED_AFTER_RETIREMENT)
+    old.exclude(kid__in=AuditHead.objects.values("kid")).delete()
 
 
 def _public_jwk(key: RSAPublicKey) -> dict[str, Any]:

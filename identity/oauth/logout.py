@@ -21,9 +21,12 @@ from django.views.decorators.csrf import csrf_exempt
 from oauth2_provider.exceptions import InvalidRequestFatalError, OIDCError
 from oauth2_provider.views import RPInitiatedLogoutView
 
+from audit.record import record
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 from identity import instance
+from identity.audit_actors import actor_of, user_subject
+from identity.audit_kinds import SignedOut
 from identity.changes import tokens_revoked
 from identity.federation.logout import upstream_sign_out
 from identity.languages import ui_language
@@ -152,7 +155,9 @@ def sign_out(request: HttpRequest) -> list[str]:
     for application, sid in sids.items():
         if application.back_channel_logout_url:
             backchannel.enqueue(application, issuer=issuer, subject=sign_in.user.login, sid=sid)
+    by = actor_of(request)
     django_logout(request)
+    record(SignedOut, by=by, subject=user_subject(sign_in.user))
     return [
         with_parameters(application.front_channel_logout_url, {"iss": issuer, "sid": sid})
         for application, sid in sids.items()

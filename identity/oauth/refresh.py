@@ -37,7 +37,7 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
     check_bound(request, row.dpop_jkt, "refresh token")  # before what revokes the family
     # Before the expiry: its successors live longer than the token.
     if row.revoked is not None and not _is_repeated(row):
-        issue.family_revoke(row.token_family)
+        issue.reuse_revoke(row.token_family, row.application, what="refresh token")
         logger.warning("refresh token %s of client %s was used again", row.pk, row.application_id)
         raise InvalidGrantError(description=_REFUSED)
     if row.expires <= utc_now():

@@ -23,11 +23,14 @@ from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 from oauth2_provider.utils import parse_bearer_token
 
+from audit.actors import PLATFORM
+from audit.record import record
 from foundation import errors
 from foundation.fields import utc_now
 from identity import rate_limits
 from identity.anonymous_forms import MAX_BYTES, is_too_long
 from identity.applications import secret_generate, url_problem
+from identity.audit_kinds import AccessChanged
 from identity.instance import client_address
 from identity.models import RegistrationPolicy, RegistrationToken, TrustedApplication
 from identity.oauth.endpoints import error_response, slow_down
@@ -129,7 +132,7 @@ def application_register(metadata: ClientMetadata, token: RegistrationToken, pol
 
 def application_store(metadata: ClientMetadata, policy: RegistrationPolicy, **values: Any) -> TrustedApplication:
     """Store an application by which internal users sign in with the code flow, and nothing else."""
-    return TrustedApplication.objects.create(
+    application = TrustedApplication.objects.create(
         name=metadata.name,
         client_type=_CLIENT_TYPES[metadata.authentication],
         impersonate_as_internal_user_allowed=True,
@@ -138,6 +141,9 @@ def application_store(metadata: ClientMetadata, policy: RegistrationPolicy, **va
         is_enabled=not policy.needs_approval,
         **values,
     )
+    subject = f"application {application.application_uri}"
+    record(AccessChanged, by=PLATFORM, subject=subject, change="registered", source=application.registration_source)
+    return application
 
 
 @dataclass(frozen=True, slots=True)

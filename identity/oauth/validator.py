@@ -18,6 +18,7 @@ from oauthlib.common import Request
 
 from foundation import errors
 from identity import authentication, rate_limits
+from identity.audit_actors import actor_of_client
 from identity.factors.methods import claims_of
 from identity.models import Grant, TrustedApplication, User
 from identity.oauth import binding, claims, clients, codes, device_grants, issue, jwt, refresh, scopes
@@ -134,7 +135,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         return original
 
     def revoke_token(self, token: str, token_type_hint: str, request: Request, *args: Any, **kwargs: Any) -> None:
-        issue.token_revoke(token, request.client)
+        issue.token_revoke(token, request.client, by=actor_of_client(request, None, request.client))
 
     def is_origin_allowed(self, client_id: str, origin: str, request: Request, *args: Any, **kwargs: Any) -> bool:
         return False  # identity.cors handles all endpoints

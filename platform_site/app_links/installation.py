@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from django.db.models import QuerySet
 
 from domain.dataset.dataset import Dataset
 from domain.entities.systems_extensions import Extension
+from domain.entities.systems_security import system_user_create
 from identity.application_removal import application_access_remove
 from identity.applications import secret_generate
 from identity.context import CallContext
@@ -20,7 +20,6 @@ from identity.scopes import SERVICE_TOKEN_SCOPES
 
 APPLICATIONS = "Systems.Security.TrustedApplications"
 EXTENSIONS = "Systems.Core.Extensions"
-USERS = "Systems.Security.Users"
 _TOKEN_POLICIES = {
     "none": "None",
     "authenticatedUsers": "AuthenticatedUsers",
@@ -73,7 +72,9 @@ def application_install(context: CallContext, link: dict[str, Any], *, system_us
     with transaction.atomic():
         dataset = Dataset(context)
         if attributes["SystemUserAllowed"]:
-            attributes["SystemUser"] = system_user or _new_system_user(dataset, attributes)
+            attributes["SystemUser"] = system_user or system_user_create(
+                dataset, attributes["ApplicationUri"], attributes["Name"]
+            )
         application = dataset.create(APPLICATIONS, attributes, by_client=True)
         dataset.commit()
         token = _service_token(application.id) if link["serviceAccess"] == "referenceToken" else ""
@@ -97,13 +98,6 @@ def application_uninstall(context: CallContext, application: TrustedApplication)
 def extensions_of(application: TrustedApplication) -> QuerySet[Extension]:
     """The extensions that the application has registered, or an administrator for it."""
     return Extension.objects.filter(extension_uri=application.application_uri).order_by("name")
-
-
-def _new_system_user(dataset: Dataset, attributes: dict[str, Any]) -> str:
-    # The end makes the login unique: one that an earlier installation has used is never free again.
-    login = f"{attributes['ApplicationUri'][:50]}-{secrets.token_hex(4)}"
-    values = {"Login": login, "Name": {"EN": attributes["Name"]}, "UserType": "SystemUserNoLogin"}
-    return dataset.create(USERS, values, by_client=True).id
 
 
 def _service_token(application_id: str) -> str:

@@ -62,8 +62,8 @@ def port_problem(host: str, port: int) -> str | None:
     return None
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A new socket bound to that address, not listening yet. Raises OSError."""
+def bound(host: str, port: int, *, is_one_of_several: bool = False) -> socket.socket:
+    """A new socket bound to that address, not listening yet; others like it may be, too. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -71,6 +71,8 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         # A port with connections in TIME_WAIT is free.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_one_of_several:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         opened.bind(address)
     except OSError:
         opened.close()

@@ -1,19 +1,25 @@
-"""The WSGI application for request threads: with pooled connections, and separate long polls."""
+"""The WSGI application for request threads: with pooled connections, separate long polls, and files as they are.
+
+Piped responses are made outside of the request, with what they hold themselves.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
+from foundation.execution_slot import defer_to_slot
 from foundation.long_polls import LongPoll, chunks
+from foundation.piped_responses import Parts
 from platform_site.serving.connection_pool import ConnectionPool
-from platform_site.serving.exchange import Application, StartResponse
+from platform_site.serving.exchange import RESPONSE_BYTES, Application, FileAnswer, PipedAnswer, StartResponse
 
 
 class PooledApplication:
-    """A WSGI application. It returns a list, or the iterator of a long poll."""
+    """A WSGI application. It returns a list, a FileAnswer, a PipedAnswer, or the iterator of a long poll."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -29,9 +35,16 @@ class PooledApplication:
             poll: LongPoll | None = getattr(answer, "long_poll", None)
             if poll is not None:
                 return _PollAnswer(chunks(poll, self._answering_a_poll), poll)
-            # Collect a streamed response here: the server iterates it without a connection.
+            parts: Parts | None = getattr(answer, "parts", None)
+            if parts is not None:
+                return PipedAnswer(parts)
+            file: IO[bytes] | None = getattr(answer, "temporary_file", None)
+            if file is not None:
+                answer.close()  # type: ignore[attr-defined]  # leaves the file open: its iterator has not begun
+                return FileAnswer(file)
+            # Read a streamed response here: the server would iterate it without a connection.
             try:
-                return list(answer)
+                return _read_whole(answer)
             finally:
                 close = getattr(answer, "close", None)
                 if close is not None:
@@ -42,6 +55,27 @@ class PooledApplication:
         """One long poll at a time: hundreds that one change wakes must not delay requests."""
         with self._polls, self.connections:
             yield
+
+
+def _read_whole(parts: Iterable[bytes]) -> list[bytes] | FileAnswer:
+    """All parts: in memory up to RESPONSE_BYTES, else in a file. Other requests go first between two parts."""
+    held: list[bytes] = []
+    file: IO[bytes] | None = None
+    size = 0
+    for part in parts:
+        size += len(part)
+        if file is None and size > RESPONSE_BYTES:
+            file = tempfile.NamedTemporaryFile(prefix="response-")  # noqa: SIM115  (closed after the response)
+            file.writelines(held)
+        if file is None:
+            held.append(part)
+        else:
+            file.write(part)
+        defer_to_slot()
+    if file is None:
+        return held
+    file.flush()
+    return FileAnswer(file)
 
 
 class _PollAnswer:

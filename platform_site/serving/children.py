@@ -1,21 +1,27 @@
-"""Child processes: started in their own process groups, watched, restarted when they exit, stopped without orphans."""
+"""Child processes: forked with all code loaded, watched, restarted when they exit, stopped without orphans.
+
+The supervisor has no threads of its own, so that a process can be forked at any time: it reads what the children print
+between its other steps.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import multiprocessing
 import os
+import select
 import signal
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.context import ForkProcess
 from types import FrameType
 
+import setproctitle
+
 from platform_site.serving.console import Console
-from platform_site.serving.listening import DESCRIPTOR_VARIABLE, ListeningSocket
 
 # Open requests and running tasks have this time to finish; then the process group is killed.
 STOP_TIMEOUT_SECONDS = 25.0
@@ -27,19 +33,25 @@ STEADY_SECONDS = 60.0
 # Before the instance was ever ready, a child that keeps exiting will not recover by itself: wrong settings, a bug.
 START_ATTEMPTS = 3
 
+_FORK = multiprocessing.get_context("fork")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_READ_BYTES = 65536
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_M_ARENA_MAX = -8  # malloc.h
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Child:
-    """A child process. `deaths` counts its exits since it last ran for STEADY_SECONDS."""
+    """A child process that runs `main`. `deaths` counts its exits since it last ran for STEADY_SECONDS.
+
+    waits   it is started once the instance answers
+    """
 
     name: str
-    command: Sequence[str]
-    environment: Mapping[str, str]
-    listening: ListeningSocket | None = None
-    process: subprocess.Popen[str] | None = None
-    reader: threading.Thread | None = None
+    main: Callable[[], object]
+    waits: bool = False
+    process: ForkProcess | None = None
+    output: Output | None = None
     started_at: float = 0.0
     deaths: int = 0
     restart_at: float | None = None
@@ -47,7 +59,41 @@ class Child:
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
-        return self.process is not None and self.process.poll() is None
+        return self.process is not None and self.process.is_alive()
+
+    def close(self) -> None:
+        """Close what the supervisor holds of the process."""
+        if self.output is not None:
+            self.output.close()
+
+
+class Output:
+    """The reading end of the pipe that a child prints into."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._line = b""
+        os.set_blocking(descriptor, False)
+
+    def fileno(self) -> int:
+        """For select; -1 once it is closed."""
+        return self._descriptor
+
+    def read_lines(self) -> list[str]:
+        """The complete lines that have arrived. At its end the pipe is closed; the last line may be incomplete."""
+        with contextlib.suppress(BlockingIOError):
+            if not (read := os.read(self._descriptor, _READ_BYTES)):
+                self.close()
+                read = b"\n" if self._line else b""
+            *complete, self._line = (self._line + read).split(b"\n")
+            return [line.decode(errors="replace") for line in complete]
+        return []
+
+    def close(self) -> None:
+        """Close the pipe."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 class StartFailed(Exception):
@@ -60,23 +106,24 @@ class Supervisor:
 
     console: Console
     children: list[Child]
-    _stop_requested: threading.Event = field(default_factory=threading.Event)
+    # Plain values: a signal's handler that waits for a lock, as an Event has one, may wait for the code it interrupted.
+    _stop_requested: bool = False
     _impatient: bool = False
     _ready: bool = False
 
     def start(self) -> None:
         """Start every child; from then on Ctrl-C, SIGTERM and a closed terminal stop the instance in order."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _SIGNALS:
             signal.signal(number, self._on_signal)
         # The web server starts first, alone on the processor; the other children start once it answers.
-        first = [child for child in self.children if child.listening is not None] or self.children
-        for child in first:
-            self._spawn(child)
+        for child in self.children:
+            if not child.waits or all(other.waits for other in self.children):
+                self._spawn(child)
 
     def wait_until(self, answers: Callable[[], bool], *, timeout_seconds: float) -> bool:
         """Wait until the instance answers; False if stopped meanwhile. Raises StartFailed."""
         deadline = time.monotonic() + timeout_seconds
-        while not self._stop_requested.is_set():
+        while not self._stop_requested:
             self._watch()
             if all(child.alive for child in self.children if child.process is not None) and answers():
                 for child in self.children:
@@ -86,72 +133,72 @@ class Supervisor:
                 return True
             if time.monotonic() > deadline:
                 raise StartFailed(f"The web server did not answer within {timeout_seconds:.0f} seconds.")
-            self._stop_requested.wait(0.05)
+            self._relay(0.05)
         return False
 
     def run(self) -> None:
         """Watch the children until asked to stop."""
-        while not self._stop_requested.wait(0.2):
+        while not self._stop_requested:
+            self._relay(0.2)
             self._watch()
 
     def stop(self) -> None:
         """Stop every child: SIGTERM, wait, then SIGKILL for the whole group. A second Ctrl-C ends the wait."""
-        self._stop_requested.set()
-        for child in self.children:
-            if child.alive and child.listening is not None:
-                child.listening.drain()
+        self._stop_requested = True
         for child in self.children:
             if child.alive and child.process is not None:
-                child.process.send_signal(signal.SIGTERM)
+                child.process.terminate()
         deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
         while any(child.alive for child in self.children) and not self._impatient and time.monotonic() < deadline:
-            time.sleep(0.05)
+            self._relay(0.05)
         for child in self.children:
             self._end(child)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._stop_requested.is_set():
-            self._impatient = True
-        self._stop_requested.set()
+        self._impatient = self._stop_requested
+        self._stop_requested = True
 
     def _spawn(self, child: Child) -> None:
         child.restart_at = None
         child.started_at = time.monotonic()
-        # One thread allocates at a time; with glibc's arena for each thread a process under load took twice the memory.
-        environment, inherited = {"MALLOC_ARENA_MAX": "1", **child.environment}, []
-        if child.listening is not None:
-            try:
-                inherited.append(child.listening.open())
-            except OSError as error:
-                if not self._ready:
-                    raise StartFailed(f"The {child.name} process cannot listen: {error.strerror}.") from error
-                child.restart_at = child.started_at + RESTART_DELAY_SECONDS[-1]
-                self.console.say(
-                    self.console.paint(f"The {child.name} process cannot listen yet: {error.strerror}.", "red")
-                )
-                return
-            environment[DESCRIPTOR_VARIABLE] = str(inherited[0])
-        child.process = subprocess.Popen(
-            child.command,
-            env=environment,
-            pass_fds=inherited,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            # A session of its own: Ctrl-C in the terminal reaches only the supervisor, which stops the children in
-            # order.
-            start_new_session=True,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
-        )
-        child.reader = threading.Thread(target=self._relay, args=(child.name, child.process), daemon=True)
-        child.reader.start()
+        self._read(child)
+        reading, writing = os.pipe()
+        others = [other for other in self.children if other is not child]
+        child.process = _FORK.Process(target=_run, args=(child, others, reading, writing, os.getpid()))
+        # A signal that arrives before the process has its own handlers waits until then.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            child.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            os.close(writing)
+        child.output = Output(reading)
 
-    def _relay(self, name: str, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            self.console.relay(name, line)
+    def _relay(self, seconds: float) -> None:
+        """Show what the children print, and wait until one of them prints something, at most so long."""
+        pipes = [child.output for child in self.children if child.output is not None and child.output.fileno() >= 0]
+        if not pipes:
+            time.sleep(seconds)
+            return
+        # A signal ends the wait only if its handler raises (PEP 475).
+        for output in select.select(pipes, [], [], seconds)[0]:
+            for child in self.children:
+                if child.output is output:
+                    self._show(child)
+
+    def _show(self, child: Child) -> bool:
+        """Show the lines that a child has printed; whether there were any."""
+        lines = child.output.read_lines() if child.output is not None and child.output.fileno() >= 0 else []
+        for line in lines:
+            self.console.relay(child.name, line)
+        return bool(lines)
+
+    def _read(self, child: Child) -> None:
+        """Show what a process has printed before its end."""
+        while self._show(child):
+            pass
+        if child.output is not None:
+            child.output.close()
 
     def _watch(self) -> None:
         now = time.monotonic()
@@ -170,11 +217,8 @@ class Supervisor:
         """Report that a child exited and schedule its restart."""
         assert child.process is not None
         _kill_group(child.process.pid)
-        if child.listening is not None:
-            # Refuse connections meanwhile: a proxy then asks another node until the restart.
-            child.listening.close()
         child.deaths += 1
-        how = _describe_exit(child.process.returncode)
+        how = _describe_exit(child.process.exitcode or 0)
         if not self._ready and child.deaths >= START_ATTEMPTS:
             raise StartFailed(
                 f"The {child.name} process {how}, {child.deaths} times while starting; its lines above say why."
@@ -192,14 +236,13 @@ class Supervisor:
             self.console.say(f"The {child.name} process did not stop in time and is killed.")
         # The group may outlive its leader: kill the remaining processes.
         _kill_group(child.process.pid)
-        child.process.wait()
-        if child.listening is not None:
-            child.listening.close()
-        if child.reader is not None:
-            child.reader.join(2)
+        child.process.join()
+        self._read(child)
+        child.close()
 
 
-def _kill_group(group: int) -> None:
+def _kill_group(group: int | None) -> None:
+    assert group is not None
     # No process left is the desired result (macOS answers a group of zombies with EPERM).
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
@@ -214,6 +257,36 @@ def _describe_exit(status: int) -> str:
         return f"was killed by signal {-status}"
 
 
-def _die_with_parent() -> None:
+def _run(child: Child, others: list[Child], reading: int, writing: int, supervisor: int) -> None:
+    """The main function of a child process, which has all that its supervisor has loaded and opened."""
+    # A session of its own: Ctrl-C in the terminal reaches only the supervisor, which stops the children in order.
+    os.setsid()
+    for number in _SIGNALS:
+        if number != signal.SIGTERM:
+            # One that came from the terminal before was the supervisor's: ignored once, a waiting signal is gone.
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    if sys.platform == "linux":
+        _die_with_parent(supervisor)
+        # One thread allocates at a time; with glibc's arena for each thread a process under load took twice the memory.
+        getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)(_M_ARENA_MAX, 1)
+    for other in others:
+        other.close()
+    os.close(reading)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, standard in ((nothing, 0), (writing, 1), (writing, 2)):
+        os.dup2(descriptor, standard)
+    os.close(nothing)
+    os.close(writing)
+    # A line is shown when it is printed, whatever the supervisor's own output is.
+    sys.stdout, sys.stderr = (os.fdopen(output, "w", buffering=1, errors="replace", closefd=False) for output in (1, 2))
+    setproctitle.setproctitle(f"platform: {child.name}")
+    child.main()
+
+
+def _die_with_parent(supervisor: int) -> None:
     """Ask the kernel for SIGTERM when the supervisor exits, even by kill -9, so that no orphans remain."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != supervisor:
+        sys.exit(f"The supervisor {supervisor} ended first.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import IO, Any, Final, Protocol
+
+from foundation.piped_responses import Parts as BodyParts
 
 
 class Future(Protocol):
@@ -56,6 +58,8 @@ class HttpProtocol(Protocol):
         """Begin a streamed response."""
 
 
+#: A larger response is stored in a file until its client has read it.
+RESPONSE_BYTES: Final = 1024 * 1024
 #: WSGI's start_response (PEP 3333). The `write` that it returns is not used.
 StartResponse = Callable[..., Any]
 #: A WSGI application.
@@ -135,6 +139,26 @@ class ResponseHead:
     def __call__(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
         self.status = int(status[:3])
         self.headers = headers
+
+
+class FileAnswer:
+    """The body of a response (PEP 3333): the content of a file that the server opens by its name."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.file)
+
+
+class PipedAnswer:
+    """The body of a response that is made while the client reads it (serving.pipes)."""
+
+    def __init__(self, parts: BodyParts) -> None:
+        self.parts = parts
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.parts)
 
 
 def stream(protocol: HttpProtocol, start: ResponseHead, parts: Iterable[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""The web server granian, on the listening socket that its supervisor opened (platform_site.serving.listening).
+"""The web server granian: its processes, each with a listening socket of its own (platform_site.serving.listening).
 
 Granian's own interfaces either block a thread while a body arrives (WSGI) or run an event loop of Python for every
 request (ASGI, RSGI). This module combines RSGI, which notifies when a body has arrived, with the thread pool of
@@ -7,19 +7,17 @@ WSGI. It uses internals of the pinned version 2.8; tests cover them.
 
 from __future__ import annotations
 
-import argparse
-import gc
 import json
 import multiprocessing
-import os
 import resource
 import socket
 import sys
 import threading
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder
-from granian._signals import set_sync_signals
+from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, WorkerSignal
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
@@ -28,7 +26,8 @@ from granian.server.mp import MPServer, WorkerProcess
 
 from foundation import execution_slot
 from platform_site.environment import BASE_DIR
-from platform_site.serving.listening import DESCRIPTOR_VARIABLE
+from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
+from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening
 from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
 from platform_site.serving.stopping import on_stop
 
@@ -36,6 +35,8 @@ from platform_site.serving.stopping import on_stop
 SWITCH_SECONDS = 0.0005
 #: Connections of one process that the server reads from: also those whose requests wait, or that are kept open.
 CONNECTIONS = 4096
+#: Connections of one process that the server has not accepted yet.
+BACKLOG = 1024
 #: Files that a process opens besides its connections.
 _OTHER_FILES = 512
 #: A connection without a complete request head within this time is closed: a new one, a kept-alive one, and one that
@@ -47,39 +48,32 @@ KILL_TIMEOUT_SECONDS = 20
 FINISH_SECONDS = 5
 
 
-class InheritingServer(MPServer):
-    """A granian server whose processes share a given socket; granian's own processes each open a socket."""
-
-    def __init__(self, listening: socket.socket, *, workers: int, connections: int) -> None:
-        host, port = listening.getsockname()[:2]
-        super().__init__(
-            "platform_site.serving.web:application",
-            host,
-            port,
-            interface=Interfaces.RSGI,
-            http=HTTPModes.http1,
-            http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000),
-            websockets=False,
-            workers=workers,
-            backpressure=connections,
-            respawn_failed_workers=True,
-            workers_kill_timeout=KILL_TIMEOUT_SECONDS,
-            log_level=LogLevels.warning,
-            log_dictconfig=json.loads((BASE_DIR / "platform_site/serving/web_log.json").read_text()),
-        )
-        self._listening = listening
+class Server(MPServer):
+    """A granian server whose processes open their sockets themselves."""
 
     def _init_shared_socket(self) -> None:
-        # What granian 2.8 does with a Unix socket, which its processes share too (granian/server/common.py, mp.py); its
-        # types do not know these.
-        self._ssp = None
-        self._sso = self._listening
-        self._sfd = self._listening.fileno()  # type: ignore[assignment]
-        self._shd = SocketHolder(self._sfd, False, self.backlog)  # type: ignore[assignment,call-arg]
+        self._sso = None
 
 
-@WorkerProcess.wrap_target
+@dataclass(frozen=True, slots=True)
+class WebServer:
+    """The processes of a server.
+
+    shared   the listening socket of all of them, where the system does not spread connections over several
+    """
+
+    host: str
+    port: int
+    counts: SharedCounts
+    shared: socket.socket | None
+
+    def socket_of_a_process(self) -> socket.socket:
+        """The socket on which the calling process listens."""
+        return self.shared or open_listening(self.host, self.port)
+
+
 def serve_in_process(
+    server: WebServer,
     worker_id: int,
     application: Any,
     sock: Any,
@@ -102,9 +96,7 @@ def serve_in_process(
     scope_options: Any,
     metrics: Any,
 ) -> None:
-    """The main function of a web process (MPServer._spawn_rsgi_worker, with the threads and signals of
-    _spawn_wsgi_worker).
-    """
+    """The main function of a web process (MPServer._spawn_rsgi_worker, with the threads of _spawn_wsgi_worker)."""
     # Models cannot be imported before the application is loaded.
     from domain.dataset.transactions.change_waits import watch
     from platform_site.metrics import files_allocate
@@ -114,26 +106,25 @@ def serve_in_process(
     files_allocate()
     scheduler = Scheduler()
     execution_slot.install(scheduler)
-    receiver = Receiver(application, Policy(), scheduler)
-
-    def end_waits() -> None:
-        # The server finishes its requests before it ends, so requests that wait must stop waiting.
-        receiver.stop()
-        watch.stop()
-
-    on_stop(end_waits)
-    sys.setswitchinterval(SWITCH_SECONDS)
-    # The loaded code and models are permanent: a full collection over all of it would stop the process for a third of a
-    # second.
-    gc.collect()
-    gc.freeze()
-    ended = threading.Event()
-    stop = set_sync_signals()  # type: ignore[no-untyped-call]
+    receiver = Receiver(application, Policy(), scheduler, ConnectionBalance(server.counts, worker_id - 1))
+    listening = server.socket_of_a_process()
+    stop, ended = WorkerSignal(), threading.Event()
     stop.add_cb(ended.set)
+
+    def end() -> None:
+        drain(listening)
+        # The server finishes its requests before it ends, so requests that wait must stop waiting.
+        watch.stop()
+        receiver.stop()
+        stop.set()
+
+    on_stop(end)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    accepting: Any = SocketHolder
     make: Any = RSGIWorker  # its type stubs are of another version
     worker = make(
         worker_id,
-        sock,
+        (None, accepting(listening.fileno(), False, BACKLOG)),
         ipc,
         runtime_threads,
         runtime_blocking_threads,
@@ -176,17 +167,32 @@ def _open_files() -> int:
     return max(allowed - _OTHER_FILES, allowed // 2)
 
 
-def main() -> None:
-    """Serve until SIGTERM."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--workers", type=int, required=True)
-    options = parser.parse_args()
-    # The socket is inherited, so the processes are forked.
-    multiprocessing.set_start_method("fork")
-    listening = socket.socket(fileno=int(os.environ[DESCRIPTOR_VARIABLE]))
-    server = InheritingServer(listening, workers=options.workers, connections=_open_files())
-    server.serve(spawn_target=serve_in_process)
-
-
-if __name__ == "__main__":
-    main()
+def serve(host: str, port: int, *, workers: int) -> None:
+    """Serve until SIGTERM. Called in a process of its own. Raises OSError when the address is taken."""
+    # The processes share the memory of the counts and what is loaded.
+    multiprocessing.set_start_method("fork", force=True)
+    # No other program gets the port while a process starts again.
+    reserved = open_listening(host, port)
+    shared = None if SPREADS_CONNECTIONS else reserved
+    # Two servers of one user could share the port by mistake: the second one cannot take this name.
+    named = socket.socket(socket.AF_UNIX)
+    if SPREADS_CONNECTIONS:
+        named.bind(f"\0business-platform {host}:{port}")
+    server = WebServer(host, port, SharedCounts(workers), shared)
+    Server(
+        "platform_site.serving.web:application",
+        host,
+        port,
+        interface=Interfaces.RSGI,
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000),
+        websockets=False,
+        workers=workers,
+        process_name="platform: web",
+        backlog=BACKLOG,
+        backpressure=_open_files(),
+        respawn_failed_workers=True,
+        workers_kill_timeout=KILL_TIMEOUT_SECONDS,
+        log_level=LogLevels.warning,
+        log_dictconfig=json.loads((BASE_DIR / "platform_site/serving/web_log.json").read_text()),
+    ).serve(spawn_target=WorkerProcess.wrap_target(partial(serve_in_process, server)))  # type: ignore[no-untyped-call]

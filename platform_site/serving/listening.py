@@ -1,21 +1,21 @@
-"""The listening socket of the web server: opened by the supervisor, so that it can be closed without losing
-connections.
+"""The listening sockets of the web processes: one for each, all at one address, closed without losing connections.
+
+Linux hands a new connection to one of the sockets by a hash of its addresses (SO_REUSEPORT), so the processes do not
+compete for it. The socket of a process that ends is closed with it, and the others get its share.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import socket
 import struct
 import sys
 import time
-from dataclasses import dataclass, field
 
 from platform_site.serving.addresses import bound
 
-#: Environment variable in which a child process finds its file descriptor.
-DESCRIPTOR_VARIABLE = "LISTENING_SOCKET"
+#: Whether the system spreads connections over sockets at one address. Elsewhere the processes share one socket.
+SPREADS_CONNECTIONS = sys.platform == "linux"
 #: Connections that were begun before the last one was refused are complete within a round trip to a proxy.
 DRAIN_SECONDS = 0.1
 #: A server that accepts no connections any more, because it is overloaded or hangs, is not waited for.
@@ -33,53 +33,37 @@ _DROP_SYN = (
 )
 
 
-@dataclass(slots=True)
-class ListeningSocket:
-    """An address, and the socket bound to it while a server runs. The server's processes inherit it and listen."""
+def open_listening(host: str, port: int) -> socket.socket:
+    """A socket for one of the web processes, bound and not listening yet. Raises OSError when the address is taken."""
+    return bound(host, port, is_one_of_several=SPREADS_CONNECTIONS)
 
-    host: str
-    port: int
-    _socket: socket.socket | None = field(default=None, init=False)
 
-    def open(self) -> int:
-        """Bind a new socket and return its file descriptor. OSError when the address is taken."""
-        self.close()
-        self._socket = bound(self.host, self.port)
-        return self._socket.fileno()
+def drain(listening: socket.socket) -> None:
+    """Refuse new connections and wait until the complete ones are accepted; then the server may stop.
 
-    def drain(self) -> None:
-        """Refuse new connections and wait until the complete ones are accepted; then the server may stop.
-
-        Closing a listening socket resets the connections in its accept queue, although their clients may have sent a
-        request: a proxy cannot repeat a change and answers 502. The filter drops only the first packet of a connection,
-        which a proxy tries on another node after its connect timeout, and any other client sends again. Where the
-        system has no such filter (it is Linux's) the server stops at once.
-        """
-        if self._socket is None or sys.platform != "linux":
-            return
-        program = b"".join(struct.pack("HBBI", *instruction) for instruction in _DROP_SYN)
-        held = ctypes.create_string_buffer(program)
-        try:
-            self._socket.setsockopt(
-                socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_DROP_SYN), ctypes.addressof(held))
-            )
-        except OSError:  # a sandbox that forbids filters
-            return
+    Closing a listening socket resets the connections in its accept queue, although their clients may have sent a
+    request: a proxy cannot repeat a change and answers 502. The filter drops only the first packet of a connection,
+    which a proxy tries on another node after its connect timeout, and any other client sends again. Where the system
+    has no such filter (it is Linux's) the server stops at once.
+    """
+    if sys.platform != "linux":
+        return
+    program = b"".join(struct.pack("HBBI", *instruction) for instruction in _DROP_SYN)
+    held = ctypes.create_string_buffer(program)
+    try:
+        listening.setsockopt(
+            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_DROP_SYN), ctypes.addressof(held))
+        )
+    except OSError:  # a sandbox that forbids filters
+        return
+    now = time.monotonic()
+    quiet_at, deadline = now + DRAIN_SECONDS, now + DRAIN_TIMEOUT_SECONDS
+    while (now < quiet_at or _waiting(listening)) and now < deadline:
+        time.sleep(0.01)
         now = time.monotonic()
-        quiet_at, deadline = now + DRAIN_SECONDS, now + DRAIN_TIMEOUT_SECONDS
-        while (now < quiet_at or self._waiting()) and now < deadline:
-            time.sleep(0.01)
-            now = time.monotonic()
 
-    def close(self) -> None:
-        """Close the socket, once the processes that inherited it have ended."""
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.close()
-            self._socket = None
 
-    def _waiting(self) -> int:
-        assert self._socket is not None
-        information = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
-        waiting: int = struct.unpack_from("I", information, _TCPI_UNACKED_OFFSET)[0]
-        return waiting
+def _waiting(listening: socket.socket) -> int:
+    information = listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+    waiting: int = struct.unpack_from("I", information, _TCPI_UNACKED_OFFSET)[0]
+    return waiting

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import tempfile
 import threading
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -22,22 +22,32 @@ from typing import IO, Any, Final, Protocol
 
 import orjson
 from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpResponse
 
 from foundation import errors
+from foundation.error_summaries import summary_of
 from foundation.messages import TranslatableMessage as Message
-from foundation.wsgi import CAME_IN_CHUNKS
+from foundation.wsgi import CAME_IN_CHUNKS, ON_DISCONNECT
 from identity.anonymous_forms import MAX_BYTES
 from identity.languages import activate_request_language
+from platform_site.logging import request_logged_as
+from platform_site.middleware import assign_request_id
+from platform_site.recorded_requests import record_request
+from platform_site.serving.connection_balance import ConnectionBalance
 from platform_site.serving.exchange import (
+    RESPONSE_BYTES,
     Application,
+    FileAnswer,
     Future,
     HttpProtocol,
     Parts,
+    PipedAnswer,
     ResponseHead,
     Scope,
     environ_of,
     stream,
 )
+from platform_site.serving.pipes import Pipes
 from platform_site.serving.scheduler import MAX_QUEUED, Request
 
 logger = logging.getLogger("platform.serving")
@@ -49,10 +59,12 @@ KNOWN_BYTES: Final = 64 * 1024
 #: Time for every body, and the bytes that extend it by a second (Apache's mod_reqtimeout has 20 and 500).
 BODY_SECONDS: Final = 20.0
 BYTES_PER_SECOND: Final = 500
-#: A larger response is stored in a file until its client has read it.
-RESPONSE_BYTES: Final = 1024 * 1024
 #: The file is deleted after this time; the server, which has opened it, continues to read.
 FILE_SECONDS: Final = 10.0
+#: Bodies that arrive, and connections, are looked at this often.
+WATCH_SECONDS: Final = 0.25
+#: Key of the environment: address and port of the client, which may be a proxy.
+CONNECTION: Final = "platform.connection"
 #: When the process stops, unfinished bodies have this time.
 STOP_SECONDS: Final = 3.0
 
@@ -85,6 +97,9 @@ class RequestQueue(Protocol):
     def submit(self, request: Request) -> bool:
         """Queue a request; False if too many of its caller wait."""
 
+    def count_requests(self) -> int:
+        """The number of requests that wait or run."""
+
 
 class Arrival:
     """A request whose body is being received. `declared` is its Content-Length; None for a body in chunks."""
@@ -113,14 +128,19 @@ class Receiver:
     """The requests of one web process.
 
     scheduler   executes the requests when their turn comes (platform_site.serving.scheduler)
+    balance     knows which connections are too many for this process
     """
 
-    def __init__(self, application: Application, policy: Policy, scheduler: RequestQueue) -> None:
+    def __init__(
+        self, application: Application, policy: Policy, scheduler: RequestQueue, balance: ConnectionBalance
+    ) -> None:
         self._application = application
         self._policy = policy
         self._scheduler = scheduler
+        self._balance = balance
         self._arrivals: set[Arrival] = set()
         self._files: deque[tuple[float, IO[bytes]]] = deque()  # of responses: time, file
+        self._pipes = Pipes()
         self._stop_at: float | None = None
 
     def take(self, watcher: Any) -> None:
@@ -141,11 +161,12 @@ class Receiver:
     call_soon = call_soon_threadsafe
 
     def watch(self) -> None:
-        """Refuse bodies that arrive too slowly; a loop for its own thread."""
+        """Refuse bodies that arrive too slowly, and balance connections; a loop for its own thread."""
         while True:
-            time.sleep(1.0)
+            time.sleep(WATCH_SECONDS)
             try:
                 self.check(time.monotonic())
+                self._balance.compare(self._scheduler.count_requests())
             except Exception:
                 # If this thread ended, slow bodies would have no deadline.
                 logger.exception("could not check the bodies that arrive")
@@ -164,11 +185,14 @@ class Receiver:
             self._files.popleft()[1].close()
 
     def stop(self) -> None:
-        """The process stops: limit the time of unfinished bodies."""
+        """The process stops: limit the time of unfinished bodies, and end piped responses."""
         self._stop_at = time.monotonic() + STOP_SECONDS
+        self._pipes.stop()
 
     def _take(self, protocol: HttpProtocol, scope: Scope) -> None:
         environ = environ_of(scope)
+        environ[CONNECTION] = scope.client
+        self._balance.use(scope.client)
         self._policy.prepare(environ)
         length = environ.get("CONTENT_LENGTH", "")
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
@@ -307,6 +331,7 @@ class Receiver:
 
     def _answer(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
         start = ResponseHead()
+        environ[ON_DISCONNECT] = partial(_notify, protocol)
         try:
             answer = self._application(environ, start)
         except Exception:
@@ -315,10 +340,15 @@ class Receiver:
             return
         finally:
             environ["wsgi.input"].close()
-        if isinstance(environ["wsgi.input"], _NotReceived):
-            # The rest of the connection's input is the body.
+        # The rest of a connection whose body was not received is the body.
+        if self._balance.closes(environ[CONNECTION]) or isinstance(environ["wsgi.input"], _NotReceived):
             start.headers.append(("Connection", "close"))
-        if isinstance(answer, list):
+        if isinstance(answer, FileAnswer):
+            self._respond_with(protocol, start, answer.file)
+        elif isinstance(answer, PipedAnswer):
+            if not self._pipes.send(protocol, environ[CONNECTION], start, answer.parts):
+                _refuse(protocol, environ, errors.Unavailable(errors.SERVER_STOPPING, 1, retry_after_seconds=1))
+        elif isinstance(answer, list):
             self._respond(protocol, start, b"".join(answer))
         else:
             # A long poll, the only streamed response (serving.application), has a thread of its own.
@@ -332,15 +362,27 @@ class Receiver:
         file = tempfile.NamedTemporaryFile(prefix="response-")  # noqa: SIM115  (closed in `check`)
         file.write(body)
         file.flush()
+        self._respond_with(protocol, head, file)
+
+    def _respond_with(self, protocol: HttpProtocol, head: ResponseHead, file: IO[bytes]) -> None:
         if not any(name.lower() == "content-length" for name, _ in head.headers):
-            head.headers.append(("Content-Length", str(len(body))))
+            head.headers.append(("Content-Length", str(os.fstat(file.fileno()).st_size)))
         protocol.response_file(head.status, head.headers, file.name)
         self._files.append((time.monotonic(), file))
 
 
-def _notify(protocol: HttpProtocol, callback: Callable[[], None]) -> None:
-    """Call `callback` when the client disconnects."""
-    protocol.client_disconnect().add_done_callback(lambda future: callback(), context=None)
+def _notify(protocol: HttpProtocol, callback: Callable[[], None]) -> Callable[[], None]:
+    """Call `callback` when the client disconnects; the function that is returned ends this.
+
+    Without it the server would keep the callback for as long as the connection.
+    """
+    future = protocol.client_disconnect()
+    future.add_done_callback(lambda done: callback(), context=None)
+
+    def end() -> None:
+        future.cancel()
+
+    return end
 
 
 class _NotReceived(io.RawIOBase):
@@ -366,8 +408,14 @@ def _refuse_part(arrival: Arrival) -> None:
 
 def _refuse(protocol: HttpProtocol, environ: dict[str, Any], error: errors.PlatformError) -> None:
     """Respond instead of the application, and close the connection, whose further input is the rest of the body."""
-    with activate_request_language(WSGIRequest({**environ, "wsgi.input": io.BytesIO()})) as language:
-        rendered = errors.render(error, correlation_id=str(uuid.uuid4()), debug=False)
+    request = WSGIRequest({**environ, "wsgi.input": io.BytesIO()})
+    request_id = assign_request_id(request)
+    with activate_request_language(request) as language:
+        rendered = errors.render(error, correlation_id=request_id, debug=False)
     headers = [("Content-Type", "application/json;charset=utf-8"), ("Content-Language", language)]
-    headers += [("Cache-Control", "no-store"), ("Connection", "close"), *rendered.headers.items()]
-    protocol.response_bytes(rendered.status, headers, orjson.dumps(rendered.body))
+    headers += [("Cache-Control", "no-store"), ("Connection", "close"), ("X-Request-Id", request_id)]
+    protocol.response_bytes(rendered.status, [*headers, *rendered.headers.items()], orjson.dumps(rendered.body))
+    with request_logged_as(request_id):
+        logger.info("%s %s %d %s", request.method, request.path, rendered.status, error.code.type)
+    # Written with the next request of this process.
+    record_request(request, HttpResponse(status=rendered.status), error=summary_of(error))

@@ -5,7 +5,8 @@ execution slot of the process. Each caller has a queue, and the callers take tur
 
 - at its end,
 - before it waits for something outside the process (`release`),
-- after SLICE_SECONDS, when requests of other callers wait, or OWN_SLICE_SECONDS, when its own caller's do (`preempt`).
+- after SLICE_SECONDS, when requests of other callers wait or preempted ones defer to it, or OWN_SLICE_SECONDS, when its
+  own caller's wait (`preempt`).
 
 The server's thread that submits a request executes it at once if the slot is free, and then the queue until it is
 empty: handing a request from thread to thread takes as long as a small read. Meanwhile the server's other thread is
@@ -41,8 +42,14 @@ LONG_SECONDS: Final = 0.01
 #: The scheduler looks at the holder this often while there is no long request. Each look takes the interpreter lock
 #: from the holder: at every LONG_SECONDS that was a tenth of the processor time of keyed reads.
 LOOK_SECONDS: Final = 0.05
+#: The same while requests of several callers wait, each of which the holder may delay until the next look.
+LOOK_FOR_SEVERAL_SECONDS: Final = 0.015
 #: A request without the slot waits for this time at most before it goes on.
 DEFER_SECONDS: Final = 0.02
+#: Long work outside of requests, such as an answer of a million rows, rests beside them: while one has begun within
+#: this time, for a multiple of the processor time that the work took.
+QUIET_SECONDS: Final = 0.25
+REST_FACTOR: Final = 7.0
 #: A caller with a running request starts no other while this many run, without those that wait outside the process.
 MAX_RUNNING: Final = 3
 #: Requests of one caller that wait in the queue.
@@ -72,7 +79,7 @@ class Request:
         self,
         caller: str,
         work: Callable[[], None],
-        notify: Callable[[Callable[[], None]], None] | None,
+        notify: Callable[[Callable[[], None]], object] | None,
         resolve: Callable[[], str] | None = None,
     ) -> None:
         self.caller = caller
@@ -96,11 +103,13 @@ class Scheduler:
         self._is_busy = threading.Event()
         self._threads = 0
         self._idle = 0
+        self._deferring = 0  # preempted requests that wait a moment for a free slot
         self._submitter_executes = False
         self._listening = SERVER_THREADS  # server threads that take the next request
         self._nobody_listens = threading.Condition(self._lock)
         self._is_stopping = False
         self._next_watch = 0.0
+        self._last_start = float("-inf")  # of a request, on the clock of time.monotonic
         self._current = threading.local()
 
     def submit(self, request: Request) -> bool:
@@ -125,6 +134,11 @@ class Scheduler:
             self._listening += 1
         return True
 
+    def count_requests(self) -> int:
+        """The number of requests that wait or run."""
+        with self._lock:
+            return len(self._queue) + self._threads - self._idle
+
     def release(self) -> None:
         """The request of this thread waits for something outside: give the slot to the next one."""
         request: Request | None = getattr(self._current, "request", None)
@@ -145,14 +159,31 @@ class Scheduler:
         if self._holder is request and time.monotonic() - request.since >= LONG_SECONDS:
             self.preempt()
         if self._holder is not request:
+            with self._lock:
+                self._deferring += 1
             self._slot_is_free.wait(DEFER_SECONDS)
+            with self._lock:
+                self._deferring -= 1
+
+    def stand_aside(self) -> None:
+        """In a thread without a request rest while there are requests; in others as `defer`."""
+        if getattr(self._current, "request", None) is not None:
+            self.defer()
+            return
+        if self._holder is not None:
+            self._slot_is_free.wait(DEFER_SECONDS)
+        worked = time.thread_time()
+        if time.monotonic() - self._last_start < QUIET_SECONDS:
+            time.sleep(min((worked - getattr(self._current, "worked", worked)) * REST_FACTOR, DEFER_SECONDS))
+        self._current.worked = worked
 
     def watch(self) -> None:
         """Preempt requests that hold the slot for too long; a loop for a thread of its own."""
         is_long = False
         while True:
             self._is_busy.wait()
-            time.sleep(LONG_SECONDS if is_long else LOOK_SECONDS)
+            look_seconds = LOOK_FOR_SEVERAL_SECONDS if len(self._queue.callers) > 1 else LOOK_SECONDS
+            time.sleep(LONG_SECONDS if is_long else look_seconds)
             try:
                 is_long = self.preempt()
                 self.watch_clients()
@@ -176,7 +207,8 @@ class Scheduler:
             self._listen()
             if held >= SLICE_SECONDS:
                 waiting = [caller for caller in self._queue.callers if self._may_start(caller)]
-                if any(caller != holder.caller or held >= OWN_SLICE_SECONDS for caller in waiting):
+                # The holder may wait for a lock of the database that a deferring request has.
+                if self._deferring or any(caller != holder.caller or held >= OWN_SLICE_SECONDS for caller in waiting):
                     self._vacate()
                     self._wake()
             return True
@@ -278,7 +310,7 @@ class Scheduler:
         if self._holder is not None or (request := self._queue.take(self._may_start)) is None:
             return None
         self._count(request)
-        request.since = time.monotonic()
+        request.since = self._last_start = time.monotonic()
         self._holder = request
         self._slot_is_free.clear()
         if not self._is_busy.is_set():

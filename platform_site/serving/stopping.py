@@ -1,4 +1,4 @@
-"""Detects that a worker process must stop, without replacing the server's signal handlers."""
+"""Stops a worker process in order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from collections.abc import Callable
 
 
 def on_stop(action: Callable[[], None]) -> None:
-    """Call `action` in a separate thread when the process receives SIGTERM. Call from the main thread.
+    """Call `action` in a separate thread when the process receives SIGTERM or SIGINT. Call from the main thread.
 
-    The server installs its own handlers after the application is loaded, and they stay the only ones: the interpreter
+    A handler in Python would interrupt whatever the main thread does. So the handlers do nothing: the interpreter
     writes the number of each signal that it handles into a pipe (signal.set_wakeup_fd) that a thread reads.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
     threading.Thread(target=_read, args=(reading, action), name="on-stop", daemon=True).start()
 
 

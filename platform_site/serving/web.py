@@ -18,6 +18,8 @@ from granian.utils.proxies import wrap_wsgi_with_proxy_headers  # noqa: E402
 
 from platform_site.serving.application import PooledApplication  # noqa: E402
 from platform_site.serving.exchange import StartResponse  # noqa: E402
+from platform_site.serving.response_headers import use_quick_headers  # noqa: E402
+from platform_site.serving.thread_state import use_plain_settings, use_thread_locals  # noqa: E402
 from platform_site.wsgi import application as django_application  # noqa: E402
 
 # Django's handlers are not needed: the connection pool checks the connections, each request sets its URL configuration,
@@ -27,6 +29,9 @@ request_finished.disconnect(close_old_connections)
 request_finished.disconnect(reset_urlconf)
 request_finished.disconnect(close_caches)
 
+use_thread_locals()
+use_plain_settings()
+use_quick_headers()
 application = PooledApplication(django_application)
 
 

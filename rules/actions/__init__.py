@@ -9,6 +9,7 @@ from rules.actions.base import (
     BoundAction,
     BoundParameter,
     BrokenAction,
+    Choice,
     ParameterRule,
     action_types,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "BoundAction",
     "BoundParameter",
     "BrokenAction",
+    "Choice",
     "ParameterRule",
     "action_types",
 ]

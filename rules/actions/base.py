@@ -14,7 +14,7 @@ Instances are shared, so stateless. Apps above this one register their own in Ap
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -32,9 +32,14 @@ from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec, ParameterSpec
 
 if TYPE_CHECKING:
+    from domain.model.repository import Repository
+    from identity.context import CallContext
     from rules.firing import Firing
 
 ParameterType = Literal["Constant", "Attribute", "Reference", "ChildList", "FormattedString", "Interpolate"]
+
+#: (value, text) of a drop-down.
+Choice = tuple[str, str]
 
 _KEY = re.compile(r"^\w+\((?P<guid>[^()]*)\)$")
 
@@ -46,11 +51,12 @@ VALUE: tuple[ParameterType, ...] = ("Constant", "Attribute", "Reference", *TEMPL
 
 @dataclass(frozen=True, slots=True)
 class ParameterRule:
-    """A parameter of an action type: its label and accepted types."""
+    """A parameter of an action type: its label and accepted types; `lead` is what a sentence says before it."""
 
     title: str
     types: tuple[ParameterType, ...]
     required: bool = True
+    lead: str = ""
 
     def default_type(self, spec: ParameterSpec) -> ParameterType:
         """The type of a parameter for which the rule states none: messages with names in braces are templates."""
@@ -115,6 +121,8 @@ class ActionType:
     name: ClassVar[str] = ""
     number: ClassVar[int]
     description: ClassVar[str] = ""
+    #: The action in a sentence, before its parameters: "refuse it".
+    phrase: ClassVar[str] = ""
     parameters: ClassVar[tuple[ParameterRule, ...]] = ()
     #: False: stored in rules, but not offered.
     is_available: ClassVar[bool] = True
@@ -148,6 +156,14 @@ class ActionType:
                 raise BrokenAction(parameter.message)
             bound.append(parameter)
         return BoundAction(action, self, tuple(bound))
+
+    def choices(self, index: int, repository: Repository[Any], context: CallContext) -> Sequence[Choice] | None:
+        """The values to offer for a parameter, as far as the caller may read them; None: it takes any text."""
+        return None
+
+    def values_of(self, index: int, action: ActionSpec) -> str:
+        """The name of the attribute whose values a constant parameter takes; "" for texts."""
+        return ""
 
     def run(self, action: BoundAction, firing: Firing) -> None:
         """Run the action: change the dataset, or raise. Nothing is sent before the commit."""

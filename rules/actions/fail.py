@@ -20,7 +20,8 @@ class Fail(ActionType):
     name = "FAIL"
     number = 1
     description = _("Refuses the operation with a message.")
-    parameters = (ParameterRule(_("message"), MESSAGE),)
+    phrase = _("refuse it")
+    parameters = (ParameterRule(_("message"), MESSAGE, lead=_("with the message")),)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
         """Raise Refused(RULE_FAILED) with the message; its target is the attribute that was about to change."""

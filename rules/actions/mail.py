@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
@@ -15,9 +15,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 from django_q.tasks import async_task
 
+from domain.dataset.checks.authority import of_caller
+from domain.dataset.records.dry_run_hooks import ReportEntry
+from foundation import dry_runs
 from foundation.failures import record_problem
+from identity.context import CallContext
 from identity.mailed_links import mail_is_configured
 from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types
+from rules.read_access import Reads, unreadable
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
@@ -48,11 +53,12 @@ class SendMail(ActionType):
     name = "SENDMAIL"
     number = 2
     description = _("Sends a message by e-mail once the change is saved.")
+    phrase = _("send a mail")
     discloses_entity = True
     parameters = (
-        ParameterRule(_("recipients"), VALUE),
-        ParameterRule(_("subject"), MESSAGE),
-        ParameterRule(_("text"), MESSAGE, required=False),
+        ParameterRule(_("recipients"), VALUE, lead=_("to")),
+        ParameterRule(_("subject"), MESSAGE, lead=_("with the subject")),
+        ParameterRule(_("text"), MESSAGE, required=False, lead=_("and the text")),
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
@@ -78,17 +84,44 @@ class SendMail(ActionType):
             return
         subject = action.text(1, firing, escape="header")
         body = action.text(2, firing)
-        enqueue = partial(enqueue_mail, recipients, subject, body)
+        mail = _Mail(firing.rule.code, recipients, subject, body, self._is_readable(action, firing))
         # Enqueued after the commit; robust, because the change cannot be refused any more.
         firing.dataset.defer_write(
-            firing.key("SENDMAIL", action.spec.index), lambda: transaction.on_commit(enqueue, robust=True)
+            firing.key("SENDMAIL", action.spec.index), lambda: transaction.on_commit(mail, robust=True)
         )
+
+    def _is_readable(self, action: BoundAction, firing: Firing) -> bool:
+        """Whether the caller of a dry run may read everything that the message is made of."""
+        if dry_runs.current() is None:
+            return False
+        record = firing.record
+        reads = Reads(record.repository.name, frozenset(path for _, path in self.paths(action)))
+        return not unreadable(of_caller(record.dataset.context), reads, record, firing.events)
 
 
 def enqueue_mail(recipients: list[str], subject: str, body: str) -> None:
     """Enqueue the message, or record that it cannot be sent."""
     if can_send(recipients, subject):
         async_task("rules.actions.mail.send_mail_now", recipients, subject, body, task_name=f"mail: {subject[:60]}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mail:
+    """A message that waits for the commit. readable: a dry run may show it to the caller."""
+
+    rule: str
+    recipients: list[str]
+    subject: str
+    body: str
+    readable: bool
+
+    def __call__(self) -> None:
+        enqueue_mail(self.recipients, self.subject, self.body)
+
+    def report_entries(self, context: CallContext) -> Iterator[ReportEntry]:
+        """The message; without its content, if that may hold what the caller may not read."""
+        shown = {"to": self.recipients, "subject": self.subject, "body": self.body} if self.readable else {}
+        yield "mails", {"rule": self.rule, **shown}
 
 
 def send_mail_now(recipients: list[str], subject: str, body: str) -> int:

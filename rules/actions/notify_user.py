@@ -43,11 +43,12 @@ class NotifyUser(ActionType):
     name = "NOTIFYUSER"
     number = 4
     description = _("Leaves a notification for users.")
+    phrase = _("notify")
     discloses_entity = True
     parameters = (
-        ParameterRule(_("users"), VALUE),
-        ParameterRule(_("subject"), MESSAGE),
-        ParameterRule(_("notification class"), MESSAGE, required=False),
+        ParameterRule(_("users"), VALUE, lead=_("the users")),
+        ParameterRule(_("subject"), MESSAGE, lead=_("with the subject")),
+        ParameterRule(_("notification class"), MESSAGE, required=False, lead=_("in the class")),
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,19 +13,24 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.name_binding import Name, UnknownName
 from domain.dataset.records.record import UnitOfWork
+from domain.events.types import custom_names
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
+from domain.model.custom_values import parse_value
+from domain.model.naming import in_words
 from domain.model.registry import repositories
 from domain.model.template_syntax import format_value
 from domain.model.values import parse_input
 from foundation import errors
 from foundation.kinds import Kind
 from identity.context import system_context
-from rules.actions.base import VALUE, ActionType, BoundAction, ParameterRule, action_types, reference_literal
+from rules.actions.base import VALUE, ActionType, BoundAction, Choice, ParameterRule, action_types, reference_literal
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
 if TYPE_CHECKING:
+    from domain.model.repository import Repository
+    from identity.context import CallContext
     from rules.firing import Firing
 
 _NUMBERS = frozenset({Kind.INT, Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY})
@@ -43,6 +48,11 @@ def can_copy(source: Name, target: Attribute) -> bool:
     return any(source.kind in group and target.kind in group for group in (_NUMBERS, _MOMENTS)) or (
         source.kind is target.kind
     )
+
+
+def can_set(attribute: Attribute) -> bool:
+    """Whether a rule may set the attribute."""
+    return not (attribute.read_only or attribute.owner or attribute.name == "Id" or attribute.kind is Kind.BINARY)
 
 
 def _related(source: str, target: str) -> bool:
@@ -81,9 +91,10 @@ class SetValue(ActionType):
     name = "SETVALUE"
     number = 0
     description = _("Sets an attribute or a custom property.")
+    phrase = _("set")
     parameters = (
         ParameterRule(_("attribute"), ("Attribute", "Reference")),
-        ParameterRule(_("value"), VALUE, required=False),
+        ParameterRule(_("value"), VALUE, required=False, lead=_("to")),
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
@@ -103,7 +114,7 @@ class SetValue(ActionType):
         if attribute is None or target.hops:
             yield finding("Parameter1Value", _("{0} is not an attribute of the object itself."), target.text)
             return
-        if attribute.read_only or attribute.owner or attribute.name == "Id" or attribute.kind is Kind.BINARY:
+        if not can_set(attribute):
             yield finding("Parameter1Value", _("{0} cannot be set."), attribute.name)
             return
         if given.value is None:
@@ -121,6 +132,17 @@ class SetValue(ActionType):
                 return
             if not can_copy(source, attribute):
                 yield finding("Parameter2Value", _("The value of {0} does not fit {1}."), source.text, attribute.name)
+
+    def choices(self, index: int, repository: Repository[Any], context: CallContext) -> Sequence[Choice] | None:
+        """The attributes and custom properties that can be set."""
+        if index:
+            return None
+        own = [(name, in_words(name)) for name, attribute in repository.attributes.items() if can_set(attribute)]
+        return [*own, *((name, name) for name in custom_names(repository))]
+
+    def values_of(self, index: int, action: ActionSpec) -> str:
+        """The value is one of the attribute that is set."""
+        return (action.parameters[0].value or "").strip() if index == 1 else ""
 
     def _check_custom(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
         given = action.parameters[1]
@@ -171,14 +193,8 @@ class SetValue(ActionType):
 def _custom_form(
     dataset: UnitOfWork, repository: Any, code: str, value: str | Mapping[str, Any] | None
 ) -> tuple[str, dict[str, Any] | None]:
-    """As custom_properties.parse_value, by code, also for properties of inherited repositories."""
-    definition = custom_properties.by_code(repository, code)
-    current = repository
-    while current.base is not None and definition is not None:
-        if definition.api_name in custom_properties.definitions(current.name):
-            break
-        current = current.base
-    api_name = definition.api_name if definition is not None else custom_properties.PREFIX + code
+    """As custom_values.parse_value, by code, as the platform."""
     find = partial(find_allowed, dataset, by_client=False)
     given = dict(value) if isinstance(value, Mapping) else value
-    return custom_properties.parse_value(current.name, api_name, given, dataset.context.language, find)
+    api_name = custom_properties.PREFIX + custom_properties.escape_code(code)
+    return parse_value(repository.name, api_name, given, dataset.context.language, find)

@@ -19,7 +19,8 @@ class Warn(ActionType):
     name = "WARNING"
     number = 3
     description = _("Lets the operation pass and tells the caller a message.")
-    parameters = (ParameterRule(_("message"), MESSAGE),)
+    phrase = _("let it pass")
+    parameters = (ParameterRule(_("message"), MESSAGE, lead=_("with the warning")),)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
         """Add the message, once: an event may be raised twice in one commit."""

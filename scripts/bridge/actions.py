@@ -16,7 +16,7 @@ from foundation.guids import is_guid
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 from identity.models import Role, Session
-from scripts.sandbox.texts import well_formed
+from scripts.sandbox.well_formed_json import well_formed
 
 NOTIFICATIONS = "Systems.Core.Notifications"
 ATTACHMENTS = "General.Documents.DocumentFileAttachments"

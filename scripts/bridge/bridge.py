@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.odata.message.failures import known_error
 from foundation import errors
+from foundation.messages import TranslatableMessage as Message
 from foundation.messages import translated
 from scripts.bridge.frames import Frames
 from scripts.bridge.handles import Handles
@@ -24,6 +26,17 @@ from scripts.sandbox.errors import HostCallError
 PRELUDE: Final = (Path(__file__).parent.parent / "preludes" / "bridge.js").read_text(encoding="utf-8")
 #: Maximum depth of nested scripts.
 MAX_DEPTH: Final = 4
+
+
+_ONLY_READS = Message("the script of a calculated attribute only reads: it changes, sends and commits nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfRun:
+    """Entities that a function body is called for, one after another, and the type of what it returns."""
+
+    records: Sequence[Record]
+    value_type: str
 
 
 class Refusal(HostCallError):
@@ -41,6 +54,7 @@ class Bridge:
     """Access of one run to a dataset.
 
     transactions       False if the dataset belongs to an operation in progress (rules)
+    read_only          only calls that read are answered (calculated attributes)
     depth              number of enclosing scripts
     messages           of Action.log and Action.error: (type, text)
     committed          Transaction.commit() succeeded at least once
@@ -53,6 +67,7 @@ class Bridge:
         *,
         deadline: float,
         transactions: bool = True,
+        read_only: bool = False,
         subject: Record | None = None,
         depth: int = 0,
     ) -> None:
@@ -62,6 +77,7 @@ class Bridge:
         self.cancelled: str | None = None
         self.deadline = deadline
         self.transactions = transactions
+        self.read_only = read_only
         self.depth = depth
         self.subject = subject
         self.handles = Handles(dataset)
@@ -69,7 +85,9 @@ class Bridge:
         self.writer = Writer(dataset, self.handles, free=subject)
         self.follows = dataset.model == "frontend"
 
-    def globals_json(self, *, event: Mapping[str, Any] | None = None, files: bool = False) -> bytes:
+    def globals_json(
+        self, *, event: Mapping[str, Any] | None = None, files: bool = False, rows: RowsOfRun | None = None
+    ) -> bytes:
         """Arguments of the prelude's `start`."""
         subject: dict[str, Any] | None = None
         if self.subject is not None:
@@ -78,6 +96,7 @@ class Bridge:
             "language": self.dataset.context.language.upper(),
             "subject": subject,
             "event": None if event is None else event_values(event),
+            "rows": None if rows is None else {**self.listed(rows.records), "type": rows.value_type},
             "files": files,
             "members": {result.member: name for name in host_calls.names() if (result := host_calls[name]).member},
         }
@@ -90,6 +109,8 @@ class Bridge:
             raise HostCallError(f"There is no host call '{method}'.")
         if self.cancelled is not None:
             raise HostCallError(self.cancelled)
+        if self.read_only and not result.reads:
+            raise Refusal(errors.Refused(errors.VALIDATION_FAILED, _ONLY_READS))
         if not result.takes(arguments):
             raise HostCallError(f"The host call '{method}' does not take these arguments.", type_name="TypeError")
         try:

@@ -11,15 +11,16 @@ kinds         v unchanged · i the guid · d date or time as ISO text · m texts
 from __future__ import annotations
 
 import base64
+import datetime
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.members import DISPLAY_TEXT
-from domain.model.registry import repositories
+from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.odata.operations.catalogue import operations
 from foundation.kinds import Kind
@@ -80,7 +81,7 @@ class Frames:
 
 def columns(repository: Repository[Any], records: Sequence[Record]) -> dict[str, list[Any]]:
     """Attribute → values in the script's form; only attributes that have a value somewhere."""
-    names, getter, converters = _shape(repository.name)
+    names, getter, converters = _shape(repository)
     try:
         rows = [getter(record.values) for record in records]
     except KeyError:  # a pending row whose stored row was deleted
@@ -97,6 +98,18 @@ def columns(repository: Repository[Any], records: Sequence[Record]) -> dict[str,
     return result
 
 
+def calculated_frame(value: Any) -> Any:
+    """The value of a calculated attribute in the script's form: dates are texts, as the API writes them."""
+    match value:
+        case Decimal():
+            return float(value)
+        case datetime.datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case datetime.date():
+            return value.isoformat()
+    return value
+
+
 def value_of(attribute: Attribute, record: Record) -> Any:
     """A value in the script's form."""
     value = record.values.get(attribute.name)
@@ -104,9 +117,11 @@ def value_of(attribute: Attribute, record: Record) -> Any:
     return value if value is None or convert is None else convert(value)
 
 
-@lru_cache(maxsize=512)
-def _shape(name: str) -> tuple[tuple[str, ...], Callable[[Any], Any], tuple[Callable[[Any], Any] | None, ...]]:
-    stored = [attribute for attribute in repositories[name].attributes.values() if _is_stored(attribute)]
+@derived
+def _shape(
+    repository: Repository[Any],
+) -> tuple[tuple[str, ...], Callable[[Any], Any], tuple[Callable[[Any], Any] | None, ...]]:
+    stored = [attribute for attribute in repository.attributes.values() if _is_stored(attribute)]
     names = tuple(attribute.name for attribute in stored)
     # With one name itemgetter returns a bare value.
     getter: Callable[[Any], Any] = itemgetter(*names) if len(names) > 1 else lambda values: (values[names[0]],)
@@ -117,9 +132,9 @@ def _is_stored(attribute: Attribute) -> bool:
     return attribute.field is not None and not attribute.key_alias and attribute.name not in ("Id", DISPLAY_TEXT)
 
 
-@lru_cache(maxsize=512)
-def _description(name: str) -> dict[str, Any]:
-    repository = repositories[name]
+@derived
+def description(repository: Repository[Any]) -> dict[str, Any]:
+    """The description of a repository for scripts."""
     members: list[list[str]] = []
     for attribute in repository.attributes.values():
         if attribute.name in ("Id", DISPLAY_TEXT):
@@ -139,8 +154,3 @@ def _description(name: str) -> dict[str, Any]:
         "c": list(repository.collections),
         "o": [operation.name for operation in operations.of(repository) if not operation.raw_body],
     }
-
-
-def description(repository: Repository[Any]) -> dict[str, Any]:
-    """The description of a repository for scripts."""
-    return _description(repository.name)

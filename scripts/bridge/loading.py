@@ -130,7 +130,7 @@ def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) 
 
 def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
     """Display texts: one query for stored entities, from the dataset if changes are pending."""
-    if dataset.changed() or dataset.pending_source is not None or len(records) == 1:
+    if dataset.is_pending or len(records) == 1:
         return [record.describe() for record in records]
     by_repository: dict[Repository[Any], list[str]] = {}
     for record in records:

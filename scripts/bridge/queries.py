@@ -25,7 +25,6 @@ MAX_VALUES = 25_000
 OPTIONS = ("fetch", "orderBy", "filter")
 #: Any character, line breaks included, in patterns of matchesPattern.
 _ANY = r"[\s\S]"
-_TEXTS = (Kind.STRING, Kind.MULTILANGUAGE)
 #: Formats a script's value as a literal.
 Literal = Callable[[Any], str]
 

@@ -40,11 +40,13 @@ class HostCall:
 
     member  name of the call in `Action` for scripts, with arguments and answer as JSON; "" for calls of the prelude
     only
+    reads   it changes, sends and ends nothing, so that scripts of calculated attributes may use it
     """
 
     answer: HostFunction
     kinds: tuple[type, ...]
     member: str = ""
+    reads: bool = False
 
     def takes(self, arguments: Sequence[Any]) -> bool:
         """Whether number and types of the arguments match."""
@@ -54,15 +56,16 @@ class HostCall:
 host_calls: Catalogue[HostCall] = Catalogue("host call")
 
 
-def host_call(name: str, *, member: str = "") -> Callable[[HostFunction], HostFunction]:
-    """Decorator: register a function as a call of the prelude, or of scripts as `Action.<member>`.
+def host_call(name: str, *, member: str = "", reads: bool = False) -> Callable[[HostFunction], HostFunction]:
+    """Decorator: register a function as a call of the prelude, or of scripts as `Action.<member>`; see HostCall.
 
     Raises ValueError for a taken name, KeyError for a parameter type that is not checked.
     """
 
     def register(answer: HostFunction) -> HostFunction:
         _, *taken = signature(answer).parameters.values()
-        host_calls.add(name, HostCall(answer, tuple(_KINDS[parameter.annotation] for parameter in taken), member))
+        kinds = tuple(_KINDS[parameter.annotation] for parameter in taken)
+        host_calls.add(name, HostCall(answer, kinds, member, reads))
         return answer
 
     return register

@@ -51,7 +51,7 @@ function takeFrame(frame) {
 
 function addState(handle, type, id) {
   const state = { handle, type, id, frame: null, at: 0, over: null, stale: false, is: "", group: null, kids: null,
-    measures: null, measuresAt: 0, text: undefined, textAt: 0, proxy: null, custom: null };
+    measures: null, measuresAt: 0, text: undefined, textAt: 0, calculated: null, calculatedAt: 0, proxy: null, custom: null };
   state.group = [state];
   state.proxy = new Proxy(state, entityTraps);
   stateOf.set(state.proxy, state);
@@ -187,6 +187,28 @@ function displayText(state) {
   return state.text;
 }
 
+// A calculated attribute of administrators, kept until something changes.
+function calculated(state, name) {
+  const known = state.calculated !== null && name in state.calculated;
+  if (!known || state.calculatedAt !== changeEpoch) {
+    const ofType = (peer) => peer.type === state.type;
+    const asked = peersWithout(state, (peer) => peer.calculated !== null && name in peer.calculated).filter(ofType);
+    // After a change each entity is asked for again when it is read; the host loads what the next ones need.
+    const first = state.group.indexOf(state);
+    const ahead = known ? state.group.slice(first + 1, first + 100).filter((peer) => ofType(peer) && peer.is !== "Deleted") : [];
+    const found = call("calculated", asked.map((peer) => peer.handle), ahead.map((peer) => peer.handle), name);
+    if (found === null) throw unknown(state, name);
+    asked.forEach((peer, i) => {
+      if (peer.calculated === null || peer.calculatedAt !== changeEpoch) peer.calculated = bare(null);
+      peer.calculatedAt = changeEpoch;
+      peer.calculated[name] = found[i];
+    });
+  }
+  const { v: value, f: failed } = state.calculated[name];
+  if (failed) call("calculated", [state.handle], [], name); // throws
+  return value;
+}
+
 const specials = [
   ["Id", (state) => state.id],
   ["DisplayText", displayText],
@@ -222,7 +244,7 @@ const entityTraps = {
     if (member !== null) return member.read(state, member);
     if (name.startsWith("CustomProperty_")) return customByName(state, name);
     if (silent.has(name)) return Object.prototype[name];
-    throw unknown(state, name);
+    return calculated(state, name);
   },
   set(state, name, value) {
     if (typeof name === "symbol") throw new TypeError("An entity has no such attribute");
@@ -511,6 +533,28 @@ function namespace(path) {
   });
 }
 
+// -- calculated attributes -----------------------------------------------------------------------------------------
+
+// What a script returned for an entity, for the host: a text, or for other types a number, a boolean or a text.
+function returned(value, type) {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "function" || typeof value === "symbol" || typeof value === "object" && typeof value.then === "function")
+    throw new TypeError("A " + (typeof value === "object" ? "promise" : typeof value) + " is no value of an attribute");
+  if (typeof value === "number" && !isFinite(value)) throw new TypeError("A number that is not finite is no value of an attribute");
+  if (value instanceof Date) return value.toISOString();
+  if (type !== "String" && stateOf.has(value)) return stateOf.get(value).id;
+  if (type !== "String" && (value instanceof Amount || value instanceof Quantity)) return value.Value;
+  if (type !== "String" && typeof value !== "object") return typeof value === "bigint" ? String(value) : value;
+  const isPlain = isArray(value) || typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain ? JSON.stringify(value) : String(value);
+}
+
+function thrown(error) {
+  const isError = error instanceof Error;
+  const read = (name) => (isError && typeof error[name] === "string" ? error[name].slice(0, 2000) : "");
+  return { e: isError ? read("message") : String(error).slice(0, 2000), n: read("name"), s: read("stack") };
+}
+
 const text = (value) => (value === undefined || value === null ? "" : String(value));
 function transact(verb) {
   const answer = call("transaction", verb);
@@ -579,4 +623,13 @@ return function start(given) {
     expose("subject", byHandle[given.subject.r].proxy);
   }
   if (given.event !== null) expose("event", freeze(given.event));
+  if (given.rows === null) return null;
+  const subjects = grouped(take(given.rows).r);
+  return (body, parameters) => subjects.map((subject) => {
+    try {
+      return { v: returned(body(parameters, subject), given.rows.type) };
+    } catch (error) {
+      return thrown(error);
+    }
+  });
 };

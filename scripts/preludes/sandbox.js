@@ -242,7 +242,7 @@
 
   let thrown = null; // the last: { value, site, stack }
 
-  // A marked statement is `throw __throwSite(3).value = "x"`: throws.py.
+  // A marked statement is `throw __throwSite(3).value = "x"`: throw_statements.py.
   defineProperty(globalThis, "__throwSite", {
     configurable: true,
     value: (site) => ({ set value(value) { if (!isError(value)) thrown = { value, site, stack: new Error_().stack }; } }),
@@ -273,7 +273,7 @@
 
   // -- the run ---------------------------------------------------------------------------------------------------
 
-  let start = null; // what the second prelude returned: called with the run's globals
+  let start = null; // what the second prelude returned: called with the run's globals; may return who calls the body
   let parameters = null;
   let outcome = { value: undefined };
   const endings = []; // functions to call when the script and its jobs have ended
@@ -301,8 +301,8 @@
   function run(job) {
     let compiling = true;
     try {
-      if (start !== null) start(job.globals);
-      else if (job.globals !== null) defineGlobals(job.globals);
+      const caller = start !== null ? start(job.globals) : null;
+      if (start === null && job.globals !== null) defineGlobals(job.globals);
       if (job.wrapped === null) {
         // A check compiles only: nothing runs after a throw, and no source can run before it.
         settle(globalEval(padding + (job.check ? "throw 0;\n" : "\n") + job.source));
@@ -317,7 +317,7 @@
         const values = [parameters];
         for (let i = 0; i < job.names.length; i++)
           defineProperty(values, i + 1, { value: parameters[job.names[i]], configurable: true });
-        settle(apply(body, undefined, values));
+        settle(typeof caller === "function" ? caller(body, parameters) : apply(body, undefined, values));
       }
     } catch (error) {
       if (job.check && error === 0) return;

@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from scripts.sandbox import protocol
-from scripts.sandbox.throws import marked
+from scripts.sandbox.throw_statements import marked
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 RESERVED: Final = frozenset(

@@ -139,11 +139,10 @@ class SandboxPool:
         *,
         mode: Mode = "script",
         parameter_names: tuple[str, ...] = (),
-        source_name: str = "script.js",
     ) -> None:
         """Raise ScriptSyntaxError if the source does not parse. Nothing is run."""
         check = protocol.MODE_CHECK_SCRIPT if mode == "script" else protocol.MODE_CHECK_FUNCTION_BODY
-        self._run(source, check, dict.fromkeys(parameter_names), "", None, None, None, source_name)
+        self._run(source, check, dict.fromkeys(parameter_names), "", None, None, None, "script.js")
 
     def _run(
         self,

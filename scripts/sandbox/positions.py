@@ -4,7 +4,7 @@ The engine names every source `<input>` and gives lines, no columns; preludes an
 script is therefore evaluated behind more empty lines than any prelude has, so that a line identifies its source. A
 function that is written on one line has no line in a stack; it is found by its name.
 
-A thrown value that is no Error has no stack; throws.py identifies the statement.
+A thrown value that is no Error has no stack; throw_statements.py identifies the statement.
 
 Columns. Of a syntax error: that of the token at which the parser stops, found by parsing shorter and shorter starts of
 the source. Of an exception: that of the first place on the line that fits the message (the property read of null, the

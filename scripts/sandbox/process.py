@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import logging
 import mmap
 import os
 import resource
@@ -23,8 +22,6 @@ import orjson
 
 from scripts.sandbox import protocol
 from scripts.sandbox.limits import Limits
-
-logger = logging.getLogger(__name__)
 
 # How often limits are checked while the worker computes; also the granularity of CPU and memory kills.
 WATCH_SECONDS: Final = 0.02
@@ -78,7 +75,9 @@ class WorkerProcess:
                 stderr=subprocess.DEVNULL,
                 close_fds=True,
                 pass_fds=(theirs.fileno(), console_fd),
-                start_new_session=True,
+                # In a session of its own it would share the processors with the session of all web processes as an
+                # equal (Linux: autogroup), whatever its priority.
+                process_group=0,
             )
         except BaseException:
             ours.close()

@@ -24,8 +24,8 @@ from typing import Any, Final, NoReturn, cast
 from scripts.sandbox import confinement, positions, protocol
 from scripts.sandbox.jobs import context_job, function_opening, is_check, is_function_body, read_run
 from scripts.sandbox.rejections import rejection_watcher
-from scripts.sandbox.texts import well_formed
-from scripts.sandbox.throws import throw_statements
+from scripts.sandbox.throw_statements import throw_statements
+from scripts.sandbox.well_formed_json import well_formed
 from scripts.sandbox.wire import Console, Wire
 
 EXIT_BROKEN: Final = 70

@@ -117,11 +117,11 @@ def make(service: Caller, mark: str) -> Iterator[Maker]:
 
 
 @pytest.fixture(scope="session")
-def licence(anyone: Caller) -> Licence:
+def licence(anyone: Caller, service: Caller) -> Licence:
     """The licence as an administrator may change it."""
     browser = Browser(anyone)
     answered(browser.log_in("admin"), 302)
-    return Licence(browser)
+    return Licence(browser, service)
 
 
 @pytest.fixture(scope="session")

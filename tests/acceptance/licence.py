@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.acceptance.caller import answered
+from tests.acceptance.caller import Caller, answered
 from tests.acceptance.people import Browser, Fields
 
 _PAGE = "/admin/identity/licence/1/change/"
@@ -14,13 +14,15 @@ _PAGE = "/admin/identity/licence/1/change/"
 
 @dataclass(slots=True)
 class Licence:
-    """A browser of a signed-in administrator."""
+    """A browser of a signed-in administrator, and a caller whose session has the first slot."""
 
     browser: Browser
+    service: Caller
 
     @contextmanager
     def changed(self, **values: str) -> Iterator[None]:
         """Other values of the licence's form as long as the block lasts; an empty one leaves its field out."""
+        answered(self.service.get(""), 200)
         before = Fields(answered(self.browser.get(_PAGE), 200).text).values
         self._save({name: value for name, value in {**before, **values}.items() if value or name not in values})
         try:

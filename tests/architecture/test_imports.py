@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import grimp
 import pytest
 
-APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "platform_site")
+APPS = ("foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
 
 
 @pytest.fixture(scope="module")

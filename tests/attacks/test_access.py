@@ -146,7 +146,11 @@ def test_nothing_else_of_users_is_left_to_roles() -> None:
     deciding = {each.name for each in repositories if each.decides_access}
     access = {f"Systems.Security.{name}" for name in ("Users", "Roles", "RoleUsers", "TrustedApplications")}
     # Everybody who enters the admin is shown the links of extensions.
-    assert deciding == {*access, "Systems.Core.Extensions"}
+    # A definition of an entity makes and drops tables.
+    definitions = {"Systems.Bpm.CustomEntities", "Systems.Bpm.CustomEntityAttributes"}
+    # Who could change what is kept of changes could change unseen.
+    history = {"Systems.Core.RepositoryTracking"}
+    assert deciding == {*access, *definitions, *history, "Systems.Core.Extensions"}
 
 
 def test_administrators_change_it(alice: Api) -> None:

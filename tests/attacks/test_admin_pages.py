@@ -83,7 +83,8 @@ def test_permissions_and_groups_of_django_grant_nothing(library: Library) -> Non
     "name",
     [
         "identity_session", "identity_accesstoken", "identity_referencetoken", "identity_signingkey",
-        "identity_licence", "identity_ratelimits", "scripts_scriptrun", "identity_rolepermission", "identity_rowpolicy",
+        "identity_licence", "identity_ratelimits", "scripts_scriptrun", "jobs_jobrun",
+        "identity_rolepermission", "identity_rowpolicy",
     ],
 )  # fmt: skip
 def test_what_administrators_configure_is_changed_by_no_role(library: Library, name: str) -> None:

@@ -20,6 +20,7 @@ from tests.support.api import Api, error_of
 SECONDS = 3.0
 
 
+@pytest.mark.alone
 def test_a_rule_has_a_bounded_number_of_conditions(administrator: Api) -> None:
     body = rule_body("M1", "General.Products.Products", "COMMIT", ("WARNING", "x"))
     body["Conditions"] = [
@@ -38,6 +39,7 @@ def test_a_rule_has_a_bounded_number_of_conditions(administrator: Api) -> None:
 @pytest.mark.parametrize(
     "apply", ["concat(" + ",".join(["identity"] * 2000) + ")", "/".join(["filter(Id ne null)"] * 2000)]
 )
+@pytest.mark.alone
 def test_apply_has_a_bounded_number_of_transformations(administrator: Api, apply: str) -> None:
     begun = time.monotonic()
     error = error_of(administrator.post("General_Currencies/$query", f"$apply={apply}", Content_Type="text/plain"))

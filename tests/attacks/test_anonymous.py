@@ -28,6 +28,8 @@ from tests.identity.flows import REDIRECT, WEB, Browser, fields_of, parameters_o
 from tests.support.memory import forget_peak, peak_bytes, web_processes
 from tests.support.platform import LivePlatform
 
+pytestmark = pytest.mark.once
+
 SECONDS = 1.0
 BYTES = 1024 * 1024
 #: A password hash has 46 MiB; one is computed at a time in a process.

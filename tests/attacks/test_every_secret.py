@@ -35,6 +35,8 @@ from tests.identity.factors import phone_of, recovery_codes_of
 from tests.identity.flows import REDIRECT, SERVICE, WEB, Browser, fields_of, service_token
 from tests.support.authenticator import Authenticator, ceremony_of
 
+pytestmark = pytest.mark.once
+
 #: More than any limit of wrong secrets of one kind from one address.
 TRIES = 40
 FORM = "application/x-www-form-urlencoded"
@@ -45,6 +47,8 @@ CLIENT_SECRET, CODE, REFRESH_TOKEN, TOKEN = "client secret", "code", "refresh to
 ONE_TIME_CODE, RECOVERY_CODE, PASSKEY = "one-time code", "recovery code", "passkey"
 USER_CODE, INITIAL_TOKEN = "user code", "initial access token"
 REFERENCE_TOKEN, REFERENCE_TOKEN_IN_FORM = "reference token", "reference token in a form"
+REFERENCE_TOKEN_IN_BASIC, PASSWORD_IN_BASIC = "reference token in HTTP Basic", "password in HTTP Basic"
+REFERENCE_TOKEN_OF_A_POST = "reference token of a POST"
 PASSWORD, OLD_PASSWORD, LINK, METRICS_TOKEN = "password", "current password", "link", "metrics token"
 OF_A_CLIENT = (CLIENT_SECRET, TOKEN)
 #: Route → secrets that are compared with something there, besides the browser's session key, which every page takes
@@ -52,6 +56,9 @@ OF_A_CLIENT = (CLIENT_SECRET, TOKEN)
 #: encrypted, and nothing is looked up before their signature is right.
 ENDPOINTS: dict[str, tuple[str, ...]] = {
     "": (),
+    "favicon.ico": (),
+    "brand/logo": (),
+    "brand/style.css": (),
     "id/.well-known/openid-configuration": (),
     "id/.well-known/openid-configuration/jwks": (),
     "id/connect/authorize": (),  # id_token_hint is signed
@@ -67,6 +74,7 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "id/account/email": (OLD_PASSWORD,),
     "id/account/email/<str:uid>/set": (),  # the token is in the session, which the link has filled
     "id/account/email/<str:uid>/<str:token>": (LINK,),
+    "id/account/view-as/stop": (),
     "id/account/reset": (),
     "id/account/reset/<str:uid>/set": (),  # as above
     "id/account/reset/<str:uid>/<str:token>": (LINK,),
@@ -95,11 +103,15 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "profile/me/picture/<str:size>": (REFERENCE_TOKEN,),
     "profile/picture": (),
     "profile/devices/<str:session_id>/sign-out": (),  # the id of one of one's own sessions
+    "profile/browsers/<str:key>/sign-out": (),  # a digest, of a session that must be one's own
+    "profile/applications/<str:application_id>/revoke": (),  # the id of an application that one has given access
     "profile/tokens/<str:token_id>/revoke": (),  # the id of one of one's own tokens
     "sys/auto-discovery": (),
     "tools/auto-discovery": (),
     "sys/tools/sha256": (),  # compares its secret with nothing
+    "sys/audit/head": (),
     "sys/ver": (),
+    "sys/demo-receiver/<path:what>": (),
     "sys/server-info": (),
     "sys/resource-monitor": (METRICS_TOKEN, REFERENCE_TOKEN),
     "tools/sha256": (),  # as above
@@ -116,6 +128,20 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "scim/v2/ResourceTypes": (REFERENCE_TOKEN,),
     "scim/v2/ResourceTypes/<str:id>": (REFERENCE_TOKEN,),
     "scim/v2/^.*$": (REFERENCE_TOKEN,),
+    "tableapi/": (),
+    "tableapi": (),
+    **{
+        route.format(root): (REFERENCE_TOKEN, REFERENCE_TOKEN_IN_BASIC, PASSWORD_IN_BASIC)
+        for root in ("odata", "data")
+        for route in (
+            "tableapi/{}",
+            "tableapi/{}/",
+            "tableapi/{}/$metadata",
+            "tableapi/{}/<str:table>",
+            "tableapi/{}/<str:table>/$count",
+            "tableapi/^{}/(?P<rest>.+)$",
+        )
+    },
     "manage/apps/install": (),
     "manage/apps/uninstall": (),
     "api/^domain/odata/[Rr]eset(?:\\(\\))?/?$": (REFERENCE_TOKEN,),
@@ -138,25 +164,48 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "api/builder": (),
     "api/domain/import": (),
     "api/model": (),
-    "api/description": (),
-    "api/sets/<str:set_name>": (),
+    "api/model/sets": (REFERENCE_TOKEN,),
+    "api/model/set": (REFERENCE_TOKEN,),
+    "api/model/query": (REFERENCE_TOKEN_OF_A_POST,),
+    "api/chart": (REFERENCE_TOKEN_OF_A_POST,),
+    "api/explorer": (),
     "api/session": (),
+    "api/queries": (),
+    "api/queries/<uuid:query_id>": (),
+    "api/mappings": (),
+    "api/mappings/<uuid:mapping_id>": (),
+    "api/^export/(?P<set_name>\\w+)\\.(?P<kind>csv|xlsx|json)$": (REFERENCE_TOKEN,),
+    "api/domain/dry-runs/<str:id>": (REFERENCE_TOKEN,),
     "healthz": (),
     "readyz": (),
     "metrics": (METRICS_TOKEN,),
 }
-#: Pages of the admin by what follows "admin/<app>/<model>/". They take no secret but the session key.
+#: Pages of the admin by what follows "admin/<app>/<model>/". They take no secret but the session key; "token/" hands an
+#: administrator's client secret to the token endpoint, whose limits apply.
 ADMIN = {
     "", "(?P<url>.*)$", "<path:object_id>/", "<path:object_id>/cancel/", "<path:object_id>/change-state/",
-    "<path:object_id>/change/", "<path:object_id>/delete/", "<path:object_id>/factors/", "<path:object_id>/history/",
+    "<path:object_id>/change/", "<path:object_id>/delete/", "<path:object_id>/duplicate/",
+    "<path:object_id>/factors/", "<path:object_id>/history/",
     "<path:object_id>/make-void/", "<path:object_id>/password-link/", "<path:object_id>/recalculate/",
-    "<path:object_id>/redeliver/", "<path:object_id>/resume/", "<path:object_id>/rotate/", "<path:object_id>/run/",
-    "<path:object_id>/secret/", "<path:object_id>/test/", "<path:object_id>/try/", "<path:object_id>/unsign/",
-    "add/", "autocomplete/", "check/", "jsi18n/",
+    "<path:object_id>/redeliver/", "<path:object_id>/replay/", "<path:object_id>/resume/", "<path:object_id>/rotate/",
+    "<path:object_id>/run/",
+    "<path:object_id>/secret/", "<path:object_id>/start/", "<path:object_id>/switch/",
+    "<path:object_id>/test/", "<path:object_id>/token/",
+    "<path:object_id>/run-now/", "<path:object_id>/output/",
+    "<path:object_id>/try/", "<path:object_id>/unsign/", "<path:object_id>/versions/",
+    "<path:object_id>/view-as/", "permissions/",
+    "events/", "demo-receiver/", "tiles/<uuid:query_id>/",
+    "add/", "autocomplete/", "check/", "completion/", "jsi18n/",
+    "board/", "configuration/", "export/csv/", "export/import-csv/", "export/import-xlsx/", "export/json/",
+    "export/xlsx/", "views/",
     "login/", "logout/", "password_change/", "r/<path:content_type_id>/<path:object_id>/", "search/",
 }  # fmt: skip
 #: Routes with regular expressions, as addresses.
 EXAMPLES = {
+    **{f"tableapi/^{root}/(?P<rest>.+)$": f"tableapi/{root}/a/b/c" for root in ("odata", "data")},
+    "api/queries/<uuid:query_id>": "api/queries/0187d2a0-0050-7000-8000-000000000000",
+    "api/mappings/<uuid:mapping_id>": "api/mappings/0187d2a0-0050-7000-8000-000000000000",
+    "api/^export/(?P<set_name>\\w+)\\.(?P<kind>csv|xlsx|json)$": "api/export/General_Currencies.csv",
     "api/^domain/odata/[Rr]eset(?:\\(\\))?/?$": "api/domain/odata/Reset",
     "api/^domain/odata(?:/.*)?$": "api/domain/odata/General_Currencies",
     "api/^domain/reset/?$": "api/domain/reset",
@@ -226,6 +275,23 @@ def reference_token(path: str, browser: Browser) -> Any:
     return Client().get(path, headers={"Authorization": f"Bearer enrt_{secrets.token_hex(32)}"})
 
 
+def reference_token_of_a_post(path: str, browser: Browser) -> Any:
+    return Client().post(path, headers={"Authorization": f"Bearer enrt_{secrets.token_hex(32)}"})
+
+
+def in_basic(path: str, secret: str) -> Any:
+    given = base64.b64encode(f"demo:{secret}".encode()).decode()
+    return Client().get(path, headers={"Authorization": f"Basic {given}"})
+
+
+def reference_token_in_basic(path: str, browser: Browser) -> Any:
+    return in_basic(path, f"enrt_{secrets.token_hex(32)}")
+
+
+def password_in_basic(path: str, browser: Browser) -> Any:
+    return in_basic(path, secrets.token_hex(8))
+
+
 def reference_token_in_form(path: str, browser: Browser) -> Any:
     return client_form(path, access_token=f"enrt_{secrets.token_hex(32)}")
 
@@ -277,7 +343,9 @@ def metrics(path: str, browser: Browser | None) -> Any:
 
 ATTEMPTS: dict[str, Callable[[str, Browser], Any]] = {
     CLIENT_SECRET: client_secret, CODE: code, REFRESH_TOKEN: refresh_token, TOKEN: token_of_a_client,
-    REFERENCE_TOKEN: reference_token, REFERENCE_TOKEN_IN_FORM: reference_token_in_form,
+    REFERENCE_TOKEN: reference_token, REFERENCE_TOKEN_OF_A_POST: reference_token_of_a_post,
+    REFERENCE_TOKEN_IN_FORM: reference_token_in_form,
+    REFERENCE_TOKEN_IN_BASIC: reference_token_in_basic, PASSWORD_IN_BASIC: password_in_basic,
     ONE_TIME_CODE: one_time_code, RECOVERY_CODE: recovery_code, PASSKEY: passkey,
     PASSWORD: password, OLD_PASSWORD: old_password, LINK: link, USER_CODE: user_code,
     INITIAL_TOKEN: initial_token, METRICS_TOKEN: metrics,
@@ -298,7 +366,8 @@ def test_every_address_is_classified() -> None:
 @pytest.mark.parametrize(
     "route, kind", [(route, kind) for route, kinds in ENDPOINTS.items() for kind in kinds], ids=str
 )
-def test_a_secret_cannot_be_tried_at_any_speed(browser: Browser, route: str, kind: str) -> None:
+def test_a_secret_cannot_be_tried_at_any_speed(browser: Browser, route: str, kind: str, settings: Settings) -> None:
+    settings.TABLE_API_PASSWORD_APPLICATION = WEB
     if kind in (OLD_PASSWORD, USER_CODE):
         browser.log_in("demo")
     if kind == INITIAL_TOKEN:
@@ -325,9 +394,8 @@ def test_session_keys_cannot_be_tried_at_any_page(browser: Browser) -> None:
     browser.log_in("demo")
     for _ in range(30):
         assert with_session_key("profile/", secrets.token_hex(16)).status_code == 302
-    pages = [
-        route for route in ENDPOINTS if not (route.startswith("api/") and re.search(r"\^|json|log(in|out)$", route))
-    ]
+    others = re.compile(r"api/(.*\^|.*json|.*dry-runs|.*log(in|out)$)")
+    pages = [route for route in ENDPOINTS if not others.match(route)]
     answers = {route: with_session_key(route, secrets.token_hex(16)) for route in [*pages, "admin/"]}
     assert {route: answer.status_code for route, answer in answers.items() if answer.status_code != 429} == {}
     refused = answers["profile/"]

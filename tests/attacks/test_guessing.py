@@ -20,6 +20,8 @@ from identity.models import User
 from tests.identity.flows import DUAL, SERVICE, WEB, Browser, fields_of, service_token, token_request
 from tests.support.api import Api
 
+pytestmark = pytest.mark.once
+
 FORM = "application/x-www-form-urlencoded"
 #: More than the limits of a minute: 30 wrong client secrets, 10 wrong passwords of a login, 60 of an address.
 MANY = 70

@@ -89,6 +89,7 @@ def flood(platform: LivePlatform, address: str) -> Iterator[Counter[int]]:
 
 @pytest.mark.process
 @pytest.mark.once
+@pytest.mark.alone
 def test_a_flood_of_logins_holds_up_no_request_and_no_login_from_elsewhere(live_platform: LivePlatform) -> None:
     log_in = login_form(live_platform, "127.0.0.3")
     processes = web_processes(live_platform)

@@ -120,4 +120,4 @@ def test_a_patch_takes_no_minutes(directory: Directory) -> None:  # noqa: F811
         began = time.process_time()
         answer = directory.send("patch", f"/Groups/{group['id']}", {"Operations": operations})
         assert answer.status_code == status, answer.content[:300]
-        assert time.process_time() - began < 4
+        assert time.process_time() - began < 10

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from scripts.sandbox import positions, throws
+from scripts.sandbox import positions, throw_statements
 from tests.support.api import Api
 
 #: Each answer takes milliseconds; a matcher that backtracks takes hours.
@@ -170,6 +170,6 @@ def test_the_line_of_a_script_error(source: str) -> None:
 
 @pytest.mark.parametrize("repeated", ["/*", "/[", "/\\", "'\\\n", "`${", "(", " ", "/a", "<!-", "throw(", "throw /"])
 def test_marks_of_throw_statements(repeated: str) -> None:
-    source: Any = "throw 1;" + repeated * (throws.SOURCE_MAX_CHARS // len(repeated) - 10)
+    source: Any = "throw 1;" + repeated * (throw_statements.SOURCE_MAX_CHARS // len(repeated) - 10)
     with bounded():
-        throws.throw_statements(source)
+        throw_statements.throw_statements(source)

@@ -95,6 +95,7 @@ def test_runs_put_back_in_front_count_as_their_callers() -> None:
     assert waiting.count_of("anna") == 1
 
 
+@pytest.mark.alone
 def test_the_runs_of_one_caller_are_counted_and_others_are_served() -> None:
     with SandboxPool(2, SHORT, max_per_caller=6, wait_seconds=4) as pool:
         pool.run("1")
@@ -157,6 +158,7 @@ def test_a_rule_passes_it_on() -> None:
 
 @pytest.mark.process
 @pytest.mark.once
+@pytest.mark.alone
 def test_an_instance_serves_others_beside_three_hundred_endless_scripts(live_platform: LivePlatform) -> None:
     site = Caller(live_platform.base_url)
     form = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "scope": "DomainApi read exec"}

@@ -61,6 +61,7 @@ def seconds_of_healthz(platform: LivePlatform) -> float:
     return time.monotonic() - begun
 
 
+@pytest.mark.alone
 def test_a_thousand_slow_connections_hold_nobody_up(live_platform: LivePlatform) -> None:
     with slow_connections(live_platform, CONNECTIONS) as held:
         waits = []

@@ -187,6 +187,7 @@ def stage() -> Iterator[Stage]:
         yield Stage(platform, attackers, service("DualDemoClient-service", "DomainApi read"), transaction, user)
 
 
+@pytest.mark.alone
 def test_all_kinds_at_once_delay_nobody(stage: Stage) -> None:
     waits, answers = stage.waits(8.0, stage.everything())
     assert waits[int(len(waits) * 0.9)] < SECONDS, waits[-len(waits) // 10 :]
@@ -202,6 +203,7 @@ def test_all_kinds_at_once_delay_nobody(stage: Stage) -> None:
         *(pytest.param(kind, marks=pytest.mark.fuzz) for kind in ("deep page", "wide page", "endless batch")),
     ],
 )
+@pytest.mark.alone
 def test_one_kind_of_long_request_delays_nobody(stage: Stage, kind: str) -> None:
     (stream,) = (each for each in stage.everything(5) if each.name == kind)
     waits, _ = stage.waits(3.0, [stream])
@@ -210,6 +212,7 @@ def test_one_kind_of_long_request_delays_nobody(stage: Stage, kind: str) -> None
 
 
 @pytest.mark.fuzz
+@pytest.mark.alone
 def test_all_kinds_at_once_delay_a_keyed_get_by_a_quarter_of_a_second_at_most(stage: Stage) -> None:
     waits, _ = stage.waits(40.0, stage.everything(2))
     assert waits[int(len(waits) * 0.99)] < STRICT_SECONDS, waits[-len(waits) // 100 :]

@@ -291,6 +291,21 @@ def test_targets_of_this_instance_may_be_named(token: str) -> None:
     assert response.status_code == 200
 
 
+def test_a_token_for_one_audience_is_refused_by_the_other(token: str) -> None:
+    def is_refused(token: str, path: str) -> bool:
+        return Client().get(path, headers={"Authorization": f"Bearer {token}"}).status_code == 401
+
+    paths = {"DomainAPI": "/api/domain/odata/General_Currencies", "TableAPI": "/tableapi/odata/Gen_Currencies"}
+    assert not any(is_refused(token, path) for path in paths.values())
+    for audience, path in paths.items():
+        narrow = of(exchanged(token, audience=audience))
+        for _ in ("first", "cached"):
+            assert not is_refused(narrow, path)
+            assert all(is_refused(narrow, other) for name, other in paths.items() if name != audience)
+        access_changed()
+        assert all(is_refused(narrow, other) for name, other in paths.items() if name != audience)
+
+
 @pytest.mark.parametrize(
     "more, status_code, error",
     [

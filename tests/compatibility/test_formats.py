@@ -350,9 +350,9 @@ VALUES: dict[Kind, Any] = {
     st.sampled_from(["en", "bg", "de", "ar", "xx"]),
 )
 def test_any_text_is_a_format_or_not(kind: Kind, format: str, language: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for is_property in (False, True):
         if accepts(kind, format, is_property=is_property) and not is_property:
             for reader in (Reader(language), Reader(language, is_machine=True)):
                 assert isinstance(formatted(VALUES[kind], kind, format, reader, measure="kg"), str)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -301,7 +301,7 @@ def test_the_secret_tool(demo: None, client: Client) -> None:
     [
         ("/api/domain/query", "/api/query"),
         ("/api/domain/querybuilder", "/api/builder"),
-        ("/api/domain/docs", "/api/description"),
+        ("/api/domain/docs", "/api/explorer"),
     ],
 )
 def test_pages_moved(demo: None, client: Client, old: str, new: str) -> None:

@@ -100,7 +100,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             port,
             **database,
             DEMO="1",
-            WEB_PROCESSES="1",
             WORKER_PROCESSES="1",
             WEBHOOK_RETRY_SECONDS="1",
         )
@@ -130,6 +129,7 @@ class Load:
 
     cluster: Cluster
     name: str  # begins the codes of what it creates
+    clients: int = CLIENTS
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
     lost: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
@@ -137,7 +137,7 @@ class Load:
     @contextmanager
     def running(self) -> Iterator[None]:
         token = self.cluster.token()
-        clients = [threading.Thread(target=self._client, args=(number, token)) for number in range(CLIENTS)]
+        clients = [threading.Thread(target=self._client, args=(number, token)) for number in range(self.clients)]
         for client in clients:
             client.start()
         try:
@@ -177,6 +177,19 @@ def test_requests_are_spread_and_the_story_is_true(cluster: Cluster) -> None:
     answered = cluster.answered()
     for port in cluster.web_ports:
         assert answered[f"127.0.0.1:{port}"] > 10, answered
+
+
+@pytest.mark.parametrize("connections", [8, 16, 64])
+def test_the_proxy_gives_each_web_process_half_of_the_requests(cluster: Cluster, connections: int) -> None:
+    """Each is an upstream of its own, and callers keep their connections to the proxy open."""
+    before = cluster.answered()
+    load = Load(cluster, f"B{connections}-", clients=connections)
+    with load.running():
+        assert eventually(lambda: load.answers.total() >= 5 * connections, 120)
+    assert (load.lost, set(load.answers)) == ([], {("GET", 200), ("POST", 201)})
+    new = cluster.answered() - before
+    answered = [new[f"127.0.0.1:{port}"] for port in cluster.web_ports]
+    assert min(answered) >= 0.4 * sum(answered), answered
 
 
 def test_the_callers_address_is_the_proxys_word_and_metrics_stay_inside(cluster: Cluster) -> None:

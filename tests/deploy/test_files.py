@@ -90,6 +90,13 @@ def test_every_sample_names_the_proxy_in_front_of_its_web_nodes() -> None:
     assert "TRUSTED_PROXIES=127.0.0.1" in (DEPLOY / "run_cluster.sh").read_text()
 
 
+def test_every_sample_gives_its_proxy_single_processes() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    assert compose["services"]["web"]["environment"]["WEB_PROCESSES"] == "1"
+    assert " WEB_PROCESSES=1 " in (DEPLOY / "systemd" / "platform-web@.service").read_text()
+    assert "WEB_PROCESSES:-1" in (DEPLOY / "run_cluster.sh").read_text()
+
+
 def test_every_sample_proxy_buffers_requests_and_ends_slow_ones() -> None:
     """And it closes connections that it keeps to a node before the node does."""
     caddy, nginx = (DEPLOY / "Caddyfile").read_text(), (DEPLOY / "nginx" / "proxy.conf").read_text()
@@ -136,7 +143,7 @@ def test_everything_that_is_copied_exists_and_every_app_is() -> None:
             copied |= set(arguments.split()[:-1])
     for path in copied:
         assert (BASE_DIR / path).exists(), path
-    assert {"foundation", "identity", "domain", "scripts", "rules", "webhooks", "platform_site"} <= copied
+    assert {"foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site"} <= copied
     assert {"templates", "locale", "manage.py", "requirements.txt"} <= copied
 
 

@@ -11,7 +11,7 @@ from markdown.extensions.toc import slugify  # type: ignore[import-untyped]
 
 from platform_site.environment import BASE_DIR
 
-_APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "platform_site")
+_APPS = ("foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
 _METRIC = re.compile(
     r"(?P<kind>\bCounter|\bHistogram|\bgauge|GaugeMetricFamily|CounterMetricFamily)\(\s*\"(?P<name>platform_\w+)\""
 )

@@ -73,6 +73,7 @@ def test_each_guide_has_examples() -> None:
         "docs/guides/operators.md": 4,
         "docs/guides/python-developers.md": 2,
         "docs/guides/webhooks.md": 5,
+        "docs/guides/build-an-application.md": 18,
         "docs/guides/cookbook.md": 12,
         "docs/reference/api.md": 20,
     }.items():

@@ -16,14 +16,14 @@ from django.apps import apps
 
 from platform_site.environment import BASE_DIR
 
-APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "platform_site")
+APPS = ("foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
 #: `domain.dataset.dataset.Dataset`; neither a file (`rules.css`) nor a namespace of entities (`Domain.Crm`).
 _DOTTED = re.compile(rf"(?<![\w./@-])((?:{'|'.join(APPS)})(?:\.[A-Za-z_]\w*)+)(?![\w(/-])")
 _PATH = re.compile(
     rf"(?<![\w./-])((?:{'|'.join((*APPS, 'tests', 'bench', 'deploy', 'docs'))})/[\w./-]*\w\.(?:py|md|html|js|css|yml))"
 )
 _CHECK = re.compile(r"[WE]\d{3}")
-_NOT_OURS = re.compile(r"\.(css|js|html|md|yml|json|svg|sqlite3|example|com|org)$")
+_NOT_OURS = re.compile(r"\.(py|css|js|html|md|yml|json|svg|sqlite3|example|com|org)$")
 
 
 def prose(path: Path) -> str:

@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from domain.entities.crm_sales import SalesOrder
 from domain.entities.systems_document_types import DocumentTypeUserStatus
-from identity.models import User
+from foundation import stamps
+from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from tests.rules.cast import ORDERS, World, dataset, fail, make_world, new_line, new_order, write_rule
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +53,7 @@ def offered(boss: Client, order: str) -> list[str]:
 
 def test_an_order_goes_through_its_states(boss: Client, world: World) -> None:
     order = saved_order(world)
-    assert offered(boss, order) == ["Planned", "FirmPlanned", "Released", "Completed", "Closed"]
+    assert offered(boss, order) == ["Planned", "Firm planned", "Released", "Completed", "Closed"]
     assert step(boss, "change_state", order, state="Planned") == ["The state is Planned now."]
     assert offered(boss, order)[-1] == "New"  # ways back come last
     assert step(boss, "change_state", order, state="Released") == ["The state is Released now."]
@@ -61,6 +62,22 @@ def test_an_order_goes_through_its_states(boss: Client, world: World) -> None:
     assert document.release_time is not None
     history = page(boss, order).content.decode()
     assert history.count("boss") > 1  # who moved it stands in the document's state changes
+
+
+def test_the_history_tells_states_pages_and_who(boss: Client, world: World) -> None:
+    order = saved_order(world)
+    step(boss, "change_state", order, state="Planned")
+    step(boss, "change_state", order, state="Released")
+    step(boss, "make_void", order, reason="ordered twice")
+    shown = boss.get(reverse("admin:domain_salesorder_history", args=[order]))
+    told = [(each.user, each.text, each.before, each.after) for each in shown.context["happened"]]
+    assert told[:3] == [
+        ("boss", "State", "Released", "Void"),
+        ("boss", "State", "Planned", "Released"),
+        ("boss", "State", told[2][2], "Planned"),
+    ]
+    assert told[-1][1] == "Created"
+    assert "not their earlier values" in shown.content.decode()
 
 
 def test_a_rule_refuses_a_step_with_its_message(boss: Client, world: World) -> None:
@@ -135,6 +152,55 @@ def test_an_open_order_can_be_edited(boss: Client, world: World) -> None:
     assert "/delete/" in text
     assert 'class="add-row ' in text
     assert "edit-refusal" not in text
+
+
+def restricted(client: Client, policy: tuple[str, str]) -> Client:
+    """The browser of a user who may do everything in sales but sees not every row of a repository."""
+    role = Role.objects.create(name="Sellers")
+    RolePermission.objects.create(
+        role=role, repository="*", can_read=True, can_create=True, can_update=True, can_delete=True
+    )
+    RowPolicy.objects.create(
+        role=role, repository=policy[0], filter=policy[1], on_create=False, on_update=False, on_delete=False
+    )
+    user = User.objects.create_user("seller", "vast-Harbour-42")
+    RoleUser.objects.create(role=role, user=user)
+    stamps.expire()
+    client.force_login(user)
+    return client
+
+
+def test_related_documents_are_those_that_the_user_may_read(client: Client, boss: Client, world: World) -> None:
+    first, second, hidden = (saved_order(world) for _ in range(3))
+    SalesOrder.objects.filter(pk__in=(second, hidden)).update(parent_id=first)
+    number = SalesOrder.objects.get(pk=hidden).document_no
+    assert {second, hidden} == {address.split("/")[-3] for address, _, _ in page(boss, first).context["related"]}
+    seller = restricted(client, (ORDERS, f"DocumentNo ne '{number}'"))
+    assert [second] == [address.split("/")[-3] for address, _, _ in page(seller, first).context["related"]]
+
+
+def test_a_preview_names_no_hidden_currency(client: Client, boss: Client, world: World) -> None:
+    order = saved_order(world)
+    form = {
+        "document_notes": "x", "_preview": "1", "Lines-TOTAL_FORMS": "1", "Lines-INITIAL_FORMS": "0",
+        "Lines-0-product": world.product, "Lines-0-quantity": "2", "Lines-0-unit_price": "5",
+    }  # fmt: skip
+    address = reverse("admin:domain_salesorder_change", args=[order])
+    known = boss.get(address).context["adminform"].form.initial
+
+    def preview(browser: Client) -> str:
+        empty = {
+            f"{formset.formset.prefix}-{name}": "0"
+            for formset in browser.get(address).context["inline_admin_formsets"]
+            for name in ("TOTAL_FORMS", "INITIAL_FORMS")
+        }
+        fields = browser.get(address).context["adminform"].form.initial
+        stored = {name: value for name, value in known.items() if isinstance(value, str) and fields[name] is not None}
+        return str(browser.post(address, {**empty, **stored, **form}).json().get("Lines-0-line_amount"))
+
+    assert preview(boss) == "10.00 EUR"
+    assert preview(restricted(client, ("General.Currencies.Currencies", "CurrencySign ne 'EUR'"))) == "10.00"
+    assert not SalesOrder.objects.get(pk=order).document_notes
 
 
 def test_steps_are_not_taken_by_following_a_link(boss: Client, world: World) -> None:

@@ -30,7 +30,7 @@ def test_numbers_and_types_are_unique() -> None:
 def test_every_code_is_raised_somewhere() -> None:
     """People look codes up in the list and program for them: one that nothing raises would be a promise not kept."""
     names = [name for name, value in vars(errors).items() if isinstance(value, errors.ErrorCode)]
-    product = ("domain", "foundation", "identity", "platform_site", "rules", "scripts", "webhooks")
+    product = ("domain", "foundation", "identity", "jobs", "platform_site", "rules", "scripts", "webhooks")
     sources = "\n".join(path.read_text("utf-8") for part in product for path in (ROOT / part).rglob("*.py"))
     uses = Counter(re.findall(r"\b[A-Z][A-Z_]+\b", sources))
     assert [name for name in names if uses[name] < 2] == []

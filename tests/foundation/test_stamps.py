@@ -18,6 +18,8 @@ from foundation.stamp_board import StampBoard
 from foundation.stamp_signals import StampSignals
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.stamps_by_the_clock
+
 NAME = "test"
 
 

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from identity.authentication import require_scope
+from identity.authentication import require_scope_of
 from identity.rest import context_of
 
 
@@ -17,7 +17,7 @@ class WhoAmI(APIView):
     def get(self, request: Request) -> Response:
         """What TokenAuthentication found."""
         context = context_of(request)
-        require_scope(context, "read")
+        require_scope_of(context.scopes, "read")
         assert context.user is not None
         return Response(
             {

@@ -83,8 +83,8 @@ def test_the_licence_shows_its_use(admin: Client) -> None:
     assert "<meter" in page
     now = utc_now()
     assert [usage.most for usage in usage_by_hour(now)][-1] == 1
-    assert page.count("<rect") == HOURS + DAYS
-    assert f"<title>{now:%-d %b}: 1</title>" in page
+    assert page.count('<tr><th scope="row">') == HOURS + DAYS
+    assert f'<th scope="row">{now:%-d %b}</th><td>1</td><td>25</td>' in page
 
 
 def test_the_history_is_the_most_at_once_whenever_somebody_looked(admin: Client) -> None:

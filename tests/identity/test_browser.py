@@ -165,8 +165,9 @@ def test_the_profile_with_a_token_on_a_phone(live_platform: LivePlatform, chromi
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
     labels = "[...document.querySelectorAll('.stacked td')].map(e => getComputedStyle(e, '::before').content)"
     assert '"Токен"' in visitor.page.evaluate(labels)
-    visitor.page.click(".stacked button")
-    assert visitor.page.locator(".stacked").count() == 0
+    tokens = visitor.page.locator("section[aria-labelledby=tokens] .stacked")
+    tokens.locator("button").click()
+    assert tokens.count() == 0
     assert visitor.complaints == []
 
 
@@ -242,7 +243,7 @@ def test_what_is_no_language_time_zone_or_address_is_named_at_its_field(
         ):
             assert said in page.locator(f".field-{name} .errorlist").inner_text()
 
-        page.goto("/admin/identity/trustedapplication/add/")
+        page.goto("/admin/identity/trustedapplication/add/?kind=all")
         page.fill("[name=application_uri]", "no-scheme")
         page.fill("[name=name]", "Without a scheme")
         page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")

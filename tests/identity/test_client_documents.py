@@ -431,6 +431,7 @@ class TestCost:
         other = Client(REMOTE_ADDR="192.0.2.7")
         refused(authorize(Browser(other), publisher.at("/new.json")), "HTTP 404")
 
+    @pytest.mark.alone
     def test_a_slow_host_holds_nobody_up(
         self, browser: Browser, publisher: Publisher, policy: RegistrationPolicy
     ) -> None:

@@ -38,6 +38,8 @@ from tests.identity.flows import (
 )
 from tests.support.tasks import Worker
 
+pytestmark = pytest.mark.once
+
 FORM = "application/x-www-form-urlencoded"
 AUTHORIZE = "/id/connect/authorize"
 USERINFO = "/id/connect/userinfo"
@@ -797,3 +799,13 @@ class TestLogout:
         calls = worker.take()
         assert {call[4] for call in calls} == set(sids.values())
         assert {(call[2], call[3]) for call in calls} == {("http://testserver/id", "demo")}
+
+
+def test_the_first_key_of_a_node_is_loaded_once(db: None) -> None:
+    """Making it changes the stamp of the keys; under the one before, the next request loaded the same keys again."""
+    SigningKey.objects.all().delete()
+    keys.forget()
+    first = keys.key_set()
+    assert keys.key_set() is first
+    keys.keys_rotate()
+    assert keys.key_set() is not first

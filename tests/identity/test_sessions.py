@@ -202,7 +202,6 @@ class TestLastActivity:
     ) -> None:
         token = service_token(http)
         call(http, token)
-        monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)
         call(http, token)
         clock.forward(seconds=29)
         with CaptureQueriesContext(connection) as queries:

@@ -27,10 +27,12 @@ import pyotp
 from django_q.models import Failure
 from domain.dataset.dataset import Dataset
 from domain.entities.crm_sales import SalesOrder
+from domain.entities.custom_entities import live
 from domain.entities.general_products import Product
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.entities.systems_core import Script
 from domain.entities.systems_monitoring import InformationMessage
+from domain.syntax.calculations import parse_rows
 from foundation.fields import utc_now
 from foundation.guids import new_guid
 from identity.factors import authenticator_app, recovery
@@ -62,11 +64,34 @@ parts = {"Event": {"EventType": "COMMIT"},
 for kind, values in parts.items():
     dataset.create(f"Systems.Bpm.UserBusinessRule{kind}s", values, parent=rule, by_client=True)
 dataset.commit()
+dataset.set(rule, "Notes", "Tells who has saved one." + "\\nA line." * 20)
+dataset.set(dataset.open(hook.repository, hook.id, "update"), "Body", '{{"sign": "{CurrencySign}"}}')
+dataset.commit()
 switch_trace(rule.id, True)
 currency = new_currency("QPD", "Traced")
 statistics.pending.flush()
 broken = UserBusinessRule.objects.create(code="PAGES-BROKEN", name={"EN": "Of a repository that is gone"},
     repository_name="No.Such.Things", is_active=False)
+
+attribute = dataset.create("Systems.Bpm.CalculatedAttributes", {"Name": "PagesWorth", "Caption": {"EN": "Worth"},
+    "RepositoryName": "Crm.Sales.SalesOrders", "IsActive": True}, by_client=True)
+rows = ("10: IIF EXP:20 CONST:'large' CONST:'small'", "20: GT EXP:30 CONST:1000", "30: SUM CHILD:Lines EXP:40",
+    "40: MULTIPLY ATTRIB:QuantityValue ATTRIB:UnitPriceValue")
+for row in (parse_rows(each)[0] for each in rows):
+    parameters = {f"Parameter{n}{part}": value for n, each in enumerate(row.parameters, 1)
+        for part, value in (("Type", each.type), ("Value", each.value))}
+    dataset.create("Systems.Bpm.CalculatedAttributeExpressions",
+        {"ExpressionNo": row.number, "Operator": row.operator, **parameters}, parent=attribute, by_client=True)
+cars = {"Name": "Custom.Pages.Cars", "CodeAttribute": "Code"}
+entity = dataset.create("Systems.Bpm.CustomEntities", cars, by_client=True)
+for name, values in {"Code": {"MaxLength": 10}, "Price": {"AttributeType": "Amount", "MeasureReference": "Currency"},
+        "Currency": {"AttributeType": "Reference", "TargetRepository": "General.Currencies.Currencies"}}.items():
+    dataset.create("Systems.Bpm.CustomEntityAttributes", {"Name": name, **values}, parent=entity, by_client=True)
+dataset.commit()
+live.follow()
+cars = Dataset(ADMIN)
+cars.create("Custom.Pages.Cars", {"Code": "C1"}, by_client=True)
+cars.commit()
 
 now = utc_now()
 message = InformationMessage.objects.create(machine_name="node-1", process_description="rule PAGES-BROKEN",
@@ -83,13 +108,14 @@ recovery.codes_make(careful)
 Passkey.objects.create(user=careful, name="Phone", credential_id="AAAA", credential="AAAA", rp_id="localhost")
 TrustedApplication.objects.filter(application_uri="PagesTestItself").update(registration_source="dcr")
 print(json.dumps({
-    "careful": str(careful.pk),
+    "careful": str(careful.pk), "calculation": str(attribute.id), "entity": str(entity.id),
     "hook": str(hook.id), "failed": str(sent[1].pk), "rule": str(rule.id), "broken": str(broken.pk),
     "currency": str(currency.id), "message": str(message.pk), "task": str(task.pk), "role": str(role.pk),
     "script": str(Script.objects.get(code="DEMO-ORDER-TOTAL").pk),
     "order": str(SalesOrder.objects.get(document_no="0000000002").pk),
     "product": str(Product.objects.get(part_number="AC-0001").pk),
     "application": str(TrustedApplication.objects.get(application_uri="WebDemoClient").pk),
+    "service": str(TrustedApplication.objects.get(application_uri="ServiceDemoClient").pk),
     "user": str(User.objects.get(login="demo").pk),
 }))
 """

@@ -30,6 +30,9 @@ _AS_WEBP = """async (url) => {
 #: Name of the state → window and colours in which the documentation shows it.
 SHOWN: dict[str, tuple[ViewportSize, str]] = {
     "home": (_BROAD, "light"),
+    "list": ({"width": 1200, "height": 640}, "light"),
+    "order": ({"width": 1200, "height": 760}, "light"),
+    "order-board": ({"width": 1200, "height": 640}, "light"),
     "rule-try": (_BROAD, "light"),
     "script": (_BROAD, "dark"),
     "webhook": (_NARROW, "dark"),

@@ -44,6 +44,9 @@ def _entering(cast: Cast) -> Iterator[State]:
     yield State("landing", "/", public=True)
     yield State("login", "/id/account/login", public=True)
     yield State("login-refused", "/id/account/login", _refused_login, public=True)
+    yield State("not-found", "/id/nowhere", public=True, status=404)
+    yield State("not-from-its-page", "/id/account/login", _without_cookies, public=True)
+    yield State("forbidden", "/admin/", _without_rights, public=True)
     yield State("no-application", "/id/connect/authorize?client_id=Nobody", public=True, status=400)
     yield State("consent", _authorize(cast, prompt="consent"))
     yield State("consent-self-registered", _authorize(cast, client_id=SELF_REGISTERED, **PKCE))
@@ -59,7 +62,7 @@ def _entering(cast: Cast) -> Iterator[State]:
 
 def _admin(cast: Cast) -> Iterator[State]:
     ids = cast.ids
-    yield State("home", "/admin/")
+    yield State("home", "/admin/", _charts)
     yield State("home-search", "/admin/", _searched)
     yield State("list", "/admin/domain/salesorder/")
     yield State("list-filters", "/admin/domain/salesorder/", _filters)
@@ -72,6 +75,10 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("list-runs", "/admin/scripts/scriptrun/")
     yield State("list-sessions", "/admin/identity/session/?state=all")
     yield State("list-tokens", "/admin/identity/accesstoken/")
+    yield State("list-requests", "/admin/platform_site/recordedrequest/")
+    yield State("request", "/admin/platform_site/recordedrequest/", _first_row)
+    yield State("list-audit", "/admin/audit/auditentry/")
+    yield State("audit-entry", "/admin/audit/auditentry/", _first_row)
     yield State("list-failures", "/admin/django_q/failure/")
     yield State("list-schedules", "/admin/django_q/schedule/")
     yield State("list-queue", "/admin/django_q/ormq/")
@@ -82,22 +89,47 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("delete", f"/admin/domain/currency/{ids['currency']}/delete/")
     yield State("delete-chosen", "/admin/domain/paymenttype/", _delete_chosen)
     yield State("history", f"/admin/domain/product/{ids['product']}/history/")
+    yield State("order-history", f"/admin/domain/salesorder/{ids['order']}/history/")
+    yield State("order-board", "/admin/domain/salesorder/board/")
+    yield State("demo-receiver", "/admin/demo-receiver/")
     yield State("rule", f"/admin/domain/userbusinessrule/{ids['rule']}/change/", _rule_help)
+    yield State("rule-versions", f"/admin/domain/userbusinessrule/{ids['rule']}/versions/", _compared)
+    yield State("rule-restore", f"/admin/domain/userbusinessrule/{ids['rule']}/versions/", _restore_asked)
     yield State("rule-broken", f"/admin/domain/userbusinessrule/{ids['broken']}/change/")
     yield State("rule-add", "/admin/domain/userbusinessrule/add/")
+    yield State("rule-start", "/admin/domain/userbusinessrule/add/?start=require-a-value", _draft_tried)
     yield State("rule-try", f"/admin/domain/userbusinessrule/{ids['rule']}/try/?q=QP", _tried)
+    yield State("list-calculated", "/admin/domain/salesorder/?columns=__str__,CalculatedAttribute_PagesWorth")
+    yield State("calculation", f"/admin/domain/calculatedattribute/{ids['calculation']}/change/", _calculated)
+    yield State("calculation-add", "/admin/domain/calculatedattribute/add/", _mistaken)
+    yield State("custom-entity", f"/admin/domain/customentity/{ids['entity']}/change/")
+    yield State("custom-entity-plan", f"/admin/domain/customentity/{ids['entity']}/delete/")
+    yield State("document-type", "/admin/domain/documenttype/?q=SO", _first_row)
+    yield State("events", "/admin/events/")
+    yield State("events-of-currencies", "/admin/events/?repository=General.Currencies.Currencies")
+    yield State("events-of-orders", "/admin/events/?repository=Crm.Sales.SalesOrders")
     yield State("script", f"/admin/domain/script/{ids['script']}/change/", _script_run)
     yield State("script-run", "/admin/scripts/scriptrun/", _first_row)
     yield State("webhook", f"/admin/domain/webhook/{ids['hook']}/change/", _charts)
+    yield State("webhook-add", "/admin/domain/webhook/add/", _composed)
+    yield State("webhook-versions", f"/admin/domain/webhook/{ids['hook']}/versions/", _compared)
+    yield State("script-versions", f"/admin/domain/script/{ids['script']}/versions/", _compared)
+    yield State("webhook-replay", f"/admin/domain/webhook/{ids['hook']}/change/", _replay_counted)
     yield State("delivery", f"/admin/webhooks/webhookdelivery/{ids['failed']}/change/")
     yield State("signing-secret", f"/admin/domain/webhook/{ids['hook']}/change/", _new_signing_secret)
     yield State("application", f"/admin/identity/trustedapplication/{ids['application']}/change/")
+    yield State("application-kinds", "/admin/identity/trustedapplication/add/")
+    yield State("application-kind", "/admin/identity/trustedapplication/add/?kind=dual")
+    yield State("application-start", f"/admin/identity/trustedapplication/{ids['service']}/start/")
     yield State("application-secret", f"/admin/identity/trustedapplication/{ids['application']}/secret/")
     yield State("user", f"/admin/identity/user/{ids['user']}/change/")
     yield State("user-factors", f"/admin/identity/user/{ids['careful']}/factors/")
+    yield State("permissions", "/admin/permissions/")
+    yield State("configuration", "/admin/configuration/")
+    yield State("user-view-as", f"/admin/identity/user/{ids['user']}/view-as/")
     yield State("role", f"/admin/identity/role/{ids['role']}/change/")
     yield State("session", "/admin/identity/session/?state=all", _first_row)
-    yield State("licence", "/admin/identity/licence/1/change/")
+    yield State("licence", "/admin/identity/licence/1/change/", _charts)
     yield State("reference-token", "/admin/identity/referencetoken/add/")
     yield State("registration-policy", "/admin/identity/registrationpolicy/add/")
     yield State("initial-access-token", "/admin/identity/registrationtoken/add/", _issued_token)
@@ -108,12 +140,12 @@ def _admin(cast: Cast) -> Iterator[State]:
 def _domain_api() -> Iterator[State]:
     yield State("api", "/api/")
     yield State("query", "/api/query", _query_with_an_answer)
+    yield State("query-chart", "/api/query", _query_with_a_chart)
     yield State("query-refused", "/api/query", _query_with_an_error)
     yield State("builder", "/api/builder", _built)
     yield State("import", "/api/domain/import", _imported)
     yield State("model", f"/api/model#{ORDERS}", _model_read)
-    yield State("description", "/api/description")
-    yield State("set", f"/api/sets/{ORDERS}")
+    yield State("explorer", "/api/explorer#Finance.Payments", _explored)
 
 
 def _leaving(cast: Cast) -> Iterator[State]:
@@ -143,6 +175,19 @@ def _refused_login(page: Page) -> None:
     log_in(page, password="wrong")
 
 
+def _without_cookies(page: Page) -> None:
+    page.context.clear_cookies()
+    log_in(page)
+    expect(page.locator("h1")).to_have_text("The form was not sent from its page")
+
+
+def _without_rights(page: Page) -> None:
+    log_in(page, "demo", "demo")
+    page.goto("/admin/identity/ratelimits/")
+    expect(page.locator("h1")).to_have_text("You may not do this")
+    page.context.clear_cookies()
+
+
 def _second_factor(page: Page) -> None:
     log_in(page, CAREFUL, CAREFUL)
     page.click("summary")
@@ -167,6 +212,7 @@ def _refused_save(page: Page) -> None:
 
 def _searched(page: Page) -> None:
     page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
     page.keyboard.type("0000000002")
     expect(page.locator("#command-results-list a").first).to_be_visible()
 
@@ -193,6 +239,40 @@ def _tried(page: Page) -> None:
         page.click(".rule-entities button >> nth=0")
 
 
+def _calculated(page: Page) -> None:
+    """The value on an order."""
+    page.locator("#try_entity").select_option(index=1)
+    expect(page.locator("#calculation-value output")).to_be_visible()
+
+
+def _mistaken(page: Page) -> None:
+    """A row that names another one, which is not there."""
+    page.fill("[name=repository_name]", "Crm.Sales.SalesOrders")
+    page.locator("#add-row").click()
+    expect(page.locator("[name=Expressions-0-operator]")).to_be_focused()
+    page.keyboard.type("LEN")
+    page.locator("[name=Expressions-0-parameter_1_type]").select_option("Expression")
+    page.locator("[name=Expressions-0-parameter_1_value]").fill("20")
+    page.locator("[name=Expressions-0-parameter_1_value]").press("Tab")
+    expect(page.locator("#row-10 .errorlist")).to_be_visible()
+
+
+def _draft_tried(page: Page) -> None:
+    page.select_option("#try_entity", index=1)
+    expect(page.locator("#rule-tried table").first).to_be_visible()
+
+
+def _compared(page: Page) -> None:
+    expect(page.locator("[data-differences] .cm-content").first).to_be_visible()
+    page.click("[data-as-text] summary")
+
+
+def _restore_asked(page: Page) -> None:
+    with page.expect_navigation():
+        page.click("button[name=version] >> nth=0")
+    _compared(page)
+
+
 def _script_run(page: Page) -> None:
     expect(page.locator(".code-editor .cm-content")).to_have_count(2)
     page.fill("[name='arg:documentNo']", "0000000002")
@@ -206,10 +286,22 @@ def _first_row(page: Page) -> None:
 
 
 def _charts(page: Page) -> None:
-    charts = page.locator("svg.webhook-chart")
-    expect(charts).to_have_count(2)
-    boxes = [chart.bounding_box() for chart in charts.all()]
-    assert all(box is not None and box["width"] > 200 for box in boxes), boxes
+    expect(page.locator(".chart-figure canvas").first).to_be_visible()
+    page.click(".chart-figure summary >> nth=0")
+
+
+def _composed(page: Page) -> None:
+    page.fill("[name=repository_name]", "General.Currencies.Currencies")
+    page.fill("[name=url]", "https://example.com/{CurrencySign}")
+    page.click("#show-preview")
+    expect(page.locator(".webhook-preview")).to_be_visible()
+
+
+def _replay_counted(page: Page) -> None:
+    page.fill("[name=since]", "2020-01-01T00:00")
+    page.fill("[name=until]", "2099-01-01T00:00")
+    with page.expect_navigation():
+        page.click("form[action$='/replay/'] button")
 
 
 def _new_signing_secret(page: Page) -> None:
@@ -228,24 +320,37 @@ def _model_read(page: Page) -> None:
     page.wait_for_selector("html[data-model]")
 
 
+def _explored(page: Page) -> None:
+    page.locator(".expand-operation").first.click()
+    page.locator(".opblock-summary-control").first.click()
+    page.locator(".execute").click()
+    expect(page.locator(".live-responses-table")).to_be_visible()
+
+
 def _query_with_an_answer(page: Page) -> None:
     _model_read(page)
     _ask(page, f"{ORDERS}?$select=DocumentNo,State&$expand=Lines($select=LineNo)&$top=2", 200)
+
+
+def _query_with_a_chart(page: Page) -> None:
+    _model_read(page)
+    _ask(page, f"{ORDERS}?$apply=groupby((State),aggregate($count as Orders))", 200)
+    page.click("#tab-chart")
+    expect(page.locator("#answer canvas")).to_be_visible()
 
 
 def _query_with_an_error(page: Page) -> None:
     _model_read(page)
     page.click("#access summary")
     page.select_option("#method", "PATCH")
-    page.wait_for_selector("html[data-editor=ready]")
     page.select_option("#method", "GET")
     _ask(page, f"{ORDERS}?$filter=DocumentNo eqq 'x'", 400)
-    page.fill("#path", f"{ORDERS}?$filter=Sta")
-    expect(page.locator("#path-choices")).to_be_visible()
+    page.locator(".path .cm-content").fill(f"{ORDERS}?$filter=Sta")
+    expect(page.locator(".path .cm-tooltip-autocomplete")).to_be_visible()
 
 
 def _ask(page: Page, text: str, status: int) -> None:
-    page.fill("#path", text)
+    page.locator(".path .cm-content").fill(text)
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Enter")
     _answered(page, status)
@@ -268,4 +373,4 @@ def _imported(page: Page) -> None:
     content = json.dumps([{"@odata.type": "Erp.Finance_Payments_PaymentType", "Nope": 1}]).encode()
     page.set_input_files("#file", {"name": "one.json", "mimeType": "application/json", "buffer": content})
     page.click("#run")
-    page.wait_for_selector("#rows .bad")
+    page.wait_for_selector("#rows .problem")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.pages.cast import Cast, everything_shown
 from tests.pages.states import State, states
@@ -47,10 +47,14 @@ def _problems(page: Page, state: State) -> list[str]:
     if answer.status != state.status:
         return [f"answered {answer.status}"]
     state.prepare(page)
+    # What an answer will replace is paler meanwhile.
+    expect(page.locator(".htmx-request")).to_have_count(0)
     problems = violations(page)
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.set_viewport_size(PHONE)
     page.emulate_media(color_scheme="dark")
+    # Scripts hear of it with the next frame.
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     problems += [f"dark: {problem}" for problem in violations(page, only=("color-contrast",))]
     if page.evaluate("getComputedStyle(document.body).backgroundColor") == light:
         problems.append("no dark colours")

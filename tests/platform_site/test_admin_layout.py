@@ -10,11 +10,11 @@ from tests.support.platform import LivePlatform
 
 pytestmark = [pytest.mark.browser, pytest.mark.process]
 
-_BOXES = """() => [...document.querySelectorAll('.rule-rows .field-line')].filter(box => box.offsetWidth).map(box => {
+_BOXES = """() => [...document.querySelectorAll('.rule-row .rule-part')].filter(box => box.offsetWidth).map(box => {
     const field = box.querySelector('input:not([type=hidden]), select, textarea');
     return field ? field.getBoundingClientRect().right - box.getBoundingClientRect().right : 0;
 })"""
-_EMPTINESS = """() => [...document.querySelectorAll('.form-row.grid > div')]
+_EMPTINESS = """() => [...document.querySelectorAll('.row-cell')]
     .filter(each => each.offsetWidth)
     .map(each => each.getBoundingClientRect().height - each.firstElementChild.getBoundingClientRect().height)"""
 
@@ -37,10 +37,10 @@ def test_fields_messages_and_columns_stay_in_sight(live_platform: LivePlatform, 
         page.click("#result_list tbody th a")
         page.wait_for_selector("[name=_save]")
         assert max(page.evaluate(_BOXES)) <= 0
-        page.fill("[name=Conditions-0-attribute_name]", "Nonsense")
+        page.fill("[name=Actions-0-parameter_1_value]", "")
         with page.expect_navigation():
             page.click("[name=_save] >> nth=0")
-        assert page.eval_on_selector(".rule-rows ul.errorlist", "each => each.offsetWidth") > 200
+        assert page.eval_on_selector(".rule-row .errorlist", "each => each.offsetWidth") > 200
 
         page.set_viewport_size({"width": 390, "height": 844})
         page.goto("/admin/domain/salesorder/")

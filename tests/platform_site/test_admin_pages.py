@@ -68,7 +68,9 @@ def test_there_is_one_page_for_each_thing(boss: Client, path: str, target: str) 
 
 def test_a_list_without_rows_says_why(boss: Client) -> None:
     invoices = reverse("admin:domain_invoice_changelist")
-    assert "There is nothing here yet." in boss.get(invoices).content.decode()
+    empty = boss.get(invoices).content.decode()
+    assert "There is nothing here yet." in empty
+    assert f'<a href="{reverse("admin:domain_invoice_add")}">Add invoice</a>' in empty
     for narrowed in ("?q=none", "?state=Released"):
         assert "Nothing fits this search" in boss.get(invoices + narrowed).content.decode(), narrowed
     new_currency("QQQ", "Quetzal")
@@ -243,9 +245,7 @@ def reader(client: Client, *repositories: str) -> Client:
 
 def read_only(page: str) -> dict[str, str]:
     """Label → text of a page's read-only fields."""
-    found = re.findall(
-        r"<label[^>]*>([^<]*)</label></div>\s*<div[^>]*><div class=\"readonly [^>]*>(.*?)</div>", page, re.S
-    )
+    found = re.findall(r"<label[^>]*>([^<]*)</label>\s*<div[^>]*><div class=\"readonly [^>]*>(.*?)</div>", page, re.S)
     return {label: unescape(re.sub(r"<[^>]*>", "", text)).strip() for label, text in found}
 
 

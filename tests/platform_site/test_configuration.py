@@ -25,7 +25,9 @@ from webhooks.url_secrets import masked_url, unmasked_url
 __all__ = ["fresh_process"]
 
 # A document of an instance where nobody has set up anything.
-EMPTY: configuration.Document = {"version": 1} | {section.name: {} for section in configuration.SECTIONS}
+EMPTY: configuration.Document = {"version": 1} | {
+    section.name: {} for section in (*configuration.SECTIONS, *configuration.ROLE_SECTIONS)
+}
 
 HEADERS = "Content-Type: application/json\nAuthorization: Bearer planted-1\nX-Api-Key: planted-2\nDB-Pwd: planted-3"
 ADDRESS = "http://127.0.0.1:9/planted4Zk81PqWmXc02Rt/orders?token=planted-5&no={DocumentNo}"
@@ -95,10 +97,13 @@ def test_an_export_makes_an_empty_instance_the_same(demo: str, tmp_path: Path) -
     assert len(exported["trusted_applications"]) == 4
     assert exported["custom_properties"]["Gen_Products/SIZE"]["AllowedValues"]
     assert exported["row_policies"]["Sales/Crm.Sales.SalesOrders"]["filter"] == "Void eq false"
+    permissions = exported["role_permissions"]
+    assert permissions["Sales/General.Products.*"] == {"role": "Sales", "repository": "General.Products.*"}
+    assert any(each.get("can_update") for each in permissions.values())
 
-    import_config(written(tmp_path / "empty.yaml", EMPTY | {"row_policies": {}}), "--delete", "--apply")
+    import_config(written(tmp_path / "empty.yaml", EMPTY), "--delete", "--apply")
     Role.objects.all().delete()
-    assert yaml.safe_load(export_config()) == EMPTY | {"row_policies": {}}
+    assert yaml.safe_load(export_config()) == EMPTY
 
     shown = import_config(file, status=DIFFERS)
     assert "+ rule DEMO-TELL" in shown
@@ -219,3 +224,40 @@ def test_what_the_file_does_not_have_goes_only_when_told_to(demo: str, tmp_path:
 def test_a_file_of_another_form_is_refused(text: str, problem: str) -> None:
     with pytest.raises(configuration.ConfigurationError, match=problem):
         configuration.load(text)
+
+
+def test_what_a_role_may_is_written_under_role_and_repository(demo: str, tmp_path: Path) -> None:
+    sections = {
+        "role_permissions": {"Sales/Systems.Core.Scripts": {"can_read": True, "can_update": True}},
+        "row_policies": {"Auditors/Systems.Core.Scripts": {"filter": "IsActive eq true"}},
+    }
+    file = written(tmp_path / "part.yaml", {"version": 1, **sections})
+    assert "The role Auditors was made" in import_config(file, "--apply")
+    permission = Role.objects.get(name="Sales").permissions.get(repository="Systems.Core.Scripts")
+    assert (permission.can_read, permission.can_update, permission.can_delete) == (True, True, False)
+    assert import_config(file).startswith("Nothing differs")
+    sections["role_permissions"] = {"Sales/Systems.Core.Nothing": {}}
+    assert "There is no repository or namespace" in import_config(
+        written(file, {"version": 1, **sections}), "--apply", status=1
+    )
+
+
+def test_values_under_a_parent_value_travel_by_name(demo: str, tmp_path: Path) -> None:
+    dataset = Dataset(system_context())
+    owner = {"EntityName": "Gen_Products", "Name": {"EN": "x"}, "LimitToAllowedValues": True}
+    country = dataset.create("Systems.Bpm.CustomProperties", {**owner, "Code": "COUNTRY"})
+    bulgaria = dataset.create(
+        "Systems.Bpm.CustomPropertyAllowedValues", {"PropertyAllowedValueField": "BG"}, parent=country
+    )
+    city = dataset.create(
+        "Systems.Bpm.CustomProperties", {**owner, "Code": "CITY", "AllowedValuesParentProperty": country.id}
+    )
+    values = {"PropertyAllowedValueField": "Sofia", "ParentAllowedValueId": bulgaria.id}
+    dataset.create("Systems.Bpm.CustomPropertyAllowedValues", values, parent=city)
+    dataset.commit()
+    file = written(tmp_path / "config.yaml", export_config())
+    exported = yaml.safe_load(file.read_text())["custom_properties"]
+    assert exported["Gen_Products/CITY"]["AllowedValues"][0]["ParentAllowedValueId"] == "BG"
+    import_config(written(tmp_path / "empty.yaml", EMPTY), "--delete", "--apply")
+    import_config(file, "--apply")
+    assert yaml.safe_load(export_config())["custom_properties"] == exported

@@ -40,7 +40,9 @@ def test_it_names_the_sites_that_are_served(client: APIClient, db: None, path: s
     assert found["ID"]["Url"] == "http://testserver/id"
     assert found["ID"]["Status"] == "Working"
     assert found["ID"]["AdditionalProperties"] is None
-    assert "TableAPI" not in found
+    tables = "http://testserver/tableapi"
+    assert found["TableAPI"]["Url"] == tables
+    assert found["TableAPI"]["AdditionalProperties"] == {"ODataServiceRoot": f"{tables}/odata/"}
     assert client.get(found["ID"]["Url"] + "/.well-known/openid-configuration").json()["issuer"] == found["ID"]["Url"]
 
 

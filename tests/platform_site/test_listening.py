@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_site.serving import listening
-from platform_site.serving.listening import ListeningSocket
+from platform_site.serving import addresses, listening
+from platform_site.serving.listening import drain, open_listening
 
 pytestmark = [
     pytest.mark.once,
@@ -20,23 +20,19 @@ pytestmark = [
 
 
 @pytest.fixture
-def opened() -> Iterator[tuple[ListeningSocket, socket.socket]]:
-    """A listening socket, and the same as a server's process has it."""
-    held = ListeningSocket("127.0.0.1", 0)
-    server = socket.socket(fileno=held.open())
-    server.listen(8)
-    yield held, server
-    server.detach()
-    held.close()
+def server() -> Iterator[socket.socket]:
+    """A listening socket."""
+    with open_listening("127.0.0.1", 0) as opened:
+        opened.listen(8)
+        yield opened
 
 
-def test_who_connected_is_served_and_nobody_connects_any_more(opened: tuple[ListeningSocket, socket.socket]) -> None:
-    held, server = opened
+def test_who_connected_is_served_and_nobody_connects_any_more(server: socket.socket) -> None:
     address = server.getsockname()
     waiting = [socket.create_connection(address, 1) for _ in range(3)]
     for number, client in enumerate(waiting):
         client.sendall(b"%d" % number)
-    drained = threading.Thread(target=held.drain)
+    drained = threading.Thread(target=drain, args=(server,))
     drained.start()
     try:
         # The first packet is dropped, not refused: whoever sent it sends it again, or asks another node.
@@ -57,16 +53,16 @@ def test_who_connected_is_served_and_nobody_connects_any_more(opened: tuple[List
         client.close()
 
 
-def test_a_server_that_takes_nobody_is_not_waited_for(
-    opened: tuple[ListeningSocket, socket.socket], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held, server = opened
+@pytest.mark.alone
+def test_a_server_that_takes_nobody_is_not_waited_for(server: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "DRAIN_TIMEOUT_SECONDS", 0.3)
     with socket.create_connection(server.getsockname(), 1):
         begun = time.monotonic()
-        held.drain()
+        drain(server)
         assert 0.3 <= time.monotonic() - begun < 2
 
 
-def test_one_that_nobody_listens_on_needs_no_drain() -> None:
-    ListeningSocket("127.0.0.1", 0).drain()
+def test_processes_listen_at_one_address_and_another_program_does_not(server: socket.socket) -> None:
+    host, port = server.getsockname()
+    with open_listening(host, port):
+        assert "is in use by another program" in (addresses.port_problem(host, port) or "")

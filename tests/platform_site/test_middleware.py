@@ -54,7 +54,7 @@ urlpatterns = [
     path("api/crash", crash),
 ]
 
-pytestmark = pytest.mark.urls(__name__)
+pytestmark = [pytest.mark.urls(__name__), pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from django.http import StreamingHttpResponse
+from pytest_django import Settings
 
 from foundation import errors
+from foundation.file_responses import TemporaryFileResponse
+from platform_site import recorded_requests
+from platform_site.models import RecordedRequest
 from platform_site.serving import receiving
+from platform_site.serving.application import PooledApplication
 from platform_site.serving.callers import Callers
-from platform_site.serving.exchange import StartResponse, environ_of
+from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
+from platform_site.serving.exchange import RESPONSE_BYTES, PipedAnswer, StartResponse, environ_of
 from platform_site.serving.receiving import (
     AT_ONCE_BYTES,
     BODY_SECONDS,
     BYTES_PER_SECOND,
     FILE_SECONDS,
     KNOWN_BYTES,
-    RESPONSE_BYTES,
     Receiver,
 )
 from platform_site.serving.scheduler import Request
@@ -154,6 +161,11 @@ def echo(environ: dict[str, Any], start_response: StartResponse) -> Iterable[byt
     return [environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))]
 
 
+def only_process() -> ConnectionBalance:
+    """The connections of an instance with one web process."""
+    return ConnectionBalance(SharedCounts(1), 0)
+
+
 class AtOnce:
     """A scheduler without other requests."""
 
@@ -170,10 +182,13 @@ class AtOnce:
         request.work()
         return True
 
+    def count_requests(self) -> int:
+        return 0
+
 
 @pytest.fixture
 def receiver() -> Receiver:
-    return Receiver(echo, Policy(), AtOnce())
+    return Receiver(echo, Policy(), AtOnce(), only_process())
 
 
 @pytest.fixture
@@ -225,6 +240,21 @@ def test_a_body_that_breaks_off_never_reaches_the_application(send: Callable[...
     client.asked.come(RuntimeError("closed"))
     assert (client.status, client.answers) == (400, 1)
     assert f"the {length} bytes" in client.message
+
+
+@pytest.mark.django_db
+def test_a_request_that_never_reaches_the_application_is_recorded_by_its_id(
+    send: Callable[..., Client], settings: Settings
+) -> None:
+    settings.REQUEST_HISTORY_DAYS = 14
+    client = send("/api/x", content_length=str(AT_ONCE_BYTES + 1))
+    for part in (b"hel", b""):
+        client.asked.come(part)
+    recorded_requests.pending.flush()
+    row = RecordedRequest.objects.get()
+    assert dict(client.headers)["X-Request-Id"] == row.request_id
+    assert row.request_id in json.loads(client.body)["error"]["info"]
+    assert (row.method, row.path, row.status, row.error_type) == ("POST", "/api/x?a=1", 400, "InvalidBody")
 
 
 def test_a_refused_body_is_told_in_the_language_of_the_request(send: Callable[..., Client]) -> None:
@@ -295,7 +325,7 @@ def test_a_process_that_ends_does_not_wait_for_bodies(receiver: Receiver, send: 
 
 def test_the_caller_of_a_request_is_looked_up_once() -> None:
     scheduler = AtOnce()
-    receiver = Receiver(echo, Policy(), scheduler)
+    receiver = Receiver(echo, Policy(), scheduler, only_process())
     for _ in range(2):
         receiver.take(SimpleNamespace(proto=Client(), scope=scope(method="GET", authorization="Bearer token")))
     receiver.take(SimpleNamespace(proto=Client(), scope=scope(method="GET")))
@@ -305,7 +335,7 @@ def test_the_caller_of_a_request_is_looked_up_once() -> None:
 def test_a_caller_with_a_full_queue_is_refused() -> None:
     client, scheduler = Client(), AtOnce()
     scheduler.is_full = True
-    Receiver(echo, Policy(), scheduler).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    Receiver(echo, Policy(), scheduler, only_process()).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
     assert (client.status, dict(client.headers)["Retry-After"]) == (429, "1")
     assert "of your requests wait" in client.message
 
@@ -314,7 +344,7 @@ def test_a_caller_with_a_full_queue_is_refused() -> None:
 def test_a_large_body_of_a_caller_with_a_full_queue_is_refused_once(chunked: bool) -> None:
     client, scheduler = Client(), AtOnce()
     scheduler.is_full = True
-    receiver = Receiver(echo, Policy(), scheduler)
+    receiver = Receiver(echo, Policy(), scheduler, only_process())
     framing = {"transfer_encoding": "chunked"} if chunked else {"content_length": str(KNOWN_BYTES + 1)}
     receiver.take(SimpleNamespace(proto=client, scope=scope(**framing)))
     if chunked:
@@ -332,7 +362,7 @@ def large(environ: dict[str, Any], start_response: StartResponse) -> Iterable[by
 
 def test_a_large_response_is_kept_in_a_file() -> None:
     client = Client()
-    receiver = Receiver(large, Policy(), AtOnce())
+    receiver = Receiver(large, Policy(), AtOnce(), only_process())
     receiver.take(SimpleNamespace(proto=client, scope=scope(method="GET")))
     assert client.body == b"a" * RESPONSE_BYTES + b"b"
     assert ("Content-Length", str(RESPONSE_BYTES + 1)) in client.headers
@@ -341,12 +371,79 @@ def test_a_large_response_is_kept_in_a_file() -> None:
     assert not Path(client.file).exists()
 
 
+def test_a_temporary_file_is_sent_as_it_is() -> None:
+    """The web server reads it; the application has neither read nor closed it."""
+
+    def export(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        file = tempfile.NamedTemporaryFile()  # noqa: SIM115  (the receiver closes it)
+        file.write(b"a,b")
+        file.flush()
+        response = TemporaryFileResponse(file, filename="Продажби.csv", content_type="text/csv")
+        start_response("200 OK", [*response.headers.items()])
+        return response
+
+    client = Client()
+    receiver = Receiver(PooledApplication(export), Policy(), AtOnce(), only_process())
+    receiver.take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    assert client.body == b"a,b"
+    assert ("Content-Length", "3") in client.headers
+    assert Path(client.file).exists()
+    receiver.check(time.monotonic() + FILE_SECONDS + 1)
+    assert not Path(client.file).exists()
+
+
+def test_a_piped_response_that_begins_while_the_process_stops_is_refused() -> None:
+    class Parts:
+        closed = 0
+
+        def __iter__(self) -> Iterator[bytes]:
+            return iter([b"never sent"])
+
+        def close(self) -> None:
+            self.closed += 1
+
+    parts, client = Parts(), Client()
+    receiver = Receiver(lambda environ, start_response: PipedAnswer(parts), Policy(), AtOnce(), only_process())
+    receiver.stop()
+    receiver.take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    assert (client.status, client.answers, parts.closed) == (503, 1, 1)
+    assert client.message == "The server stops or restarts. Try again in 1 seconds."
+    assert dict(client.headers)["Retry-After"] == "1"
+
+
+@pytest.mark.parametrize("parts", [3, 300])
+def test_a_streamed_response_is_whole(parts: int) -> None:
+    """Beyond a megabyte it is written to a file while it is made, and never held as a whole."""
+    ended: list[bool] = []
+
+    def made() -> Iterator[bytes]:
+        try:
+            for number in range(parts):
+                yield bytes([65 + number % 26]) * 10_000
+        finally:
+            ended.append(True)
+
+    def rows(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        response = StreamingHttpResponse(made())
+        start_response("200 OK", [*response.headers.items()])
+        return cast(Iterable[bytes], response)
+
+    client = Client()
+    receiver = Receiver(PooledApplication(rows), Policy(), AtOnce(), only_process())
+    receiver.take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    assert client.body == b"".join(bytes([65 + number % 26]) * 10_000 for number in range(parts))
+    assert ended == [True]
+    if parts == 300:
+        assert ("Content-Length", "3000000") in client.headers
+        assert Path(client.file).exists()
+
+
 def test_a_failing_application_is_answered_for() -> None:
     def fail(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         raise ValueError("broken")
 
     client = Client()
-    Receiver(fail, Policy(), AtOnce()).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+    Receiver(fail, Policy(), AtOnce(), only_process()).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
     assert client.status == 500
 
 
@@ -366,7 +463,9 @@ def test_a_long_poll_has_a_thread_of_its_own() -> None:
 
     staying, leaving = Client(), Client()
     for client in (staying, leaving):
-        Receiver(application, Policy(), AtOnce()).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
+        Receiver(application, Policy(), AtOnce(), only_process()).take(
+            SimpleNamespace(proto=client, scope=scope(method="GET"))
+        )
     assert eventually(lambda: staying.streamed == leaving.streamed == [b" "], 5)
     leaving.gone.come(None)
     more.set()

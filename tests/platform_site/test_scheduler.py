@@ -172,6 +172,25 @@ def test_a_request_without_the_slot_defers_to_one_that_has_it(watched: Process, 
     assert order == ["short", "long"]
 
 
+def test_a_request_that_others_defer_to_keeps_the_slot_for_a_slice_only(watched: Process, monkeypatch: Any) -> None:
+    """It may wait for a lock that one of them has."""
+    monkeypatch.setattr(module, "DEFER_SECONDS", 60.0)
+    has_the_slot, lock = threading.Event(), threading.Event()
+
+    def with_the_lock() -> None:
+        assert has_the_slot.wait(5)
+        watched.scheduler.defer()
+        lock.set()
+
+    def without_it() -> bool:
+        has_the_slot.set()
+        return lock.wait(5)
+
+    first = watched.ask("attacker", with_the_lock)
+    assert watched.ask("anna", without_it).result(10)
+    first.result(5)
+
+
 def test_others_execute_while_requests_wait_outside(process: Process) -> None:
     enough = threading.Event()
 

@@ -76,6 +76,7 @@ def test_what_an_instance_writes_is_its_users_alone(platform: LivePlatform) -> N
     assert not [path.name for path in databases if path.stat().st_mode & 0o077]
 
 
+@pytest.mark.alone
 def test_a_later_start_prepares_nothing(platform: LivePlatform, data_dir: Path) -> None:
     # On PostgreSQL the second start of the same instance finds the same database.
     database = {name: platform.environment[name] for name in ("DATABASE_URL",) if name in platform.environment}
@@ -92,12 +93,12 @@ def test_a_later_start_prepares_nothing(platform: LivePlatform, data_dir: Path) 
 
 
 def test_a_dead_web_server_is_started_again(platform: LivePlatform) -> None:
-    (web,) = members(platform, "granian")
+    (web,) = members(platform, "platform: web")
     os.kill(web, signal.SIGKILL)
     said = "The web process was killed by SIGKILL; it is started again"
     # Its workers answer until the supervisor has buried the whole group: wait for the word, then for the new server.
     assert eventually(lambda: any(said in line for line in platform.output))
-    assert eventually(lambda: members(platform, "granian") not in ([], [web]) and answers(platform), 60)
+    assert eventually(lambda: members(platform, "platform: web") not in ([], [web]) and answers(platform), 60)
 
 
 def test_lines_of_the_children_carry_their_names_and_json_is_json(data_dir: Path) -> None:

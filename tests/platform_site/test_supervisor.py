@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import subprocess
 import sys
@@ -24,6 +23,11 @@ POLITE = "import time\nprint('up', flush=True)\ntime.sleep(60)"
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)"
 
 
+def running(program: str) -> Callable[[], None]:
+    """The main function of a child that runs a program."""
+    return lambda: exec(program, {"__name__": "__main__"})
+
+
 @pytest.fixture
 def screen() -> io.StringIO:
     """What the terminal shows."""
@@ -37,10 +41,7 @@ def supervise(screen: io.StringIO) -> Iterator[Callable[..., Supervisor]]:
     made: list[Supervisor] = []
 
     def make(*programs: str) -> Supervisor:
-        supervised = [
-            Child(f"c{number}", [sys.executable, "-c", program], dict(os.environ))
-            for number, program in enumerate(programs)
-        ]
+        supervised = [Child(f"c{number}", running(program)) for number, program in enumerate(programs)]
         made.append(Supervisor(Console(screen), supervised))
         return made[-1]
 
@@ -72,7 +73,7 @@ def test_stopping_ends_every_child(supervise: Callable[..., Supervisor], screen:
     supervisor.start()
     supervisor.wait_until(lambda: screen.getvalue().count("up") == 2, timeout_seconds=10)
     supervisor.stop()
-    assert [child.process and child.process.returncode for child in supervisor.children] == [-signal.SIGTERM] * 2
+    assert [child.process and child.process.exitcode for child in supervisor.children] == [-signal.SIGTERM] * 2
 
 
 def test_a_child_that_will_not_stop_is_killed_with_all_that_it_started(
@@ -130,12 +131,12 @@ def test_restarts_wait_longer_each_time_and_forget_after_a_steady_run(
     delays = []
     for _ in range(8):
         assert child.process is not None
-        child.process.wait()
+        child.process.join()
         supervisor._schedule_restart(child, 0.0)
         delays.append(child.restart_at)
     assert delays == [0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0, 5.0]
     monkeypatch.setattr(children, "STEADY_SECONDS", -1.0)
-    child.command = [sys.executable, "-c", POLITE]
+    child.main = running(POLITE)
     supervisor._spawn(child)
     supervisor._watch()
     assert child.deaths == 0
@@ -143,11 +144,11 @@ def test_restarts_wait_longer_each_time_and_forget_after_a_steady_run(
 
 SUPERVISOR_PROGRAM = textwrap.dedent(
     """
-    import os, sys
+    import sys
     from platform_site.serving.children import Child, Supervisor
     from platform_site.serving.console import Console
     program = sys.argv[1]
-    supervisor = Supervisor(Console(), [Child("c", [sys.executable, "-c", program], dict(os.environ))])
+    supervisor = Supervisor(Console(), [Child("c", lambda: exec(program, {}))])
     supervisor.start()
     supervisor.run()
     supervisor.stop()

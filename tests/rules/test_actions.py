@@ -10,6 +10,7 @@ import pytest
 from django.core import mail
 
 from domain.dataset.records.record import Record
+from domain.dataset.templates.record_template import compile_template
 from foundation import errors, stamps
 from identity.models import User
 from rules.actions import ActionType, BoundAction, ParameterRule, action_types
@@ -339,7 +340,8 @@ def test_another_app_can_add_an_action(world: World, monkeypatch: pytest.MonkeyP
         parameters = (ParameterRule("template", ("Constant",)),)
 
         def run(self, action: BoundAction, firing: Firing) -> None:
-            body = firing.interpolate('{{"no": "{PartNumber}"}}', "json")
+            template = compile_template(firing.record.repository, '{{"no": "{PartNumber}"}}')
+            body = firing.render(template, "json")
             firing.dataset.defer_write(
                 firing.key(action.spec.index), lambda: seen.append(action.text(0, firing) + body)
             )

@@ -102,8 +102,8 @@ def test_a_rule_is_written_with_its_rows_on_one_page_and_acts_at_once(admin: Cli
 def test_choices_come_from_the_catalogues(admin: Client) -> None:
     content = admin.get(reverse(ADD)).content.decode()
     assert '<option value="Crm.Sales.SalesOrders">' in content
-    assert "STATECHANGING – The document is about to change its state" in content
-    assert "FAIL – Refuses the operation with a message." in content
+    assert '<option value="STATECHANGING">is about to change its state to' in content
+    assert '<option value="FAIL">refuse it' in content
     assert "AISET" not in content
     assert "<script>" not in content
     assert " onclick=" not in content
@@ -269,7 +269,10 @@ def test_the_list_tells_what_rules_did_and_which_are_broken(admin: Client, world
     assert (rows["SOUND"].fired_count, rows["SOUND"].failure_count, rows["SOUND"].problems) == (1, 1, [])
     assert "no attribute &#x27;Gone&#x27;" in content
     assert admin.get(reverse(LIST), {"o": "-7"}).status_code == 200
+    firings = admin.get(reverse(CHANGE, args=[sound])).context["firings"]
+    assert [(series.name, series.figures[-1]) for series in firings.series] == [("Fired", 1), ("Failed", 1)]
     page = admin.get(reverse(CHANGE, args=[broken])).content.decode()
+    assert "No figures yet." in page
     assert "This rule is broken as it is stored." in page
     assert "Conditions[0]/AttributeName" in page
 

@@ -13,14 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.dataset.lookups.name_binding import EventName
-from domain.dataset.records.dispatch import Occurrence
 from domain.dataset.records.record import Record
 from domain.dataset.templates.record_template import Escape, InvalidTemplate, compile_template
 from domain.model.registry import repositories
 from foundation import errors, stamps
 from foundation.kinds import Kind
-from rules.firing import Firing
-from rules.specs import RuleSpec
 from tests.rules.cast import ORDERS, PRODUCTS, World, dataset, new_line, new_order
 
 
@@ -235,21 +232,11 @@ def test_any_text_is_a_template_or_says_why_not() -> None:
     check()
 
 
+@pytest.mark.django_db
 def test_every_unknown_name_is_told() -> None:
     with pytest.raises(InvalidTemplate) as caught:
         compile_template(repositories[ORDERS], "{A} {DocumentNo} {B}")
     assert len(caught.value.problems) == 2
-
-
-def test_at_run_time_an_unknown_name_is_an_error_too(order: Record) -> None:
-    rule = RuleSpec("x", "R", {}, ORDERS, "Common", True, "Integrated", None, (), (), ())
-    firing = Firing(rule, Occurrence("COMMIT", order, order.dataset))
-    assert firing.interpolate("{EntityName}/{DocumentNo}", "url") == "Crm_Sales_Orders/A%2F1%20%22x%22"
-    with pytest.raises(errors.Refused) as caught:
-        firing.interpolate("{Gone}")
-    assert caught.value.code is errors.INTERPOLATION_FAILED
-    with pytest.raises(errors.Refused):
-        firing.interpolate("{$NewValue}")
 
 
 # --- display texts ------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ def another_node_deactivates_every_rule() -> None:
     VersionStamp.objects.filter(name="rules").update(value=F("value") + 1)
 
 
+@pytest.mark.stamps_by_the_clock
 def test_another_node_s_change_acts_within_the_check_interval(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rule(world, PRODUCTS, ["COMMIT"], actions=[fail()])
     monkeypatch.setattr(stamps._own, "bumps", ())  # as after the commit that this test never comes to

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -178,7 +179,7 @@ def rule_for(repository: str, event: str, condition: tuple[str, str, str | None]
     )  # fmt: skip
 
 
-def acted(action: str, ds: Dataset, record: Record, run: Callable[[], None]) -> bool:
+def acted(action: str, ds: Dataset, record: Record, run: Callable[[], object]) -> bool:
     """Whether the action was taken."""
     notes = "Notes" if record.repository.name == LINES else "DocumentNotes"
     before = (record.values[notes], len(ds.warnings), len(ds.records), len(ds.deferred.writes))
@@ -223,9 +224,7 @@ def test_every_comparison_of_every_kind_with_every_action(world: World, event: s
                     action,
                     ds,
                     record,
-                    lambda rule=compiled[0], record=record, ds=ds: run_rule(  # type: ignore[misc]
-                        rule, Occurrence(event, record, ds, rule.parameter)
-                    ),
+                    partial(run_rule, compiled[0], Occurrence(event, record, ds, compiled[0].parameter)),
                 )
                 assert happened is expected, (event, kind, comparison, text, action)
                 tried += 1

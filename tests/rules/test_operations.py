@@ -76,7 +76,7 @@ def test_the_catalogue_is_the_model_s_enum() -> None:
     assert {event.name for event in event_types} == set(USER_BUSINESS_RULE_EVENT_TYPE.members)
 
 
-def test_the_operation_answers_and_names_near_repositories() -> None:
+def test_the_operation_answers_and_names_near_repositories(db: None) -> None:
     operation = operations.unbound("GetRepositoryEvents")
     assert operation is not None
     context = system_context()

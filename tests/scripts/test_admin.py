@@ -55,7 +55,7 @@ def test_the_page_has_a_form_of_the_inputs(api: Api, admin: Client) -> None:
     assert "Before tax" in html
     assert f'name="{PREFIX}gross"' not in html
     assert 'data-code="javascript"' in html
-    assert "scripts/editor.js" in html
+    assert "platform_site/editor.js" in html
     assert "<script>" not in html
     assert 'style="' not in html.partition('id="content-main"')[2]
 

@@ -13,6 +13,8 @@ from django.test import override_settings
 from tests.scripts.cast import console, execute
 from tests.support.api import Api, error_of
 
+pytestmark = pytest.mark.once
+
 BOOKS = "Domain.Library.BooksRepository"
 BOOK = f"const book = {BOOKS}.query()[0];"
 LIMIT = 3104

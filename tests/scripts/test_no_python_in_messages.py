@@ -15,6 +15,8 @@ from tests.rules.cast import World
 from tests.scripts.cast import execute, make_script
 from tests.support.api import Api, error_of
 
+pytestmark = pytest.mark.once
+
 PYTHON = re.compile(
     r"Decimal\(|\bNone\b|\bTrue\b|\bFalse\b|<class|NoneType|object at 0x|datetime\.|UUID\(|\{'\w|\['\w|\bisoformat\b"
 )

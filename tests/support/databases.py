@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import django
+from django.apps import apps
 from django.conf import settings
 from django.db import connections
 from django.db.backends.postgresql.operations import DatabaseOperations as PostgreSQLOperations
+from django.db.models.signals import post_migrate
 
+from domain.dataset.tables.history import RepositoryTracking
+from foundation.fields import utc_now
 from platform_site.environment import BASE_DIR
 from platform_site.serving.preparation import migrations_digest
 
@@ -62,6 +66,16 @@ def _copies() -> dict[str, Path]:
         return {}
     digest = hashlib.sha256(f"{django.VERSION} {sorted(settings.DATABASES)} {migrations_digest()}".encode()).hexdigest()
     return {alias: _DIRECTORY / f"{alias}-{digest[:16]}.sqlite3" for alias in connections}
+
+
+def begin_history_after_flush() -> None:
+    """Write again what the domain's migration writes, after the flush that follows a test that commits."""
+
+    def begin(using: str, **_: Any) -> None:
+        if using == "default":
+            RepositoryTracking.objects.get_or_create(repository_name="*", defaults={"tracked_since": utc_now()})
+
+    post_migrate.connect(begin, sender=apps.get_app_config("domain"), weak=False)
 
 
 def flush_by_deleting() -> None:

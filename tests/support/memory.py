@@ -11,7 +11,7 @@ _PROC = Path("/proc")
 
 def web_processes(platform: LivePlatform) -> list[int]:
     """The processes that answer requests: children of the web server that the instance's supervisor started."""
-    servers = [pid for pid in _children(platform.process.pid) if b"granian_server" in _command(pid)]
+    servers = [pid for pid in _children(platform.process.pid) if b"platform: web" in _command(pid)]
     return sorted(child for server in servers for child in _children(server))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import http.client
 import os
-import signal
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.support.platform import LivePlatform
 from tests.support.waiting import eventually
+
+#: The system takes the same process so often in a row by no chance.
+_MOST_CONNECTIONS = 100
 
 
 def database_of(platform: LivePlatform) -> dict[str, str]:
@@ -42,27 +44,27 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 def connection_to_each(base_url: str, pid: int, *, processes: int = 2) -> dict[int, http.client.HTTPConnection]:
     """Web process → a connection that it serves, for `processes` of those that `pid` has started.
 
-    A connection stays with the process that accepted it. Those that have one are stopped meanwhile: else the process
-    that is awake may accept all. Raises AssertionError when fewer processes serve.
+    Each process has a socket of its own, and the system chooses one for a connection: more are opened until each has
+    one. Raises AssertionError when fewer processes serve.
     """
     parts = urlsplit(base_url)
     assert parts.hostname is not None
     assert parts.port is not None
     found: dict[int, http.client.HTTPConnection] = {}
+    spare: list[http.client.HTTPConnection] = []
     try:
         while len(found) < processes:
+            assert len(spare) < _MOST_CONNECTIONS, f"{len(found)} processes serve {base_url}"
             connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
-            connection.request("GET", "/healthz")
-            connection.getresponse().read()
+            connection.connect()
             server = _server_of(connection, parts.port, pid)
-            assert server not in found
-            found[server] = connection
-            os.kill(server, signal.SIGSTOP)
-    except TimeoutError as error:
-        raise AssertionError(f"{len(found)} processes serve {base_url}") from error
+            if server in found:
+                spare.append(connection)
+            else:
+                found[server] = connection
     finally:
-        for server in found:
-            os.kill(server, signal.SIGCONT)
+        for connection in spare:
+            connection.close()
     return found
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.support.chromium import administrators_page
 from tests.support.platform import ROOT, LivePlatform
@@ -65,10 +65,46 @@ def test_a_delivery_is_redelivered_and_a_secret_rotated_by_click(
         assert secret not in page.content()
         assert "No rule sends it yet" in page.inner_text("main, #main")
         page.fill("#preview-entity", "QQB")
-        page.click("text=Show >> nth=0")
-        assert f"POST {receiver.url}/orders/QQB?source=erp" in page.inner_text(".webhook-preview")
+        page.click("#show-preview")
+        expect(page.locator(".webhook-preview")).to_contain_text(f"POST {receiver.url}/orders/QQB?source=erp")
         page.goto(address)
         page.click("text=Send test event")
         receiver.wait_for(sent + 2, 30)
         assert "v1," in receiver.requests[-1].headers["webhook-signature"]
         assert "s3cret" not in page.content()
+
+
+def test_a_webhook_is_composed_with_its_rule_and_sends(
+    platform: LivePlatform, chromium: Browser, receiver: LoopbackReceiver
+) -> None:
+    with administrators_page(chromium, platform.base_url) as page:
+        page.goto("/admin/domain/webhook/add/")
+        page.fill("[name=code]", "COMPOSED")
+        page.fill("[name=name_en]", "Of a new currency")
+        page.fill("[name=url]", f"{receiver.url}/composed/{{CurrencySign}}")
+        page.fill("[name=repository_name]", "General.Currencies.Currencies")
+        page.press("[name=repository_name]", "Tab")
+        expect(page.locator("[name=rule-event_type] option[value=STATECHANGED]")).to_have_count(0)
+        page.select_option("[name=rule-event_type]", "CLIENTCOMMITTED")
+        expect(page.locator("#webhook-composer .rule-hint", has_text="CLIENTCOMMITTED")).to_be_visible()
+        page.select_option("[name=rule-attribute_name]", "CurrencySign")
+        page.select_option("[name=rule-comparison_type]", "Like")
+        page.fill("[name=rule-value]", "QR*")
+        # What is written and not saved yet is shown beside it.
+        page.fill("[name=body]", '{{"name": "{Name}"}}')
+        page.fill("#preview-entity", "QQA")
+        page.click("#show-preview")
+        expect(page.locator(".webhook-preview")).to_contain_text('{"name": "Currency QQA"}')
+        with page.expect_navigation():
+            page.click("[name=_continue]")
+        page.click(".messagelist a:has-text('COMPOSED')")
+        expect(page.locator("[name=Conditions-0-value]")).to_have_value("QR*")
+        sent = len(receiver.requests)
+        for sign in ("QSA", "QRA"):
+            page.goto("/admin/domain/currency/add/")
+            page.fill("[name=currency_sign]", sign)
+            page.fill("[name=name]", f"Currency {sign}")
+            with page.expect_navigation():
+                page.click("[name=_save]")
+        received = receiver.wait_for(sent + 1, 30)[-1]
+        assert (received.path, received.json()) == ("/composed/QRA", {"name": "Currency QRA"})

@@ -35,6 +35,8 @@ _TEMPLATE_AND_RULE = """
 from tests.rules.cast import write_rule
 from tests.webhooks.cast import CURRENCIES, PLATFORM, new_web_hook
 from types import SimpleNamespace
+from webhooks.models import WebHookDelivery
+WebHookDelivery.objects.all().delete()  # those of the demo data, which the worker would deliver, too
 new_web_hook({url!r}, code="NODES", Body='{{"sign": "{{CurrencySign}}"}}')
 write_rule(SimpleNamespace(context=PLATFORM), CURRENCIES, ["COMMIT"], actions=[("WEBHOOK", ("Constant", "NODES"))])
 """

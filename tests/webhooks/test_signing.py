@@ -61,4 +61,4 @@ def test_the_vector_of_the_standard() -> None:
 @pytest.mark.parametrize("secret", ["whsec_short", "whsec_", "not base64!", "whsec_QUJD"])
 def test_a_secret_that_is_none_is_refused(secret: str) -> None:
     with pytest.raises(ValueError, match="signing secret"):
-        SCHEME.check(secret)
+        SCHEME.headers([secret], message_id="msg_1", timestamp=0, body=b"")

@@ -149,7 +149,7 @@ def kill(pids: list[int]) -> None:
 
 def web_processes(platform: LivePlatform) -> list[int]:
     """The web server and its processes."""
-    return [pid for pid in descendants(platform.process.pid) if "granian" in command_of(pid)]
+    return [pid for pid in descendants(platform.process.pid) if "platform: web" in command_of(pid)]
 
 
 def command_of(pid: int) -> str:

@@ -32,9 +32,9 @@ def row_visible(context: CallContext, repository: Repository[Any], id: str) -> b
     return not _restricts(context, repository) or bool(select_rows(repository, ("Id",), ctx=context, ids=[id]))
 
 
-def record_visible(record: Record, context: CallContext | None = None) -> bool:
-    """Whether the caller, or that of `context`, may see a reference's target; new entities are the caller's own."""
-    context = context or record.dataset.context
+def record_visible(record: Record) -> bool:
+    """Whether the caller may see a reference's target; new entities are the caller's own."""
+    context = record.dataset.context
     if isinstance(context.permissions, AllPermissions) or record.state == "Added":
         return True
     return allowed(context, record.repository, "read") and row_visible(context, record.repository, record.id)

@@ -39,11 +39,12 @@ _users: GenerationalCache[Authority, tuple[int, Caller | None]] = GenerationalCa
 
 @dataclass(frozen=True, slots=True)
 class RunningStep:
-    """A running rule or managed script: its name in messages, and its author."""
+    """A running rule or managed script: its name in messages, its author, and of a rule its code."""
 
     name: str
     author: Authority = NOBODY
     is_rule: bool = True
+    code: str = ""
 
 
 def of_caller(context: CallContext) -> Authority:

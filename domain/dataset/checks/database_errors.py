@@ -28,6 +28,8 @@ _UNREACHABLE = ("08", "53300", "57P01", "57P02", "57P03")
 #: psycopg's own messages, which have no SQLSTATE.
 _NO_CONNECTION = ("connection failed", "connection is closed", "server closed the connection", "connection timeout")
 _UNREACHABLE_SECONDS = 5
+#: SQLSTATE of PostgreSQL for a row of more than a page, or an index entry of more than a third of one.
+_PROGRAM_LIMIT = "54000"
 _POSTGRES = re.compile(r'unique constraint "(?P<index>[^"]+)"')
 
 
@@ -137,7 +139,11 @@ def _attribute(repository: Repository[Any], column: str) -> Attribute | None:
 
 
 def operational_error(exc: OperationalError) -> errors.PlatformError | OperationalError:
-    """The public error for a busy or unreachable database; the exception itself if it is a bug of ours."""
+    """The public error for a busy or unreachable database or too long texts; the exception itself for other ones."""
+    if sqlstate(exc) == _PROGRAM_LIMIT:
+        return errors.Refused(
+            errors.VALIDATION_FAILED, Message("its texts are too long for a row or an index of the database")
+        )
     text = str(exc).lower()
     if (sqlstate(exc) or "").startswith(_UNREACHABLE) or any(words in text for words in _NO_CONNECTION):
         return errors.Unavailable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,17 @@ from foundation.validators import TextValidator
 _SHOWN = 80
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What is checked of the values of an attribute. whole: the range of an integer column."""
+
+    name: str
+    attribute: Attribute
+    is_json: bool
+    validators: tuple[TextValidator, ...]
+    whole: tuple[int, int] | None
+
+
 def check_limits(record: Record) -> None:
     """Check lengths, numeric ranges and forms of all values to be written.
 
@@ -26,14 +38,16 @@ def check_limits(record: Record) -> None:
     """
     values = record.values
     changed = None if record.state == "Added" else record.original_values
-    for attribute in _limited(record.repository):
-        value = values.get(attribute.name)
-        if value is None or (changed is not None and attribute.name not in changed):
+    for limits in _limited(record.repository):
+        value = values.get(limits.name)
+        if value is None or (changed is not None and limits.name not in changed):
             continue
-        _check_length(record, attribute, value)
-        _check_json(attribute, value)
-        _check_form(record, attribute, value)
-        _check_range(record, attribute, value)
+        _check_length(record, limits.attribute, value)
+        if limits.is_json and isinstance(value, str):
+            _check_json(limits.attribute, value)
+        if limits.validators and isinstance(value, str) and value:
+            _check_form(record, limits, value)
+        _check_range(record, limits, value)
 
 
 #: Internal type of an integer field → minimum and maximum of its column on every database.
@@ -45,10 +59,16 @@ _WHOLE_NUMBERS = {
 
 
 @derived
-def _limited(repository: Repository[Any]) -> list[Attribute]:
+def _limited(repository: Repository[Any]) -> list[_Limits]:
     """The attributes with a limit."""
     return [
-        member
+        _Limits(
+            member.name,
+            member,
+            isinstance(member.field, JsonDocumentField),
+            _text_validators(member),
+            _whole_range(member),
+        )
         for member in repository.attributes.values()
         if member.max_length is not None or member.precision is not None or _whole_range(member) is not None
     ]
@@ -77,33 +97,30 @@ def _check_length(record: Record, attribute: Attribute, value: object) -> None:
         )
 
 
-def _check_json(attribute: Attribute, value: object) -> None:
-    if isinstance(attribute.field, JsonDocumentField) and isinstance(value, str):
-        try:
-            orjson.loads(value)
-        except ValueError as exc:
-            shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-            raise errors.BadRequest(
-                errors.INVALID_LITERAL, shown, "JSON", attribute.name, target=attribute.name
-            ) from exc
+def _check_json(attribute: Attribute, value: str) -> None:
+    try:
+        orjson.loads(value)
+    except ValueError as exc:
+        shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+        raise errors.BadRequest(errors.INVALID_LITERAL, shown, "JSON", attribute.name, target=attribute.name) from exc
 
 
-def _check_form(record: Record, attribute: Attribute, value: object) -> None:
-    if isinstance(value, str) and value:
-        for validator in _text_validators(attribute):
-            if problem := validator.find_problem(value):
-                name = f"{record.repository.entity_type}.{attribute.name}"
-                raise errors.BadRequest(errors.INVALID_VALUE, name, problem, target=attribute.name)
+def _check_form(record: Record, limits: _Limits, value: str) -> None:
+    for validator in limits.validators:
+        if problem := validator.find_problem(value):
+            name = f"{record.repository.entity_type}.{limits.name}"
+            raise errors.BadRequest(errors.INVALID_VALUE, name, problem, target=limits.name)
 
 
-def _text_validators(attribute: Attribute) -> list[TextValidator]:
+def _text_validators(attribute: Attribute) -> tuple[TextValidator, ...]:
     declared = [] if attribute.field is None else attribute.field.validators
-    return [validator for validator in declared if isinstance(validator, TextValidator)]
+    return tuple(validator for validator in declared if isinstance(validator, TextValidator))
 
 
-def _check_range(record: Record, attribute: Attribute, value: object) -> None:
-    if isinstance(value, int) and (whole := _whole_range(attribute)) is not None:
-        fits = whole[0] <= value <= whole[1]
+def _check_range(record: Record, limits: _Limits, value: object) -> None:
+    attribute = limits.attribute
+    if isinstance(value, int) and limits.whole is not None:
+        fits = limits.whole[0] <= value <= limits.whole[1]
     elif isinstance(value, Decimal) and attribute.precision is not None:
         fits = abs(value) < Decimal(10) ** (attribute.precision - (attribute.scale or 0))
     else:

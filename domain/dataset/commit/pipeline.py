@@ -1,8 +1,8 @@
 """The commit pipeline (spec 03, 3.1), stage by stage. `STAGES` is the order; each stage is one function.
 
 Write order in four sentences: deletes go first, children before parents. Inserts follow, an entity after those that it
-refers to. Updates come next, changed columns only. Then roots get a new version and stamp, and the change feed and
-deferred writes (outbox rows) are written.
+refers to. Updates come next, changed columns only. Then roots get a new version and stamp, and the change feed, the
+audit entries, the change history and deferred writes (outbox rows) are written.
 
 From late defaults on the pipeline runs inside one database transaction, because numbers are taken from locked
 sequences; a failure leaves the database and the dataset unchanged.
@@ -20,6 +20,7 @@ from domain.dataset.checks import access
 from domain.dataset.checks.authority import check_authorities
 from domain.dataset.checks.database_errors import duplicate_error, operational_error
 from domain.dataset.checks.edit_rules import follow_edits
+from domain.dataset.commit.audit import write_audit
 from domain.dataset.commit.conflicts import (
     check_stored_versions,
     check_versions,
@@ -29,6 +30,8 @@ from domain.dataset.commit.conflicts import (
     stored_roots,
 )
 from domain.dataset.commit.deferred_writes import write_deferred
+from domain.dataset.commit.entity_changes import note_before, note_changes
+from domain.dataset.commit.history import write_history
 from domain.dataset.commit.snapshots import accept_changes, restore, take_snapshot
 from domain.dataset.commit.validation import check_targets, validate, with_record
 from domain.dataset.records import dispatch
@@ -36,7 +39,7 @@ from domain.dataset.records.commit_result import CommitResult, CommittedEvent
 from domain.dataset.records.record import Record, State
 from domain.dataset.records.row_writer import grouped, in_order_of_dependency, insert_records
 from domain.dataset.tables.models import ChangeFeedEntry
-from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of
+from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of, stored_time
 from domain.dataset.tables.write_transaction import write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.behaviours import late_defaults_of
@@ -122,7 +125,7 @@ def _run_rounds(dataset: ChangeTracker) -> None:
     names = sorted(
         {record.repository.name for record in _affected(dataset) if notified.get(record.key) != record.mutations}
     )
-    raise errors.Refused(errors.RULE_LOOP, " → ".join(dataset.trail) or ", ".join(names))
+    raise errors.Refused(errors.RULE_LOOP, " → ".join(dataset.recent_steps) or ", ".join(names))
 
 
 def plan_writes(dataset: ChangeTracker, result: CommitResult) -> None:
@@ -227,7 +230,7 @@ def touch_roots(dataset: ChangeTracker, result: CommitResult) -> None:
 
 def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
     """One row for each written entity."""
-    stamp = connection.ops.adapt_datetimefield_value(dataset.now())
+    stamp = stored_time(dataset.now())
     rows = [
         (record.repository.name, record.id, operation, stamp)
         for operation, records in (("I", result.inserted), ("U", result.updated), ("D", result.deleted))
@@ -278,7 +281,7 @@ def announce(dataset: ChangeTracker, result: CommitResult) -> None:
     for action in dataset.deferred.take_actions():
         transaction.on_commit(action)
     result.committed_events = _committed_events(dataset, result)
-    result.lineage = (*dataset.lineage, ", ".join(dict.fromkeys(dataset.trail)) or "commit")
+    result.lineage = (*dataset.lineage, ", ".join(dict.fromkeys(dataset.recent_steps)) or "commit")
 
 
 STAGES: tuple[Stage, ...] = (
@@ -286,17 +289,21 @@ STAGES: tuple[Stage, ...] = (
     check_versions,
     run_until_stable,
     plan_writes,
+    note_before,
     check_references,
     write_deletes,
     write_inserts,
     write_updates,
     touch_roots,
     write_change_feed,
+    write_history,
+    write_audit,
     bump_stamps,
     check_row_policies,
     check_authorities,
     run_deferred,
     announce,
+    note_changes,
 )
 
 

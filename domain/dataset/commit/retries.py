@@ -18,7 +18,7 @@ from domain.dataset.records.record import Record
 from domain.dataset.tables.row_storage import row_storage_of
 from domain.dataset.tables.write_transaction import write_transaction
 from domain.model.registry import repositories
-from foundation import errors
+from foundation import dry_runs, errors
 
 T = TypeVar("T")
 
@@ -51,16 +51,16 @@ class RetryState:
     """
 
     def __init__(self, locks: AdvisoryLocks | None = None) -> None:
-        self.locks = AdvisoryLocks() if locks is None else locks
+        self.locks = _locks() if locks is None else locks
         #: (name of the base-most repository, guid) of the roots that two requests wrote concurrently
         self._rows: set[tuple[str, str]] = set()
         self._number = 0
         self._violations = 0
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """A database transaction for the retry."""
-        with write_transaction():
+    def transaction(self, *, savepoint: bool = True) -> Iterator[None]:
+        """A database transaction for the retry. savepoint: see write_transaction."""
+        with write_transaction(savepoint=savepoint):
             self.begin()
             yield
 
@@ -96,15 +96,30 @@ class RetryState:
         return state in _BROKEN_OFF
 
 
+def _locks() -> AdvisoryLocks:
+    """The locks of a request. All requests in a dry run have the same, since they share its transaction."""
+    run = dry_runs.current()
+    if run is None:
+        return AdvisoryLocks()
+    locks: AdvisoryLocks = run.shared.setdefault(AdvisoryLocks, AdvisoryLocks())
+    return locks
+
+
 def run_with_retries(work: Callable[[RetryState], T], *, locks: AdvisoryLocks | None = None) -> T:
     """The result of `work`, repeated after concurrent writes. Raises the error of its last attempt.
 
     Each attempt has its own database transaction and dataset, and is rolled back when it fails.
     """
     retry = RetryState(locks)
+    run = dry_runs.current()
+    mark = run.mark() if run is not None else {}
     while True:
         try:
             return work(retry)
         except Exception as error:
+            if run is not None and run.is_repeatable and sqlstate(error) in _BROKEN_OFF:
+                raise dry_runs.RepeatDryRun from error
             if not retry.should_repeat(error):
                 raise
+            if run is not None:
+                run.forget(mark)

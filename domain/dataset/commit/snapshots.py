@@ -58,6 +58,7 @@ def accept_changes(dataset: ChangeTracker, result: CommitResult, stamp: datetime
         dataset.forget(record.key)
     dataset.lookups.pending.clear()
     dataset.authorities.clear()
+    dataset.rules_behind.clear()
     for record in dataset.records.values():
         record.state = "Unchanged"
         record.original_values = {}

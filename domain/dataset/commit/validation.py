@@ -8,6 +8,8 @@ from django.utils.translation import gettext
 
 from domain.dataset.checks.currencies_and_units import check_stated_measures
 from domain.dataset.checks.limits import check_limits
+from domain.dataset.lookups.allowed_values import check_dependent
+from domain.dataset.lookups.custom_defaults import missing_custom
 from domain.dataset.records.record import Record
 from domain.dataset.records.row_writer import required_of
 from domain.dataset.tables.row_storage import row_storage_of
@@ -23,13 +25,18 @@ _MAX_NAMED = 50
 def validate(dataset: ChangeTracker) -> None:
     """Check every entity to be written. Missing values of all of them are reported together."""
     records = [record for record in dataset.changed() if not record.is_deleted]
-    missing = [(record, names) for record in records if (names := missing_values(record))]
+    missing = [
+        (record, names)
+        for record in records
+        if (names := [*missing_values(record), *(known.api_name for known in missing_custom(record))])
+    ]
     if missing:
         # A calculated value may be missing because a referenced entity does not exist.
         check_targets(dataset, records)
         raise _missing_error(missing)
     for record in records:
         with_record(check_limits, record)
+        with_record(check_dependent, record)
     check_stated_measures(dataset)
     for record in dataset.changed():
         for validation in validations_of(record.repository):

@@ -4,6 +4,7 @@
     QuantityValue  SalesPersonId               the number of a measured attribute, the guid of a reference
     ObjectState                       what is about to happen to the entity, or what the commit did with it
     @code  Ref.ReferencePath.@code             a custom property, by code
+    #Name  Ref.ReferencePath.#Name    a calculated attribute; without # where nothing else has the name
     $NewValue                         an attribute of the event
 
 `bind_from` binds paths that begin elsewhere: at the caller's role, at an entity by its key.
@@ -13,17 +14,18 @@ Names are bound once, against the registry: an unknown name is reported when a r
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
+from domain.dataset.lookups.calculated_values import calculated_value, kind_of, paths_read, type_of_calculated
 from domain.dataset.records.record import Record
-from domain.model import custom_properties, template_syntax
+from domain.model import calculated_attributes, custom_properties, template_syntax
 from domain.model.attributes import Attribute
+from domain.model.calculated_attributes import Definition
+from domain.model.custom_values import canonical
 from domain.model.formats.specifiers import SHOW_MEASURE
 from domain.model.members import DISPLAY_TEXT
 from domain.model.naming import near
@@ -41,6 +43,8 @@ EventValues = Mapping[str, Any]
 #: Display formats may show references, whose display texts may show references; a circle of them ends here.
 MAX_DISPLAY_DEPTH = 5
 _GONE = _("There is no {0}")
+#: Name of a hop to the rows of a list, of which only the repository is known.
+ROWS = "#rows"
 
 
 class UnknownName(ValueError):
@@ -92,6 +96,7 @@ class Name:
     read        (record, event values) → canonical value; None if a reference on the path is null
     custom      code of a custom property; "" for others
     origin      what a name without a path stands for
+    calculated  API name of a calculated attribute; "" for others
     """
 
     text: str
@@ -104,6 +109,7 @@ class Name:
     repository: str = ""
     custom: str = ""
     origin: Origin | None = None
+    calculated: str = ""
 
     def holder(self, record: Record) -> Record | None:
         """The entity at the last part of the path."""
@@ -126,6 +132,10 @@ def paths_of(
         path, described = (*path, reference), name.target
     if path:
         yield path
+    if name.calculated:
+        for read in paths_read(repositories[name.repository], name.calculated):
+            hops = (EventName(ROWS, Kind.REFERENCE, None, hop) if isinstance(hop, str) else hop for hop in read)
+            yield (*path, *hops)
     if name.attribute is not None and name.attribute.measure and format.upper() in SHOW_MEASURE:
         measure = bind_path(repositories[name.repository], name.attribute.measure)
         yield from paths_of(measure, as_text=True, before=path, depth=depth)
@@ -201,6 +211,9 @@ def bind_path(repository: Repository[Any], path: Iterable[str]) -> Name:
     route = tuple(hops)
     if names[-1].lower() == "objectstate":
         return _object_state(".".join(names), route)
+    calculated = _calculated(current, names[-1])
+    if calculated is not None:
+        return _bind_calculated(current, calculated, ".".join(names), route)
     behind = current.attribute_behind(names[-1])
     attribute = behind or _member(current, names[-1])
     member = _member_reader(attribute)
@@ -214,6 +227,32 @@ def bind_path(repository: Repository[Any], path: Iterable[str]) -> Name:
 
     read = over_the_route if route else member
     return Name(".".join(names), kind, read, attribute.enum, attribute.target, attribute, route, current.name)
+
+
+def _calculated(repository: Repository[Any], name: str) -> Definition | None:
+    """The calculated attribute of `#Name`, of its API name, or of a name that nothing else has."""
+    if name.startswith("#"):
+        return calculated_attributes.definition(repository, name[1:])
+    if repository.attribute(name) is not None or repository.attribute_behind(name) is not None:
+        return None
+    return calculated_attributes.definition(repository, name)
+
+
+def _bind_calculated(repository: Repository[Any], known: Definition, text: str, route: ReferencePath) -> Name:
+    """A calculated attribute at the end of a path. Raises UnknownName for one that cannot be evaluated."""
+    name = known.api_name
+    try:
+        value_type = type_of_calculated(repository, name)
+    except errors.BadRequest as exc:
+        raise UnknownName("{0}", errors.reason(exc)) from exc
+
+    def read(record: Record, events: EventValues) -> Any:
+        holder = follow(record, route)
+        return None if holder is None else calculated_value(holder, name)
+
+    return Name(
+        text, kind_of(value_type), read, value_type.enum, hops=route, repository=repository.name, calculated=name
+    )
 
 
 def _object_state(text: str, route: ReferencePath) -> Name:
@@ -266,7 +305,7 @@ def _bind_custom(repository: Repository[Any], text: str) -> Name:
 
     def read(record: Record, events: EventValues) -> Any:
         stored = record.custom.get(code)
-        return None if stored is None else custom_value(kind, stored.get("Value"))
+        return None if stored is None else canonical(kind, stored.get("Value"))
 
     return Name(text, kind, read, custom=code)
 
@@ -286,19 +325,6 @@ def _bind_custom_of(repository: Repository[Any], path: str, code: str) -> Name:
     return Name(f"{path}.{code}", custom.kind, read, hops=hops, custom=custom.custom)
 
 
-def custom_value(kind: Kind, text: Any) -> Any:
-    """The canonical value of a custom property's stored text."""
-    if text is None:
-        return None
-    match kind:
-        case Kind.DECIMAL:
-            return Decimal(str(text))
-        case Kind.DATE:
-            return datetime.date.fromisoformat(str(text)[:10])
-        case _:
-            return str(text)
-
-
 def custom_event_values(
     repository: Repository[Any], code: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 ) -> EventValues:
@@ -306,9 +332,7 @@ def custom_event_values(
     definition = custom_properties.by_code(repository, code)
     kind = Kind.STRING if definition is None else definition.kind
     values = {"$OldValue": old, "$NewValue": new}
-    return {
-        name: None if stored is None else custom_value(kind, stored.get("Value")) for name, stored in values.items()
-    }
+    return {name: None if stored is None else canonical(kind, stored.get("Value")) for name, stored in values.items()}
 
 
 def _bind_event(text: str, events: Iterable[EventName]) -> Name:

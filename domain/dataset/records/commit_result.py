@@ -27,7 +27,11 @@ class CommittedEvent:
 
 @dataclass(slots=True)
 class CommitResult:
-    """Written records by kind of write; `touched` are roots of which only parts changed."""
+    """Written records by kind of write; `touched` are roots of which only parts changed.
+
+    hidden, former_custom   of a dry run, by the record's key: rows that were hidden from the caller, and custom
+                            properties as they were
+    """
 
     inserted: list[Record] = field(default_factory=list)
     updated: list[Record] = field(default_factory=list)
@@ -38,3 +42,5 @@ class CommitResult:
     committed_events: list[CommittedEvent] = field(default_factory=list)
     #: for these events: the rules and scripts of the commits that led to them, oldest first
     lineage: tuple[str, ...] = ()
+    hidden: set[tuple[str, str]] = field(default_factory=set)
+    former_custom: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)

@@ -38,6 +38,10 @@ class Subscriber(Protocol):
         """Handle an occurrence. An exception cancels the operation that raised the event."""
         ...
 
+    def listeners(self, repository: str, event: str) -> Collection[str]:
+        """The names of those that `handle` would ask on an event without a parameter."""
+        ...
+
 
 _subscribers: list[Subscriber] = []
 
@@ -52,6 +56,11 @@ def watched(repository: str, event: str) -> Collection[str]:
     """The parameters that any subscriber watches; the dataset calls this before it prepares an occurrence."""
     result = [subscriber.watches(repository, event) for subscriber in _subscribers]
     return result[0] if len(result) == 1 else frozenset[str]().union(*result)
+
+
+def listeners(repository: str, event: str) -> list[str]:
+    """The names of those that would be asked on an event without a parameter, such as the codes of rules."""
+    return [name for subscriber in _subscribers for name in subscriber.listeners(repository, event)]
 
 
 def dispatch(occurrence: Occurrence) -> None:

@@ -26,7 +26,7 @@ class UnitOfWork(Protocol):
     records       identity → record, in order of entry
     warnings      messages of WARNING actions for the caller
     traces        traces of subscribers, if the caller asked for them (spec 05, 5.5)
-    trail         names of rules and scripts since the last commit, newest last; shown in the message of a loop
+    recent_steps  names of rules and scripts since the last commit, newest last; shown in the message of a loop
     running_steps rules and managed scripts that run at this moment, outermost first
     authorities   identity → authorities behind the changes, in repositories that decide access or are authored
     describing    records whose display text is being rendered, outermost first: formats may refer to each other
@@ -44,7 +44,7 @@ class UnitOfWork(Protocol):
     records: dict[tuple[str, str], Record]
     warnings: list[str]
     traces: list[Mapping[str, Any]]
-    trail: deque[str]
+    recent_steps: deque[str]
     running_steps: list[Any]
     authorities: dict[tuple[str, str], set[str]]
     describing: list[tuple[str, str]]
@@ -90,6 +90,9 @@ class UnitOfWork(Protocol):
     def calculate(self, records: Sequence[Record]) -> None: ...
     def adopt(self, record: Record) -> None: ...
     def changed(self) -> list[Record]: ...
+    @property
+    def is_pending(self) -> bool: ...
+    def load_children(self, parents: Sequence[Record], collection: str) -> None: ...
     def new_records(self, ids: Collection[str]) -> list[Record]: ...
     def load_pending(self, repository: str | Repository[Any]) -> None: ...
     def lock_value(self, repository: Repository[Any], value: str) -> None: ...
@@ -109,6 +112,7 @@ class Record:
     values          API name → canonical value
     original_values changed attributes' values as loaded: API name → canonical; empty for Added
     custom          custom property code → {"Value", "Description"?, "ValueId"?}
+    original_custom the custom properties as loaded, if custom_changed
     version         ObjectVersion at load; 0 for Added
     key             identity within a dataset: the name of the base-most repository and the guid
     dirty           API names changed since the calculations last ran
@@ -129,6 +133,7 @@ class Record:
         "id",
         "key",
         "mutations",
+        "original_custom",
         "original_values",
         "repository",
         "state",
@@ -145,6 +150,7 @@ class Record:
     original_values: dict[str, Any]
     custom: dict[str, Any]
     custom_changed: bool
+    original_custom: dict[str, Any]
     version: int
     dirty: set[str]
     mutations: int
@@ -168,6 +174,7 @@ class Record:
         self.original_values = {}
         self.custom = {}
         self.custom_changed = False
+        self.original_custom = {}
         self.version = 0
         self.dirty = set()
         self.mutations = 0

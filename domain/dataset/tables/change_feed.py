@@ -15,13 +15,12 @@ _ENTRIES_AT_ONCE = 5_000
 _LONGEST_COMMIT = timedelta(days=1)
 
 
-def change_feed_prune(days: int | None = None) -> int:
-    """Delete entries that no delta link needs any more; returns their number.
+def change_feed_prune() -> int:
+    """Delete entries that no delta link needs any more (DELTA_RETENTION_DAYS); returns their number.
 
-    days is the lifetime of a link, by default DELTA_RETENTION_DAYS. The newest entry is always kept: it identifies the
-    feed for delta links (domain.odata.read.deltas).
+    The newest entry is always kept: it identifies the feed for delta links (domain.odata.read.deltas).
     """
-    kept = timedelta(days=settings.DELTA_RETENTION_DAYS if days is None else days)
+    kept = timedelta(days=settings.DELTA_RETENTION_DAYS)
     newest = ChangeFeedEntry.objects.order_by("-id").values_list("id", flat=True).first()
     if newest is None:
         return 0

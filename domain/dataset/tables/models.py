@@ -1,4 +1,7 @@
-"""Tables of the write engine: Domain transactions, their pending changes, the change feed, number sequences."""
+"""Tables of the write engine: Domain transactions, their pending changes, the change feed, number sequences.
+
+Those of the change history: domain.dataset.tables.history.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from foundation.fields import GuidField, JsonTextField, SealedJsonField
+from foundation.fields import GuidField, JsonTextField, SealedJsonField, SecretTextField
 
 
 class NumberSequence(models.Model):
@@ -28,6 +31,24 @@ class DomainTransaction(models.Model):
     began_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
     sequence = models.BigIntegerField(default=0)
+
+
+class IdempotentAnswer(models.Model):
+    """The answer to a write with an idempotency key (spec 13, 13.4).
+
+    digest        of owner and key
+    owner         digest of user and application
+    fingerprint   digest of method, URL and body
+    answer        JSON: status, headers and body, which may hold data and secrets of the caller
+    size          bytes of the body
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    owner = models.CharField(max_length=64, db_index=True)
+    fingerprint = models.CharField(max_length=64)
+    answer = SecretTextField()
+    size = models.IntegerField()
+    made_at = models.DateTimeField(db_index=True)
 
 
 class PendingChange(models.Model):

@@ -5,8 +5,10 @@ Statements are built once per (repository, database vendor) and cached until the
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -51,6 +53,12 @@ def quote(name: str) -> str:
     return f'"{name}"'
 
 
+@lru_cache(maxsize=16)
+def stored_time(moment: datetime.datetime) -> Any:
+    """The time as parameters of raw statements have it; stages of a commit ask for the same one."""
+    return connection.ops.adapt_datetimefield_value(moment)
+
+
 def chunks(items: Iterable[Any], size: int = CHUNK) -> Iterator[list[Any]]:
     """Consecutive lists of at most `size`."""
     iterator = iter(items)
@@ -93,6 +101,11 @@ def _parameters_writer(columns: Sequence[_Column]) -> _Writer:
     return lambda values: result(values, values.get)
 
 
+def _told(repository: Repository[Any]) -> tuple[str, ...]:
+    """What only the read engine shows, because it depends on the rights of the reader."""
+    return () if repository.tells_of is None else repository.tells_of.values
+
+
 class RowStorage:
     """Statements of one repository on the current database."""
 
@@ -108,7 +121,7 @@ class RowStorage:
                 to_storage(attribute, vendor),
             )
             for attribute in repository.attributes.values()
-            if attribute.field is not None and not attribute.key_alias
+            if attribute.field is not None and not attribute.key_alias and attribute.name not in _told(repository)
         ]
         self.base_table, self.base_key = repository.tables[0]
         self._select = self._build_select(vendor)

@@ -9,19 +9,28 @@ from typing import Any
 from django.db import connections, transaction
 
 from domain.database import cursor, postgresql
-from foundation import stamps
+from domain.model.model_version import ModelChanged, is_outdated
+from foundation import dry_runs, stamps
 
 
 @contextmanager
-def write_transaction() -> Iterator[None]:
-    """A database transaction for a write, or a part of the open one."""
-    with transaction.atomic():
-        stamps.check(_fetch)
+def write_transaction(*, savepoint: bool = True) -> Iterator[None]:
+    """A database transaction for a write, or a part of the open one.
+
+    savepoint: within an open transaction, a failure preserves its earlier writes. Raises ModelChanged if the definition
+    of a custom entity has changed since the work began.
+    """
+    is_outermost = not connections["default"].in_atomic_block
+    with transaction.atomic(savepoint=savepoint):
+        if is_outermost or dry_runs.current() is None:  # a dry run has read them as it began
+            stamps.check(_fetch)
+        if is_outermost and is_outdated():
+            raise ModelChanged
         yield
 
 
 def check_stamps() -> None:
-    """Read the stamps in an open transaction."""
+    """Read the stamps."""
     stamps.check(_fetch)
 
 

@@ -136,9 +136,19 @@ class Template:
                 why = errors.format_message(_("the event does not tell {0}"), [name])
                 raise errors.Refused(errors.INTERPOLATION_FAILED, self.source, why, target=name)
             hidden = part.name is not None and part.is_checked and part.name.hops and _hidden(part.name.hops, record)
-            value = None if hidden else part.read(record, given)
+            value = None if hidden else _read(part, record, given, escape)
             written.append(write(part, record, value))
         return "".join(written)
+
+
+def _read(slot: _Slot, record: Record, given: EventValues, escape: Escape) -> Any:
+    """The value; null in a display text for a calculated attribute that fails, as in lists."""
+    try:
+        return slot.read(record, given)
+    except errors.Refused as exc:
+        if escape == "display" and exc.code in (errors.CALCULATION_FAILED, errors.CALCULATION_THREW):
+            return None
+        raise
 
 
 def compile_template(

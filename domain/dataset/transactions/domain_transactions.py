@@ -8,7 +8,7 @@ node can serve any request.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -19,6 +19,8 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from domain.dataset.checks import access
+from domain.dataset.commit.entity_changes import ChangeOperation, change_of
+from domain.dataset.commit.entity_changes import leave as leave_changes
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.tables.models import DomainTransaction, PendingChange
@@ -28,7 +30,7 @@ from domain.dataset.transactions.pending_rows import GONE, PendingRows
 from domain.dataset.transactions.stored_writes import writes_load, writes_store
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
-from foundation import errors
+from foundation import dry_runs, errors
 from foundation.fields import utc_now
 from identity.context import CallContext
 
@@ -81,6 +83,7 @@ def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
         if dataset.ended:
             row.delete()
         else:
+            _note_changes(dataset)
             dataset.keep()
         if watch.waits_for(id):
             transaction.on_commit(partial(watch.wake, id))
@@ -142,6 +145,22 @@ class TransactionDataset(Dataset):
         """Store the changed pending rows."""
         self.source.store()
         writes_store(self, self.row)
+
+
+def _note_changes(dataset: TransactionDataset) -> None:
+    """In a dry run, collect what this request changes in the transaction: its pending entities, as against the stored
+    ones.
+    """
+    run = dry_runs.current()
+    if run is None:
+        return
+    operations: Mapping[str, ChangeOperation] = {"Added": "create", "Modified": "update", "Deleted": "delete"}
+    told = (
+        change_of(record, operations[record.state], {}, pending=True)
+        for record in dataset.changed()
+        if dataset.source.is_changed(record) and _is_reportable(record)
+    )
+    leave_changes(told, run)
 
 
 #: (record, attribute) → the attribute's value as the API shows it

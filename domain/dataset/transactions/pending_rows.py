@@ -29,6 +29,8 @@ _GIVEN = "@given"
 _LOOKUP = "@lookup"
 #: Key of the authorities behind its changes (Dataset.authorities).
 _AUTHORITIES = "@authorities"
+#: Key of the names of the rules that made changes of it (Dataset.rules_behind).
+_RULES = "@rules"
 #: State of the row of a new entity that was deleted again, kept until GetChanges has reported it.
 GONE = "Gone"
 MAX_PENDING = getattr(settings, "MAX_PENDING_ENTITIES", 50_000)
@@ -53,6 +55,11 @@ class PendingRows(PendingSource):
     def has(self, record: Record) -> bool:
         """Whether the record is pending since an earlier request."""
         return record.key in self.known
+
+    def is_changed(self, record: Record) -> bool:
+        """Whether this request has changed the record."""
+        known = self.known.get(record.key)
+        return known is None or known[1] != record.mutations
 
     def _rows(self) -> Any:
         return PendingChange.objects.filter(transaction_id=self.row.id).exclude(state=GONE)
@@ -161,10 +168,13 @@ class PendingRows(PendingSource):
             self.dataset.lookups.pending[record.key] = LookupKey.thaw(lookup)
         if (known := row.current.get(_AUTHORITIES)) is not None:
             self.dataset.authorities.setdefault(record.key, set()).update(known)
+        if (rules := row.current.get(_RULES)) is not None:
+            self.dataset.rules_behind.setdefault(record.key, {}).update(dict.fromkeys(rules))
         record.version = row.version
         record.by_client, record.client_caused = row.by_client, row.client_caused
         record.state = cast(State, row.state)
         if row.custom is not None:
+            record.original_custom = record.custom
             record.custom, record.custom_changed = row.custom, True
         if row.state == "Modified":
             record.original_values = {n: thaw(attributes[n], v) for n, v in row.original.items() if n in attributes}
@@ -185,9 +195,9 @@ class PendingRows(PendingSource):
         created: list[PendingChange] = []
         updated: list[PendingChange] = []
         for record in self.dataset.changed():
-            known = self.known.get(record.key)
-            if known is not None and known[1] == record.mutations:
+            if not self.is_changed(record):
                 continue
+            known = self.known.get(record.key)
             if not record.is_deleted:
                 check_limits(record)
             pending = self._pending(record, known[0] if known is not None else None)
@@ -248,7 +258,8 @@ class PendingRows(PendingSource):
             | ({_STATED: stated} if (stated := self.dataset.stated_measures.get(record.key)) else {})
             | ({_LOOKUP: lookup.freeze()} if (lookup := self.dataset.lookups.pending.get(record.key)) else {})
             | ({_GIVEN: given} if (given := _still_given(record)) else {})
-            | ({_AUTHORITIES: sorted(known)} if (known := self.dataset.authorities.get(record.key)) else {}),
+            | ({_AUTHORITIES: sorted(known)} if (known := self.dataset.authorities.get(record.key)) else {})
+            | ({_RULES: list(rules)} if (rules := self.dataset.rules_behind.get(record.key)) else {}),
             "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},
             "custom": record.custom if record.custom_changed else None,
             "reported": report(record, before) if self.row.track_changes else None,

@@ -40,14 +40,16 @@ class AttributeChanges:
         self._dataset = dataset
         self.events = events
 
+    @staticmethod
+    def is_current(record: Record, member: Attribute, value: Any) -> bool:
+        """Whether the attribute has the value already, so that `change` does nothing."""
+        return _same(record.values.get(member.name), _canonical(member, value))
+
     def change(self, record: Record, member: Attribute, value: Any, *, raises: bool) -> None:
         """Set the attribute and raise its events (`raises`): an error prevents or undoes the change."""
-        if isinstance(value, Record):
-            value = value.id
-        if value is not None and member.scale is not None and member.kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
-            value = round_to_scale(member, value)
+        value = _canonical(member, value)
         old = record.values.get(member.name)
-        if old == value and type(old) is type(value):
+        if _same(old, value):
             return
         self._check_change(record, member.name)
         if raises and self.events.watches(record, _ATTRIBUTE_EVENTS, member.name):
@@ -116,6 +118,8 @@ class AttributeChanges:
             self._apply_custom(record, code, value)
 
     def _apply_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
+        if not record.custom_changed:
+            record.original_custom = record.custom
         record.custom = {**record.custom}
         if value is None:
             record.custom.pop(code, None)
@@ -125,3 +129,16 @@ class AttributeChanges:
         if record.state == "Unchanged":
             record.state = "Modified"
         self._dataset.note_change(record)
+
+
+def _canonical(member: Attribute, value: Any) -> Any:
+    """The value as it is kept: the key of a record, a number with the attribute's decimal places."""
+    if isinstance(value, Record):
+        return value.id
+    if value is not None and member.scale is not None and member.kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
+        return round_to_scale(member, value)
+    return value
+
+
+def _same(old: Any, value: Any) -> bool:
+    return bool(old == value) and type(old) is type(value)

@@ -15,6 +15,7 @@ from domain.dataset.checks import access, database_errors
 from domain.dataset.checks.authority import Authority, RunningStep, check_authority
 from domain.dataset.checks.edit_rules import check_edit
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
+from domain.dataset.lookups.custom_defaults import fill_custom_defaults
 from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.deferred_work import DeferredWork
 from domain.dataset.records.pending_source import PendingSource
@@ -31,6 +32,7 @@ from domain.dataset.unit.loading import Loader
 from domain.dataset.unit.lookups import Lookups
 from domain.model.attributes import AtCommit, Attribute
 from domain.model.behaviours import late_defaults_of
+from domain.model.model_version import follow_if_first
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
@@ -59,13 +61,16 @@ class ChangeTracker(ABC):
         lineage: tuple[str, ...] = (),
         locks: AdvisoryLocks | None = None,
     ) -> None:
+        follow_if_first()
         self.context = context
         self.model: ModelName = model
         self.warnings: list[str] = []
         self.traces: list[Mapping[str, Any]] = []
-        self.trail: deque[str] = deque(maxlen=12)
+        self.recent_steps: deque[str] = deque(maxlen=12)
         self.running_steps: list[RunningStep] = []
         self.authorities: dict[tuple[str, str], set[Authority]] = {}
+        #: identity → codes of the rules that made changes of the entity, in order
+        self.rules_behind: dict[tuple[str, str], dict[str, None]] = {}
         self.describing: list[tuple[str, str]] = []
         self.lineage = lineage
         self.records: dict[tuple[str, str], Record] = {}
@@ -215,6 +220,7 @@ class ChangeTracker(ABC):
         self.child_collections.attach(record)
         self.note_change(record)
         try:
+            fill_custom_defaults(record)
             self._events.raise_event(record, "CREATENEW")
             for name, value in (values or {}).items():
                 attribute = wanted.attribute(name) or wanted.by_python_name.get(name)
@@ -242,19 +248,22 @@ class ChangeTracker(ABC):
             raise errors.BadRequest(
                 errors.READ_ONLY_PROPERTY, member.name, record.repository.entity_type, target=member.name
             )
-        self._edit(record, member.name)
+        # Writing the current value back is no edit: a document that cannot be edited may be imported as it is.
+        is_edit = not self._changes.is_current(record, member, value)
+        self._edit(record, member.name, is_edit=is_edit)
         if member.is_reference and value is not None:
             access.require_target(record, member, value.id if isinstance(value, Record) else value)
         self._changes.change(record, member, value, raises=self._by_caller or self.model == "frontend")
-        if member.owner and self.context.client_initiated:
+        if is_edit and member.owner and self.context.client_initiated:
             # The new owner has to permit the change, too.
             check_edit(record, member.name)
         self._fill_at_once(record)
 
-    def _edit(self, record: Record, attribute: str) -> None:
+    def _edit(self, record: Record, attribute: str, *, is_edit: bool = True) -> None:
         """Check that the caller may change the record."""
         if self.context.client_initiated:
-            check_edit(record, attribute)
+            if is_edit:
+                check_edit(record, attribute)
             record.by_client = record.by_client or self._by_caller
 
     @property
@@ -284,7 +293,10 @@ class ChangeTracker(ABC):
     def note_change(self, record: Record) -> None:
         """Count a change of the record, and record whether a caller caused it."""
         record.mutations += 1
-        if (record.by_client or self._operating) and not self._by_rule:
+        if self._by_rule:
+            rule = next(step.code or step.name for step in reversed(self.running_steps) if step.is_rule)
+            self.rules_behind.setdefault(record.key, {})[rule] = None
+        elif record.by_client or self._operating:
             record.client_caused = True
 
     def assign(self, record: Record, attribute: str | Attribute, value: Any) -> None:
@@ -365,7 +377,19 @@ class ChangeTracker(ABC):
 
     def _fill_at_once(self, record: Record) -> None:
         """In the frontend model, run late defaults at once, except those that must wait for the commit (numbers)."""
-        if self.model != "frontend" or record.state != "Added":
+        if self.model == "frontend":
+            self._fill_early(record)
+
+    def foresee(self, records: Sequence[Record]) -> None:
+        """Run the late defaults and calculations that need no commit, for values to look at before it. Parents come
+        first in records.
+        """
+        for record in records:
+            self._fill_early(record)
+        self.calculate(self.changed())
+
+    def _fill_early(self, record: Record) -> None:
+        if record.state != "Added":
             return
         for late_default in late_defaults_of(record.repository):
             if not isinstance(late_default, AtCommit):
@@ -394,6 +418,11 @@ class ChangeTracker(ABC):
         """Every record that a commit would write, in order of entry."""
         return [record for record in self.records.values() if record.state != "Unchanged"]
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether entities may differ from what the database has stored."""
+        return self.pending_source is not None or bool(self.changed())
+
     def defer_write(self, key: object, write: Callable[[], None]) -> None:
         """Run `write` in the commit's database transaction, after the entities (DeferredWork.defer)."""
         self.deferred.defer(key, write)
@@ -413,7 +442,7 @@ class ChangeTracker(ABC):
     def end_commit(self) -> None:
         """Clear the state of one commit."""
         self._now = None
-        self.trail.clear()
+        self.recent_steps.clear()
         self._events.forget_subscribers()
 
     def forget(self, key: tuple[str, str]) -> None:
@@ -431,7 +460,8 @@ class ChangeTracker(ABC):
         self.lookups.pending.clear()
         self.behaviour_values.clear()
         self.authorities.clear()
-        self.trail.clear()
+        self.rules_behind.clear()
+        self.recent_steps.clear()
         self._events.forget_subscribers()
 
     @contextmanager
@@ -441,7 +471,7 @@ class ChangeTracker(ABC):
         around: guid of the entity that a read starts from; it, its parts and their targets are visible although they
         lack required values (spec 03, 3.2).
         """
-        if self._shown or (self.pending_source is None and not self.changed()):
+        if self._shown or not self.is_pending:
             yield
             return
         self._shown = True

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
+from domain.entities.custom_entities import live
 from domain.odata.client.python import write_python_client
 from domain.odata.message.message import XML
 from domain.odata.metadata.csdl import csdl_document
@@ -43,6 +44,7 @@ class Command(PlatformCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Write the files, over those of an earlier run."""
+        live.follow()
         directory: Path = options["directory"]
         is_python = options["language"] == "python"
         if is_python and not directory.name.isidentifier():

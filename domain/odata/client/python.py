@@ -65,12 +65,9 @@ __all__ = ["UUID", "Binary", "Decimal", "Json", "MultilanguageString", "Service"
 '''
 
 
-def write_python_client(directory: Path, *, custom: bool = True) -> list[Path]:
-    """Write the package to the directory, which is created; returns its files. Raises OSError.
-
-    custom   with the instance's custom properties
-    """
-    schema = csdl_tree("4.01", custom=custom)[SCHEMA]
+def write_python_client(directory: Path) -> list[Path]:
+    """Write the package to the directory, which is created; returns its files. Raises OSError."""
+    schema = csdl_tree("4.01", custom=True)[SCHEMA]
     files = {
         "__init__.py": _package(),
         "runtime.py": _RUNTIME.read_text(),

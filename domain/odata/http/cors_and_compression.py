@@ -27,14 +27,16 @@ _GZIP_LEVEL = 1
 _METHODS = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
 _REQUEST_HEADERS = (
     "Authorization, Content-Type, Accept, Accept-Language, OData-Version, OData-MaxVersion, If-Match, If-None-Match, "
-    "Prefer, TransactionId, ErpContextParameters, X-Request-Id, traceparent, DPoP"
+    "Prefer, TransactionId, ErpContextParameters, X-Request-Id, X-Change-Reason, traceparent, DPoP, "
+    "Idempotency-Key, Repeatability-Request-ID, Repeatability-First-Sent"
 )
 #: An allowed origin may send what it asks for: frameworks add headers of their own, as UI5 its X-SAP-Security-Session.
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+(\s*,\s*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*", re.ASCII)
 _HEADER_NAMES_BYTES = 2000
 _ANSWER_HEADERS = (
     "OData-Version, OData-EntityId, ETag, Location, Preference-Applied, Warning, X-Warnings, X-Rule-Trace, "
-    "X-Request-Id, Retry-After, WWW-Authenticate, DPoP-Nonce, Content-Language"
+    "X-Dry-Run-Report, X-Request-Id, Link, Retry-After, WWW-Authenticate, DPoP-Nonce, Content-Language, "
+    "Idempotent-Replayed, Repeatability-Result"
 )
 _PREFLIGHT_SECONDS = "3600"
 _VARY = "Accept, Accept-Encoding, Accept-Language, Authorization, Cookie, Origin, OData-MaxVersion, Prefer"

@@ -23,7 +23,10 @@ from identity.rest_views import PlatformView, PublicView
 
 
 class OpenApi(PlatformView):
-    """The OpenAPI document: the standard model without a token, and custom properties with one."""
+    """The OpenAPI document: the standard model without a token, and custom properties with one.
+
+    `?namespace=Crm.Sales` asks for a part of it.
+    """
 
     permission_classes = ()
 
@@ -32,7 +35,8 @@ class OpenApi(PlatformView):
         return super().get_authenticators() if has_credential(self.request) else []
 
     def get(self, request: Request) -> HttpResponse:
-        return _document(request, openapi.openapi_document(custom=request.auth is not None))
+        namespace = request.query_params.get("namespace", "")
+        return _document(request, openapi.openapi_document(custom=request.auth is not None, namespace=namespace))
 
 
 class DetailsSerializer(serializers.Serializer[None]):
@@ -67,7 +71,7 @@ class SiteStandardModel(PublicView):
     """The standard model for the scripts of the pages under /api/."""
 
     def get(self, request: Request) -> HttpResponse:
-        write = partial(model_json.model, None, details=True)
+        write = partial(model_json.model, None)
         return _document(request, model_documents.model_document("site model", lambda: orjson.dumps(write())))
 
 
@@ -75,7 +79,7 @@ class SiteCurrentModel(PlatformView):
     """The sets that the caller may read, for the scripts of the pages under /api/."""
 
     def get(self, request: Request) -> Response:
-        return Response(model_json.model(context_of(request), details=True))
+        return Response(model_json.model(context_of(request)))
 
 
 class LegacyLogin(PublicView):

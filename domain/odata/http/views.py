@@ -273,4 +273,7 @@ def http_response(response: ODataResponse, extra: Mapping[str, str] | None = Non
     if not response.body and "Content-Type" not in headers:
         # Django's own default.
         del result.headers["Content-Type"]
+    if response.error is not None:
+        result.error_summary = response.error  # type: ignore[attr-defined]  # for the record of failed requests
+        result.failed_parts = response.failed_parts  # type: ignore[attr-defined]
     return result

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, cast
 
@@ -26,7 +26,8 @@ from domain.odata.message.failures import known_error
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.references import annotation, reference_path
 from domain.odata.write.payload import PayloadReader
-from foundation import errors
+from foundation import dry_runs, errors
+from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
@@ -39,21 +40,27 @@ TransactionMode = Literal["per-object", "all-objects"]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Options of an import. logging_level: 0 nothing, 1 the import, 2 also each object."""
+    """Options of an import.
+
+    logging_level   0 nothing, 1 the import, 2 also each object
+    rolled_back     a dry run: each object is applied and committed as in an import, then all of it is rolled back
+    """
 
     transaction: TransactionMode = "per-object"
     model: ModelName = "frontend"
     logging_level: int = 2
+    rolled_back: bool = False
 
 
 @dataclass(slots=True)
 class ImportSummary:
-    """The result of an import, complete after the last answer has been read."""
+    """The result of an import, complete after the last answer has been read. error: of the first failed object."""
 
     succeeded: int = 0
     failed: int = 0
     exchange: str | None = None
     failures: list[str] = field(default_factory=list)
+    error: ErrorSummary | None = None
 
     @property
     def result(self) -> str:
@@ -97,9 +104,13 @@ def import_objects(
 
     In all-objects mode a failure ends the import: the objects before it are answered as rolled back.
     """
+    if options.rolled_back:
+        options = replace(options, logging_level=0)
     log = _Log(context, options, summary)
     log.begin()
-    if options.transaction == "per-object":
+    if options.rolled_back:
+        answers = _tried(context, objects, options)
+    elif options.transaction == "per-object":
         answers = _each(context, objects, options)
     else:
         answers = _together(context, objects, options)
@@ -108,10 +119,18 @@ def import_objects(
             summary.succeeded += 1
         else:
             summary.failed += 1
+            summary.error = summary.error or _summary(answer)
         log.note(answer)
         yield answer
-        defer_to_slot()
+        _pause()
     log.end()
+
+
+def _pause() -> None:
+    """Between two objects: let another request run. Raises PayloadTooLarge in a dry run that takes too long."""
+    defer_to_slot()
+    if (run := dry_runs.current()) is not None:
+        run.check_time()
 
 
 def _each(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
@@ -119,7 +138,20 @@ def _each(context: CallContext, objects: Iterable[Any], options: ImportOptions) 
         yield _one(context, body, options)
 
 
-def _one(context: CallContext, body: Any, options: ImportOptions) -> dict[str, Any]:
+def _tried(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
+    """What each object would do after those before it: a failure of one leaves the others as they are."""
+    locks = AdvisoryLocks(whole=True)
+    with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
+        with dry_runs.dry_run():
+            for body in objects:
+                answers.write(orjson.dumps(_one(context, body, options, locks)) + b"\n")
+                defer_to_slot()
+        answers.seek(0)
+        for line in answers:
+            yield orjson.loads(line)
+
+
+def _one(context: CallContext, body: Any, options: ImportOptions, locks: AdvisoryLocks | None = None) -> dict[str, Any]:
     dataset: Dataset | None = None
 
     def attempted(retry: RetryState) -> dict[str, Any]:
@@ -131,7 +163,7 @@ def _one(context: CallContext, body: Any, options: ImportOptions) -> dict[str, A
             return answer
 
     try:
-        answer = run_with_retries(attempted)
+        answer = run_with_retries(attempted, locks=locks)
     except Exception as error:
         answer = _failure(error, context)
     if dataset is not None and dataset.warnings:
@@ -195,13 +227,15 @@ class _Chunk:
             dataset = Dataset(self._context, model=self._options.model, locks=retry.locks)
             for body in self._bodies:
                 self.answers.append(_answer(_apply(dataset, body)))
-                defer_to_slot()
+                _pause()
             self.is_committing = True
             dataset.commit(savepoint=False)
         return self.answers
 
 
 def _apply(dataset: Dataset, body: Any) -> Record | None:
+    if isinstance(body, errors.PlatformError):  # the source could not make an object of it
+        raise body
     if not isinstance(body, dict):
         raise invalid_body(Message("an object to import must be a JSON object"))
     type_name = annotation(body, "type")
@@ -242,6 +276,12 @@ def _failure(error: Exception, context: CallContext) -> dict[str, Any]:
         "@erpnet.message": rendered.body["error"]["message"],
         "@erpnet.error": rendered.body["error"],
     }
+
+
+def _summary(answer: dict[str, Any]) -> ErrorSummary | None:
+    """In the caller's language, and without the rule: of an import's errors only the answers are kept."""
+    error = answer.get("@erpnet.error")
+    return None if error is None else ErrorSummary(error["type"], error["code"], error["message"])
 
 
 class _Log:

@@ -81,6 +81,7 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
             body=request.body if operation.raw_body else b"",
             headers=request.headers,
             body_file=request.body_file,
+            query=request.query,
         )
     )
     return lambda: render(request, operation, result, dataset, media_type)
@@ -187,7 +188,9 @@ def render(
         return json_response(value, headers=headers)
     if result.is_object:
         members: dict[str, Any] = result.value
-        return json_response({"@odata.context": context, **members}, headers=headers)
+        response = json_response({"@odata.context": context, **members}, headers=headers)
+        response.error, response.failed_parts = result.error, result.failed_parts
+        return response
     return json_response({"@odata.context": context, "value": value}, headers=headers)
 
 

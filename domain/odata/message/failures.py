@@ -6,12 +6,14 @@ import json
 import logging
 
 from django.conf import settings
-from django.db import DataError, IntegrityError, OperationalError
+from django.db import DatabaseError, DataError, IntegrityError, OperationalError
 
 from domain.dataset.checks.database_errors import operational_error
+from domain.model import model_version
 from domain.odata.message.message import JSON, NO_STORE, ODataResponse
 from domain.syntax import NotSupportedConstruct, ODataSyntaxError
 from foundation import errors
+from foundation.error_summaries import summary_of
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
@@ -26,7 +28,8 @@ def failure(error: Exception, context: CallContext, place: str) -> ODataResponse
     rendered = errors.render(known, correlation_id=context.request_id, debug=settings.DEBUG)
     headers = {"Content-Type": f"{JSON};charset=utf-8", **NO_STORE, **rendered.headers}
     # Escaped, because messages quote text of callers, which may have no encoding.
-    return ODataResponse(rendered.status, json.dumps(rendered.body, default=str).encode(), headers)
+    body = json.dumps(rendered.body, default=str).encode()
+    return ODataResponse(rendered.status, body, headers, error=summary_of(known))
 
 
 def known_error(error: Exception) -> Exception:
@@ -41,9 +44,12 @@ def known_error(error: Exception) -> Exception:
         case DataError() | ValueError() if "NUL" in str(error) and "0x00" in str(error):
             # psycopg refuses NUL in parameters of queries; stored values are checked before.
             return errors.BadRequest(errors.NUL_CHARACTER, "a comparison")
-        case OperationalError():
-            return operational_error(error)
+        case OperationalError() if (known := operational_error(error)) is not error:
+            return known
         case IntegrityError() if "FOREIGN KEY" in str(error).upper():
             # Checked when the database commits: another request has deleted the target meanwhile.
             return errors.Refused(errors.REFERENCE_IN_USE, Message("an entity"), str(error))
+        case DatabaseError() if model_version.has_changed():
+            # A statement for columns of a custom entity that are gone.
+            return model_version.ModelChanged()
     return error

@@ -35,7 +35,9 @@ def parse_json(body: bytes) -> Any:
         # Integers of thousands of digits; Python refuses to convert them.
         longest = sys.get_int_max_str_digits()
         raise invalid_json(Message("a number has at most {0} digits", longest), info=str(exc)) from exc
-    check_depth(value, 0)
+    # Without so many brackets it cannot be deeper.
+    if text.count("{") + text.count("[") > MAX_DEPTH:
+        check_depth(value, 0)
     if "\\u" in text:
         check_text(value)
     return value

@@ -16,6 +16,7 @@ import orjson
 
 from domain.dataset.dataset import Dataset
 from domain.odata.message.message import JSON, ODataResponse
+from foundation import dry_runs
 from identity.context import CallContext
 
 TRACE_RULES = "erpnet.trace-rules"
@@ -33,6 +34,9 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
     if dataset is None:
         return response
     annotations: dict[str, Any] = {}
+    if (run := dry_runs.current()) is not None:
+        for warning in dataset.warnings:
+            run.add("warnings", warning)
     if dataset.warnings and response.status < 400:
         response.headers["X-Warnings"] = " | ".join(" ".join(text.split()) for text in dataset.warnings)
         annotations["@erpnet.warnings"] = dataset.warnings
@@ -40,10 +44,10 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
         applied = response.headers.get("Preference-Applied")
         response.headers["Preference-Applied"] = f"{applied}, {TRACE_RULES}" if applied else TRACE_RULES
         annotations["@erpnet.trace"] = dataset.traces
-        if response.status >= 400 or not _is_object(response):
+        if response.status >= 400 or not is_object(response):
             response.headers["X-Rule-Trace"] = trace_header(dataset.traces)
-    if annotations and _is_object(response):
-        response.body = _with_members(response.body, annotations)
+    if annotations and is_object(response):
+        response.body = with_members(response.body, annotations)
     return response
 
 
@@ -62,11 +66,13 @@ def trace_header(traces: Sequence[Mapping[str, Any]]) -> str:
     return f"[{','.join(parts)}]"
 
 
-def _is_object(response: ODataResponse) -> bool:
+def is_object(response: ODataResponse) -> bool:
+    """Whether the body has room for annotations."""
     return response.headers.get("Content-Type", "").startswith(JSON) and response.body[:1] == b"{"
 
 
-def _with_members(body: bytes, members: Mapping[str, Any]) -> bytes:
+def with_members(body: bytes, members: Mapping[str, Any]) -> bytes:
+    """The JSON object with further members."""
     # Inserted as text: parsing a large body again would cost more than rendering it did.
     rest = body.rstrip()[:-1]
     comma = b"" if rest.strip() == b"{" else b","

@@ -12,13 +12,17 @@ import orjson
 
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
+from domain.model.calculated_attributes import definitions
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.model.template_syntax import pick_text
 from domain.odata.message.message import JSON, XML
 from domain.odata.metadata.csdl_xml import Node, to_xml, xml_text
 from domain.odata.metadata.model_documents import Document, model_document
 from domain.odata.operations.catalogue import Operation, operations
+from domain.query.base.bound import Sort, ValueType
 from domain.query.base.representation import Version
+from domain.query.bind.calculated_types import value_types
 from foundation.enums import EnumType, enum_types
 from foundation.kinds import Kind
 
@@ -28,6 +32,8 @@ CONTAINER = "Container"
 OPEN_OBJECT = "OpenObject"
 #: The term that gives an entity set the name which stored entity names have for it (spec 14.1).
 ENTITY_NAME = "EntityName"
+#: Terms of custom properties: the type of the values, the set that a Reference refers to, the unit or currency.
+PROPERTY_TERMS = ("PropertyType", "ReferencedEntitySet", "Unit", "Currency")
 
 _VOCABULARIES = {
     "Org.OData.Core.V1": ("Core", "https://oasis-tcs.github.io/odata-vocabularies/vocabularies/Org.OData.Core.V1"),
@@ -74,6 +80,7 @@ def csdl_tree(version: Version = "4.01", *, custom: bool = True, flat: bool = Fa
     for operation in operations.all():
         schema.setdefault(operation.name, []).extend(_overloads(operation, version, flat=flat))
     schema[ENTITY_NAME] = {"$Kind": "Term", "$AppliesTo": ["EntitySet"]}
+    schema.update({term: {"$Kind": "Term", "$AppliesTo": ["Property"]} for term in PROPERTY_TERMS})
     schema[CONTAINER] = _container()
     return {
         "$Version": version,
@@ -160,9 +167,47 @@ def _entity_type(repository: Repository[Any], *, custom: bool, flat: bool) -> No
             "$Type": f"{SCHEMA}.{repositories[child.repository].entity_type}",
             "$Partner": child.back_reference,
         }
-    for name in custom_properties.definitions(repository.name) if custom else ():
-        node[name] = {"$Type": f"{SCHEMA}.CustomPropertyValue", "$Nullable": True}
+    for known in custom_properties.definitions(repository.name).values() if custom else ():
+        if flat or known.repository == repository.name:
+            node[known.api_name] = _custom(known)
+    inherited_calculations = value_types(base) if base is not None else {}
+    for name, value_type in value_types(repository).items() if custom else ():
+        if name not in inherited_calculations:
+            node[name] = _calculated(repository, name, value_type)
     return node
+
+
+def _calculated(repository: Repository[Any], name: str, value_type: ValueType) -> Node:
+    """A calculated attribute of an administrator."""
+    edm = edm_type(value_type)
+    node: Node = {} if edm == "Edm.String" else {"$Type": edm}
+    node["$Nullable"] = True
+    if edm == "Edm.DateTimeOffset":
+        node["$Precision"] = 6
+    if edm == "Edm.Decimal":
+        node["$Scale"] = "variable"
+    definition = definitions(repository)[name]
+    node["@Core.Computed"] = True
+    node["@Core.Description"] = pick_text(definition.caption, "EN") or definition.name
+    return node
+
+
+def edm_type(value_type: ValueType) -> str:
+    """The type of a calculated attribute in $metadata."""
+    if value_type.sort in (Sort.ENUM, Sort.STATE) and value_type.enum is not None:
+        return f"{SCHEMA}.{value_type.enum.edm_name}"
+    return str(value_type)
+
+
+def _custom(known: custom_properties.Definition) -> Node:
+    """A custom property: its value is an object whatever its type, which annotations tell."""
+    target = repositories[known.allowed_from].set_name if known.allowed_from else ""
+    told = zip(PROPERTY_TERMS, (known.property_type, target, known.unit, known.currency), strict=True)
+    return {
+        "$Type": f"{SCHEMA}.CustomPropertyValue",
+        "$Nullable": True,
+        **{f"@{SCHEMA}.{term}": value for term, value in told if value},
+    }
 
 
 def _navigation(repository: Repository[Any], attribute: Attribute) -> Node:

@@ -28,7 +28,7 @@ _EDM_NAMES = {"json": "Edm.Untyped"}
 
 def model(context: CallContext | None, *, details: bool) -> list[Node]:
     """Every set; context None: the standard model. `details`: with all members, and with members that are null."""
-    shown = [repository for repository in repositories if _shown(context, repository)]
+    shown = sets_shown(context)
     if details:
         return [_detailed(repository, custom=context is not None) for repository in shown]
     return [{name: value for name, value in _compact(each).items() if value is not None} for each in shown]
@@ -36,10 +36,20 @@ def model(context: CallContext | None, *, details: bool) -> list[Node]:
 
 def model_of_set(name: str, context: CallContext | None) -> Node:
     """One set by its name, a former name, or its dotted one, with all members. Raises BadRequest."""
+    return _detailed(set_named(name, context), custom=context is not None)
+
+
+def sets_shown(context: CallContext | None) -> list[Repository[Any]]:
+    """The repositories that the caller may read; context None: all."""
+    return [repository for repository in repositories if _shown(context, repository)]
+
+
+def set_named(name: str, context: CallContext | None) -> Repository[Any]:
+    """The repository by the set's name, a former name, or its dotted one. Raises BadRequest."""
     found = repositories.for_set(name.replace(".", "_"))
     if found is None or not _shown(context, found[0]):
         raise errors.BadRequest(errors.UNKNOWN_SET, name, near(name, repositories.set_names()), target=name)
-    return _detailed(found[0], custom=context is not None)
+    return found[0]
 
 
 def _shown(context: CallContext | None, repository: Repository[Any]) -> bool:

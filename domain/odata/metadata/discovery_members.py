@@ -13,13 +13,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from domain.entities.defaults import current_date, current_day, in_thirty_days
-from domain.model import custom_properties
+from domain.model import calculated_attributes, custom_properties
 from domain.model.attributes import Attribute
 from domain.model.naming import in_words
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.template_syntax import pick_text
-from domain.odata.metadata.csdl import SCHEMA
+from domain.odata.metadata.csdl import SCHEMA, edm_type
+from domain.query.base.bound import ValueType
+from domain.query.bind.calculated_types import value_types
 from foundation.enums import EnumType
 from foundation.fields import utc_now
 from foundation.guids import new_guid
@@ -84,6 +86,8 @@ def attribute_nodes(repository: Repository[Any], *, custom: bool) -> list[Node]:
     if custom:
         known = custom_properties.definitions(repository.name).values()
         nodes += [_custom(repository, each, len(repository.attributes) + i) for i, each in enumerate(known, 1)]
+        calculated = value_types(repository).items()
+        nodes += [_calculated(repository, *each, len(nodes) + i) for i, each in enumerate(calculated, 1)]
     return nodes
 
 
@@ -157,7 +161,7 @@ def _custom(repository: Repository[Any], known: custom_properties.Definition, or
         "ColumnName": None,
         "Type": f"{SCHEMA}.CustomPropertyValue",
         "LocalizedName": pick_text(known.name, active_language()) or known.code,
-        "LocalizedDescription": None,
+        "LocalizedDescription": pick_text(known.hint, active_language()) or None,
         "IsCustomProperty": True,
         "IsCalculatedDataAttribute": False,
         "SupportsAllowedValues": has_list,
@@ -171,11 +175,49 @@ def _custom(repository: Repository[Any], known: custom_properties.Definition, or
         "BaseInfo": _info(
             repository_name=f"{repository.name}.{known.api_name}",
             order=order,
-            nullable=True,
-            filters=_TEXT,
+            nullable=not known.required,
+            filters=_FILTERS[known.kind] if known.kind is not Kind.BINARY else _TEXT,
             subtype="Binary_Picture" if known.property_type == "Picture" else "NonSpecific",
-        ),
+        )
+        | {
+            "Indexed": known.indexed,
+            "MaxLength": known.max_length or 0,
+            "DateTimeStorageType": {Kind.DATE: "Date", Kind.DATETIME: "DateTime"}.get(known.kind, "None"),
+            "DateTimeUtc": known.kind is Kind.DATETIME,
+            "IsFilterableReference": known.property_type == "Reference",
+            "DefaultValueType": "Constant" if known.default else "None",
+            "Description": pick_text(known.hint, active_language()) or None,
+            "RequiresUserInput": known.required and not known.default,
+            "UnitExpression": known.measure or None,
+        },
     }
+
+
+def _calculated(repository: Repository[Any], name: str, value_type: ValueType, order: int) -> Node:
+    """A calculated attribute of an administrator."""
+    definition = calculated_attributes.definitions(repository)[name]
+    language = active_language()
+    node: Node = {
+        "Name": name,
+        "ColumnName": None,
+        "Type": edm_type(value_type),
+        "LocalizedName": pick_text(definition.caption, language) or definition.name,
+        "LocalizedDescription": pick_text(definition.hint, language),
+        "IsCustomProperty": False,
+        "IsCalculatedDataAttribute": True,
+        "SupportsAllowedValues": False,
+        "LimitToAllowedValues": False,
+        "CategoryId": _CALCULATED[0],
+        "CategoryLocalizedName": _(_CALCULATED[1]),
+        "IsBlob": False,
+        "SupportsSet": False,
+        "ReadOnly": True,
+        "IsPersistent": False,
+        "BaseInfo": _info(repository_name=f"{repository.name}.{name}", order=order, nullable=True, filters=_TEXT),
+    }
+    if value_type.enum is not None:
+        node["enumValues"] = _enum_values(value_type.enum)
+    return node
 
 
 # --- BaseInfo -----------------------------------------------------------------------------------------------------

@@ -73,13 +73,18 @@ def etag_matches(header: str, etag: str) -> bool:
 
 def accepts_gzip(header: str) -> bool:
     """Whether Accept-Encoding (RFC 9110, 12.5.3) allows gzip, by name or by `*`, and not with q=0."""
-    if "gzip" not in header and "*" not in header:
+    return accepts_coding("gzip", header, "*" in header)
+
+
+def accepts_coding(coding: str, header: str, any_will_do: bool = False) -> bool:
+    """Whether Accept-Encoding allows the coding by its name, or by `*` if any_will_do, and not with q=0."""
+    if coding not in header.lower() and not any_will_do:
         return False
     qualities: dict[str, bool] = {}
     for part in header.lower().split(","):
         name, _, parameters = part.partition(";")
         qualities[name.strip()] = parameters.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return qualities.get("gzip", qualities.get("*", False))
+    return qualities.get(coding, any_will_do and qualities.get("*", False))
 
 
-__all__ = ["Document", "accepts_gzip", "document_response", "etag_matches", "model_document"]
+__all__ = ["Document", "accepts_coding", "accepts_gzip", "document_response", "etag_matches", "model_document"]

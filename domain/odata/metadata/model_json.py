@@ -8,49 +8,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.dataset.checks import access
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
-from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.odata.metadata.csdl import SCHEMA
+from domain.odata.metadata.discovery import Node, sets_shown
 from domain.odata.operations.catalogue import Operation, operations
 from domain.odata.operations.standard import VERSION
-from foundation import errors
 from foundation.kinds import Kind
 from identity.context import CallContext
 
-Node = dict[str, Any]
 
-
-def model(context: CallContext | None, *, details: bool) -> Node:
-    """Every set; context None: the standard model. `details`: with all members."""
-    sets = [repository for repository in repositories if _shown(context, repository)]
-    node: Node = {
+def model(context: CallContext | None) -> Node:
+    """Every set with all members; context None: the standard model."""
+    return {
         "version": VERSION,
-        "entitySets": [_set(repository, custom=context is not None, details=details) for repository in sets],
+        "entitySets": [set_node(repository, custom=context is not None) for repository in sets_shown(context)],
         "operations": [operation.name for operation in operations.all() if not operation.bound_to],
+        "operationDetails": [operation_node(operation) for operation in operations.all()],
     }
-    if details:
-        node["operationDetails"] = [_operation(operation) for operation in operations.all()]
-    return node
 
 
-def model_of_set(name: str, context: CallContext | None) -> Node:
-    """One set by its name, former name or dotted name, with all members. Raises BadRequest."""
-    result = repositories.for_set(name.replace(".", "_"))
-    if result is None or not _shown(context, result[0]):
-        raise errors.BadRequest(errors.UNKNOWN_SET, name, near(name, repositories.set_names()), target=name)
-    return _set(result[0], custom=context is not None, details=True)
-
-
-def _shown(context: CallContext | None, repository: Repository[Any]) -> bool:
-    return context is None or access.allowed(context, repository, "read")
-
-
-def _set(repository: Repository[Any], *, custom: bool, details: bool) -> Node:
-    node: Node = {
+def set_node(repository: Repository[Any], *, custom: bool) -> Node:
+    """A set with all members; custom: with the custom properties of the instance."""
+    return {
         "name": repository.set_name,
         "repository": repository.name,
         "entityType": f"{SCHEMA}.{repository.entity_type}",
@@ -60,26 +42,22 @@ def _set(repository: Repository[Any], *, custom: bool, details: bool) -> Node:
         "isDocument": repository.is_document,
         "isAggregateRoot": repository.is_root,
         "oldNames": [old.replace(".", "_") for old in repository.old_names],
+        "codeMember": repository.code.name if repository.code is not None else None,
+        "nameMember": repository.label.name if repository.label is not None else None,
+        "displayFormat": repository.display_format,
+        "attributes": [_attribute(a) for a in repository.attributes.values() if not a.is_reference],
+        "references": [_reference(a) for a in repository.references.values()],
+        "collections": [
+            {
+                "name": child.name,
+                "entitySet": repositories[child.repository].set_name,
+                "backReference": child.back_reference,
+            }
+            for child in repository.collections.values()
+        ],
+        "customProperties": _custom(repository) if custom else [],
+        "operations": [operation.name for operation in operations.of(repository)],
     }
-    if details:
-        node |= {
-            "codeMember": repository.code.name if repository.code is not None else None,
-            "nameMember": repository.label.name if repository.label is not None else None,
-            "displayFormat": repository.display_format,
-            "attributes": [_attribute(a) for a in repository.attributes.values() if not a.is_reference],
-            "references": [_reference(a) for a in repository.references.values()],
-            "collections": [
-                {
-                    "name": child.name,
-                    "entitySet": repositories[child.repository].set_name,
-                    "backReference": child.back_reference,
-                }
-                for child in repository.collections.values()
-            ],
-            "customProperties": _custom(repository) if custom else [],
-            "operations": [operation.name for operation in operations.of(repository)],
-        }
-    return node
 
 
 def _attribute(attribute: Attribute) -> Node:
@@ -117,7 +95,7 @@ def _type(attribute: Attribute) -> str:
     return str(attribute.kind.value)
 
 
-def _operation(operation: Operation) -> Node:
+def operation_node(operation: Operation) -> Node:
     """`boundTo`: a repository's dotted name, "documents", "*" for every entity, or "" for unbound ones."""
     return {
         "name": operation.name,
@@ -139,10 +117,14 @@ def _custom(repository: Repository[Any]) -> list[Node]:
             "code": known.code,
             "propertyType": known.property_type,
             "limitToAllowedValues": known.limited,
+            "referencedEntitySet": repositories[known.allowed_from].set_name if known.allowed_from else None,
+            "required": known.required,
+            "requiredFromState": known.required_from or None,
+            "defaultValue": known.default or None,
+            "unit": known.unit or None,
+            "currency": known.currency or None,
+            "searchable": known.searchable,
             "allowedValues": list(known.allowed),
         }
         for known in custom_properties.definitions(repository.name).values()
     ]
-
-
-__all__ = ["model", "model_of_set"]

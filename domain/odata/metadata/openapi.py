@@ -6,19 +6,23 @@ its size; clients that follow references read $metadata anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import orjson
 
 from domain.model.custom_properties import definitions
+from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.odata.metadata.csdl import OPEN_OBJECT, SCHEMA, csdl_tree, type_node
 from domain.odata.metadata.model_documents import Document, model_document
-from domain.odata.metadata.openapi_schemas import ERROR, REFERENCE, Node, ref, schemas, type_schema
+from domain.odata.metadata.openapi_schemas import ERROR, REFERENCE, Node, ref, schemas, schemas_of, type_schema
 from domain.odata.operations.catalogue import Operation, operations
 from domain.odata.operations.standard import VERSION
+from domain.query.bind.calculated_types import value_types
+from foundation import errors
 
 SERVICE_ROOT = "/api/domain/odata"
 _TAG_OF_UNBOUND = "Operations"
@@ -37,13 +41,34 @@ _SHARED_PARAMETERS: Node = {
 }
 
 
-def openapi_document(*, custom: bool) -> Document:
-    """The cached document; `custom`: with the instance's custom properties."""
-    return model_document(f"openapi {custom}", lambda: orjson.dumps(openapi_tree(custom=custom)))
+def openapi_namespaces() -> list[str]:
+    """The parts of the document: the namespaces of repositories, and "Operations" for the unbound operations."""
+    return [*sorted({repository.namespace for repository in repositories}), _TAG_OF_UNBOUND]
 
 
-def openapi_tree(*, custom: bool = True) -> Node:
-    """The document."""
+def openapi_document(*, custom: bool, namespace: str = "") -> Document:
+    """The cached document, or the part of it for a namespace; `custom`: with the instance's custom properties.
+
+    Raises BadRequest (UnknownNamespace) for a namespace that the model does not have.
+    """
+    # Only known names are keys of the cache.
+    if namespace and namespace not in openapi_namespaces():
+        raise errors.BadRequest(errors.UNKNOWN_NAMESPACE, namespace, near(namespace, openapi_namespaces()))
+    write = partial(openapi_tree, custom=custom, namespace=namespace)
+    return model_document(f"openapi {custom} {namespace}", lambda: orjson.dumps(write()))
+
+
+def openapi_tree(*, custom: bool = True, namespace: str = "") -> Node:
+    """The document, or the part of it for a namespace: its sets, and the schemas that they need.
+
+    The types of a part are as openapi_schemas.schemas_of says.
+    """
+    shown = [repository for repository in repositories if namespace in ("", repository.namespace)]
+    unbound = namespace in ("", _TAG_OF_UNBOUND)
+    paths = dict(_paths(shown, unbound=unbound, custom=custom))
+    types = schemas(csdl_tree(custom=custom))
+    if namespace:
+        types = schemas_of(types, paths, [f"{SCHEMA}.{repository.entity_type}" for repository in shown])
     return {
         "openapi": "3.0.3",
         "info": {
@@ -52,10 +77,10 @@ def openapi_tree(*, custom: bool = True) -> Node:
             "description": "The entities and operations of this instance by OData 4.01.",
         },
         "servers": [{"url": SERVICE_ROOT}],
-        "tags": [{"name": repository.set_name} for repository in repositories] + [{"name": _TAG_OF_UNBOUND}],
-        "paths": dict(_paths(custom=custom)),
+        "tags": [{"name": repository.set_name} for repository in shown] + [{"name": _TAG_OF_UNBOUND}] * unbound,
+        "paths": paths,
         "components": {
-            "schemas": schemas(csdl_tree(custom=custom)),
+            "schemas": types,
             "parameters": _SHARED_PARAMETERS,
             "responses": {
                 "error": {
@@ -69,12 +94,14 @@ def openapi_tree(*, custom: bool = True) -> Node:
     }
 
 
-def _paths(*, custom: bool) -> Iterator[tuple[str, Node]]:
-    for repository in repositories:
+def _paths(shown: Iterable[Repository[Any]], *, unbound: bool, custom: bool) -> Iterator[tuple[str, Node]]:
+    for repository in shown:
         yield from repository_paths(repository, custom=custom)
+    if not unbound:
+        return
     for operation in operations.all():
         if not operation.bound_to:
-            yield f"/{operation.name}", operation_item(operation, None)
+            yield f"/{operation.name}", _operation_item(operation, None)
     yield "/$batch", {"post": _batch()}
 
 
@@ -97,7 +124,7 @@ def repository_paths(repository: Repository[Any], *, custom: bool) -> Iterator[t
             item["post"] = _post(repository, owned, child.name)
         yield f"{root}({{Id}})/{child.name}", item
     for operation in operations.of(repository):
-        yield f"{root}({{Id}})/{operation.name}", operation_item(operation, repository)
+        yield f"{root}({{Id}})/{operation.name}", _operation_item(operation, repository)
 
 
 # --- sets and entities --------------------------------------------------------------------------------------------
@@ -114,7 +141,9 @@ def _names(option: str, description: str, names: list[str]) -> Node:
 
 
 def _selection(repository: Repository[Any], *, custom: bool) -> list[Node]:
-    members = [*repository.attributes, *(definitions(repository.name) if custom else ())]
+    members = [*repository.attributes]
+    if custom:
+        members += [*definitions(repository.name), *value_types(repository)]
     expandable = [*repository.references, *repository.collections]
     result = [_names("$select", "Properties to show", members)]
     return result + ([_names("$expand", "Entities to show in place", expandable)] if expandable else [])
@@ -198,7 +227,7 @@ def _delete(repository: Repository[Any]) -> Node:
 # --- operations ---------------------------------------------------------------------------------------------------
 
 
-def operation_item(operation: Operation, bound: Repository[Any] | None) -> Node:
+def _operation_item(operation: Operation, bound: Repository[Any] | None) -> Node:
     """The path item of an operation; a function's parameters are query options (URL Conventions 4.01, 5.2.1.1)."""
     kind = "function" if operation.is_function else "action"
     node: Node = {
@@ -275,4 +304,4 @@ def _body(schema: Node, *, required: bool = True) -> Node:
     return {"required": required, "content": {"application/json": {"schema": schema}}}
 
 
-__all__ = ["SERVICE_ROOT", "openapi_document", "openapi_tree", "operation_item", "repository_paths"]
+__all__ = ["SERVICE_ROOT", "openapi_document", "openapi_namespaces", "openapi_tree", "repository_paths"]

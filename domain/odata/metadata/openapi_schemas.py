@@ -6,6 +6,7 @@ members optional, because of $select), `-create` and `-update` for bodies.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from domain.odata.metadata.csdl import CONTAINER, OPEN_OBJECT, SCHEMA
@@ -14,6 +15,7 @@ Node = dict[str, Any]
 
 REFERENCE = "odata.reference"
 ERROR = "odata.error"
+_SCHEMAS = "#/components/schemas/"
 
 _PRIMITIVES: dict[str, Node] = {
     "Edm.String": {"type": "string"},
@@ -49,9 +51,70 @@ def schemas(tree: Node) -> Node:
     return result
 
 
+def schemas_of(known: Node, paths: Node, entity_types: Iterable[str]) -> Node:
+    """The schemas that `paths` refer to, for reading one part of the model.
+
+    Entity types have their members if they are, or are bases of, `entity_types`. References are links, never the entity
+    in place: tools write examples by following schemas, which connect all types in circles.
+    """
+    complete: set[str] = set()
+    for name in entity_types:
+        base: str | None = name
+        while base:
+            complete |= {base, f"{base}-create", f"{base}-update"}
+            base = _base(known[base])
+    result: Node = {}
+    waiting = [*_references(paths), REFERENCE, ERROR]
+    while waiting:
+        name = waiting.pop()
+        if name in result:
+            continue
+        is_entity = f"{name.removesuffix('-create').removesuffix('-update')}-create" in known
+        if name in complete:
+            result[name] = _with_links(known[name])
+        elif is_entity:
+            result[name] = {"type": "object", "title": name.removeprefix(f"{SCHEMA}.")}
+        else:
+            result[name] = known[name]
+        waiting.extend(_references(result[name]))
+    return result
+
+
+def _with_links(schema: Node) -> Node:
+    if "allOf" in schema:
+        base, own = schema["allOf"]
+        return {"allOf": [base, _with_links(own)]}
+    members = {
+        name: _link(nullable="nullable" in member) if "anyOf" in member else member
+        for name, member in schema["properties"].items()
+    }
+    return {**schema, "properties": members}
+
+
+def _link(*, nullable: bool) -> Node:
+    return {"allOf": [ref(REFERENCE)], **({"nullable": True} if nullable else {})}
+
+
+def _base(schema: Node) -> str | None:
+    return str(schema["allOf"][0]["$ref"]).removeprefix(_SCHEMAS) if "allOf" in schema else None
+
+
+def _references(node: Any) -> Iterator[str]:
+    """The names of the schemas that a part of the document refers to."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _references(item)
+    elif isinstance(node, dict):
+        for name, value in node.items():
+            if name == "$ref" and value.startswith(_SCHEMAS):
+                yield value.removeprefix(_SCHEMAS)
+            else:
+                yield from _references(value)
+
+
 def ref(name: str) -> Node:
     """A reference to a schema."""
-    return {"$ref": f"#/components/schemas/{name}"}
+    return {"$ref": f"{_SCHEMAS}{name}"}
 
 
 def type_schema(node: Node) -> Node:
@@ -110,9 +173,8 @@ def _navigation(node: Node) -> tuple[Node, Node]:
             {"type": "array", "items": ref(f"{node['$Type']}-create")},
         )
     nullable = {"nullable": True} if node.get("$Nullable") else {}
-    link = {"allOf": [ref(REFERENCE)], **nullable}
     # Expanded, it is the entity itself, of the declared type or of one derived from it.
-    return {"anyOf": [ref(REFERENCE), ref(node["$Type"])], **nullable}, link
+    return {"anyOf": [ref(REFERENCE), ref(node["$Type"])], **nullable}, _link(nullable=bool(nullable))
 
 
 def _with_base(schema: Node, base: str) -> Node:
@@ -150,4 +212,4 @@ def _error() -> Node:
     }
 
 
-__all__ = ["ERROR", "REFERENCE", "Node", "ref", "schemas", "type_schema"]
+__all__ = ["ERROR", "REFERENCE", "Node", "ref", "schemas", "schemas_of", "type_schema"]

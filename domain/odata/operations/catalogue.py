@@ -28,6 +28,7 @@ from domain.odata.message.message import JSON, TEXT
 from foundation import errors
 from foundation.catalogue import Catalogue
 from foundation.enums import EnumType
+from foundation.error_summaries import ErrorSummary
 from foundation.long_polls import LongPoll
 from identity.context import CallContext
 
@@ -68,6 +69,7 @@ class OperationCall:
     body        raw bytes for operations that take no JSON (`raw_body`)
     headers     request headers, lower-case names
     body_file   a body that may be too large for memory; then `body` is empty
+    query       the query string, for operations that take no JSON
     """
 
     context: CallContext
@@ -78,6 +80,7 @@ class OperationCall:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     body_file: BinaryIO | None = None
+    query: str = ""
 
     @property
     def bound(self) -> Record:
@@ -98,6 +101,7 @@ class Result:
     no_content respond with 204
     text       respond with text/plain (BeginTransaction) unless the caller accepts only JSON
     poll       a long poll that responds later; in a batch, which has one response for all, `value` is the response
+    error      of the first of `failed_parts`, the number of objects that an import refused
     """
 
     value: Any = None
@@ -110,6 +114,8 @@ class Result:
     text: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     poll: LongPoll | None = None
+    error: ErrorSummary | None = None
+    failed_parts: int = 0
 
 
 class Operation:

@@ -12,7 +12,7 @@ from django.conf import settings
 from domain import query
 from domain.dataset.checks import access
 from domain.dataset.dataset import Dataset
-from domain.dataset.lookups.allowed_values import allowed_entities
+from domain.dataset.lookups.allowed_values import allowed_values
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
 from domain.model.naming import in_words, near
@@ -73,8 +73,7 @@ def _pair(value: str, text: str) -> Pair:
 
 def _of_custom(call: OperationCall, known: custom_properties.Definition, search: str) -> Iterator[Pair]:
     language = call.context.language.upper()
-    values = allowed_entities(call.dataset, known, search) if known.allowed_from else known.allowed.values()
-    for value in sorted(values, key=lambda value: value.value):
+    for value in sorted(allowed_values(call.bound, known, search), key=lambda value: value.value):
         texts = value.description
         yield _pair(value.value, texts.get(language) or next(iter(texts.values()), "") or value.value)
 
@@ -128,10 +127,9 @@ class GetAllowedCustomPropertyValues(Operation):
             record.repository.name, custom_properties.PREFIX + custom_properties.escape_code(code)
         )
         search = str(call.arguments["search"] or "").lower()
-        values = allowed_entities(call.dataset, known, search) if known.allowed_from else known.allowed.values()
         result = [
             value
-            for value in values
+            for value in allowed_values(record, known, search)
             if _matches(search, value.value, *value.description.values(), exact=bool(call.arguments["exactMatch"]))
         ]
         by_description = bool(call.arguments["orderByDescription"])

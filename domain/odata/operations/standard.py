@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, cast
 
-from domain.dataset.checks import access
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.transactions import domain_transactions
 from domain.dataset.transactions.change_waits import ChangeWait
-from domain.entities.copies import values_of_copy
+from domain.entities.copies import entity_copy
 from domain.entities.document_states import document_change_state, document_make_void, document_recalculate
 from domain.model.registry import repositories
 from domain.model.values import parse_input
@@ -231,26 +230,7 @@ class CreateCopy(Operation):
 
     def run(self, call: OperationCall) -> Result:
         """The new entity. Late defaults set codes and numbers."""
-        return Result(record=_copy(_bound(call), None))
-
-
-def _copy(source: Record, parent: Record | None) -> Record:
-    dataset = source.dataset
-    repository = source.repository
-    values = values_of_copy(source, parent)
-    if parent is None and repository.owner is not None:
-        parent = source.parent
-    copy = dataset.create(repository, values, parent=parent, by_client=True)
-    for collection, child in repository.collections.items():
-        part = repositories[child.repository]
-        is_owned = part.owner is not None and part.owner.name == child.back_reference
-        if part.access == "ReadOnly" or not is_owned or not part.copied_with_owner:
-            continue
-        for owned in source.children(collection):
-            # Hidden parts are omitted without an error.
-            if access.record_visible(owned):
-                _copy(owned, copy)
-    return copy
+        return Result(record=entity_copy(_bound(call), None))
 
 
 @operations.register

@@ -21,7 +21,7 @@ import binascii
 import hashlib
 import hmac
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -39,7 +39,7 @@ from domain.query.base.access import Access
 from domain.query.base.context_url import context_suffix
 from domain.query.base.representation import Representation
 from domain.syntax import parse_boolean_expression, parse_select
-from domain.syntax.ast import Logical, QueryOptions
+from domain.syntax.ast import Expression, Logical, QueryOptions
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
@@ -55,7 +55,7 @@ _SPLIT = b'"value":['
 SEEN_MAX = 1000
 #: Length of a mark. A hidden entity is falsely reported as removed once in 2^24 / SEEN_MAX changes.
 _MARK_BYTES = 3
-_UNTRACKED = ("expand", "apply", "top", "skip")
+_UNTRACKED = ("expand", "apply", "top", "skip", "at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +176,50 @@ class _Changes:
     rest: bool
 
 
+class Delta:
+    """A page of the changes since a token. Raises BadRequest and Gone, as `read_token`."""
+
+    def __init__(
+        self,
+        token: str,
+        target: targets.Collection,
+        options: QueryOptions,
+        context: CallContext,
+        *,
+        max_page_size: int | None,
+    ) -> None:
+        self._target, self._options, self._context = target, options, context
+        self._since = read_token(token, target, options)
+        if self._since.seen is None and Access(context.permissions).restricts(target.repository):
+            # The token belongs to a caller with more rights, or was made before this caller's rights were reduced.
+            raise errors.Gone(errors.DELTA_EXPIRED)
+        page = min(max_page_size or settings.PAGE_SIZE_MAX, settings.PAGE_SIZE_MAX)
+        self._changes = _changes(target.repository, self._since, page)
+
+    @property
+    def written(self) -> list[str]:
+        """The ids of the entities that were created or changed, at most a page."""
+        return self._changes.written
+
+    def gone(self, matching: Collection[str]) -> list[tuple[str, str]]:
+        """(id, reason) of the entities to report as removed; matching: the written ones that the query has."""
+        since = self._since
+        found = [(id, "deleted") for id in self._changes.deleted if since.may_report(id)]
+        return found + [(id, "changed") for id in self.written if id not in matching and since.may_report(id)]
+
+    def next_link(self, base: str) -> tuple[str, str]:
+        """(nextLink or deltaLink, the link); base ends with "?" or "&". Call after the entities were read."""
+        watermark = _next_watermark(self._since, self._changes, self._target.repository, self._context)
+        link = f"{base}$deltatoken={make_token(watermark, self._target, self._options)}"
+        return ("nextLink" if self._changes.rest else "deltaLink"), link
+
+
+def among(ids: Sequence[str], filter: Expression | None) -> Expression:
+    """The filter for those of the entities with these ids that match the filter."""
+    listed = parse_boolean_expression(f"Id in ({','.join(ids)})")
+    return listed if filter is None else Logical("and", (listed, filter))
+
+
 def read_delta(
     token: str,
     target: targets.Collection,
@@ -188,24 +232,17 @@ def read_delta(
 ) -> bytes:
     """The JSON body of a delta. link_base is the request's URL without tokens, ending with "?" or "&"."""
     repository = target.repository
-    since = read_token(token, target, options)
-    if since.seen is None and Access(context.permissions).restricts(repository):
-        # The token belongs to a caller with more rights, or was made before this caller's rights were reduced.
-        raise errors.Gone(errors.DELTA_EXPIRED)
-    page = min(max_page_size or settings.PAGE_SIZE_MAX, settings.PAGE_SIZE_MAX)
-    changes = _changes(repository, since, page)
-    shown, matching = _rows(repository, changes.written, options, context, representation)
-    gone = [(id, "deleted") for id in changes.deleted if since.may_report(id)]
-    gone += [(id, "changed") for id in changes.written if id not in matching and since.may_report(id)]
+    delta = Delta(token, target, options, context, max_page_size=max_page_size)
+    shown, matching = _rows(repository, delta.written, options, context, representation)
+    gone = delta.gone(matching)
     removed = b",".join(orjson.dumps(_removed(repository, id, reason, representation)) for id, reason in gone)
     value = b",".join(part for part in (shown, removed) if part)
     head = {}
     if representation.metadata != "none":
         head["@odata.context"] = f"{_context(repository, options, representation)}/$delta"
-    link = f"{link_base}$deltatoken={make_token(_next_watermark(since, changes, repository, context), target, options)}"
-    tail = {"@odata.nextLink" if changes.rest else "@odata.deltaLink": link}
+    name, link = delta.next_link(link_base)
     start = orjson.dumps(head)[:-1] + (b"," if head else b"")
-    return start + _SPLIT + value + b"]," + orjson.dumps(tail)[1:]
+    return start + _SPLIT + value + b"]," + orjson.dumps({f"@odata.{name}": link})[1:]
 
 
 def _next_watermark(
@@ -286,9 +323,7 @@ def _rows(
     """(the entities that match, as JSON without brackets, their ids)."""
     if not ids:
         return b"", set()
-    among = parse_boolean_expression(f"Id in ({','.join(ids)})")
-    filter = among if options.filter is None else Logical("and", (options.filter, among))
-    bare = replace(options, filter=filter, count=None, orderby=())
+    bare = replace(options, filter=among(ids, options.filter), count=None, orderby=())
     page = query.read_collection(repository, bare, context, representation, max_page_size=len(ids), may_end_early=False)
     start = page.body.index(_SPLIT) + len(_SPLIT)
     keys_only = replace(bare, select=parse_select("Id"), compute=())
@@ -309,4 +344,7 @@ def _context(repository: Repository[Any], options: QueryOptions, representation:
     return f"{representation.service_root}$metadata#{repository.set_name}{context_suffix(repository, options)}"
 
 
-__all__ = ["make_token", "read_delta", "read_token", "tracks_changes", "untrackable", "watermark_for", "watermark_now"]
+__all__ = [
+    "Delta", "among", "make_token", "read_delta", "read_token", "tracks_changes", "untrackable", "watermark_for",
+    "watermark_now",
+]  # fmt: skip

@@ -31,6 +31,7 @@ from domain.odata.message.message import (
 from domain.odata.message.references import reference_path
 from domain.odata.metadata.model_documents import etag_matches
 from domain.odata.read import deltas
+from domain.odata.read.as_of import versions_between
 from domain.odata.resources import targets
 from domain.query.base.representation import CollectionResult, Representation, ValueResult
 from domain.syntax import parse_boolean_expression, parse_orderby
@@ -220,6 +221,12 @@ def _entity(request: ODataRequest, target: targets.Entity, representation: Repre
     if not target.key:
         return ODataResponse(204)
     access.require(request.context, target.repository, "read")
+    if request.options.from_time is not None or request.options.to_time is not None:
+        return ODataResponse(
+            200,
+            versions_between(request, target, representation),
+            {"Content-Type": content_type(representation), **NO_STORE},
+        )
     result = query.read_entity(target.repository, target.key, request.options, request.context, representation)
     if result is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, target.repository.entity_type, target.key)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from domain.model import calculated_attributes
 from domain.model.custom_properties import PREFIX as CUSTOM_PREFIX
 from domain.model.naming import near
 from domain.model.registry import repositories
@@ -128,6 +129,8 @@ class Resolver:
                 repositories[child.repository], ParentScope(repository, entity.key, child.name), child
             )
             return self._keyed(owned, segment)
+        if (calculated := calculated_attributes.definition(repository, segment.name)) is not None:
+            return targets.Property(entity, (calculated.api_name,))
         return targets.Property(entity, (segment.name,)) if segment.name.startswith(CUSTOM_PREFIX) else None
 
     # --- keys and arguments ---------------------------------------------------------------------------------------

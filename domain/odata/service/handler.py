@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import Any
 
 from django.utils import translation
 
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.dataset import Dataset
 from domain.dataset.transactions import domain_transactions
+from domain.model.repository import Repository
 from domain.odata.message.failures import failure
 from domain.odata.message.message import (
     NO_STORE,
@@ -25,10 +27,12 @@ from domain.odata.message.message import (
 )
 from domain.odata.message.response_annotations import annotate
 from domain.odata.resources import former_names, targets
-from domain.odata.service import batch, documents
+from domain.odata.service import batch, documents, dry_run, idempotency
+from domain.odata.service.current_model import with_current_model
 from domain.odata.service.parsing import parse, parse_query
 from domain.odata.service.steps import Exchange, apply, authorize, read, resolve
 from domain.query.base.representation import Version
+from foundation import dry_runs
 from identity.languages import message_language
 
 
@@ -38,16 +42,33 @@ def handle(received: ReceivedRequest) -> ODataResponse:
 
 
 def serve(exchange: Exchange) -> ODataResponse:
-    """Run the steps of a request; the exchange keeps their results."""
+    """Run the steps of a request, once for each idempotency key; the exchange keeps their results."""
+    # A dry run leaves nothing, so it keeps no answer either.
+    is_dry_run = dry_runs.current() is not None or dry_run.is_dry_run(exchange.received)
+    if idempotency.is_repeatable(exchange.received) and not is_dry_run:
+        return idempotency.respond_once(exchange.received, partial(_serve, exchange))
+    return _serve(exchange)
+
+
+def _serve(exchange: Exchange) -> ODataResponse:
     received = exchange.received
     language = received.context.language
+    is_dry_run = dry_run.is_dry_run(received)
+    respond = partial(dry_run.perform, exchange, _respond) if is_dry_run else partial(_respond, exchange)
     with _messages_in(language):
         try:
             exchange.request = parse(received)
-            response = former_names.warn(_respond(exchange), exchange.renamed)
+            response = with_current_model(
+                respond,
+                may_repeat=partial(_may_repeat, exchange),
+                reads=partial(_repository_read, exchange),
+            )
+            response = former_names.warn(response, exchange.renamed)
         except Exception as error:
             response = failure(error, received.context, f"{received.method} {received.path}")
         annotate(response, exchange.dataset)
+        if is_dry_run:
+            dry_run.add_report(exchange, response)
         response.headers.setdefault("OData-Version", _version(exchange))
         response.headers.setdefault("Content-Language", message_language(language))
     if received.method == "HEAD":
@@ -56,6 +77,34 @@ def serve(exchange: Exchange) -> ODataResponse:
             response.headers["Content-Length"] = str(len(response.body))
         response.body, response.poll = b"", None
     return response
+
+
+def _may_repeat(exchange: Exchange) -> bool:
+    """Whether a failed request has left nothing behind.
+
+    Parts of batches are repeated one by one. Operations may commit what precedes their failure, and so may the end of
+    a Domain transaction. A part of a dry run meets what the parts before it did to the model each time.
+    """
+    if dry_runs.current() is not None:
+        return False
+    target = getattr(exchange, "target", None)
+    match target:
+        case targets.Batch():
+            return False
+        case targets.Call() if not (target.operation.is_function or target.operation.writes):
+            return False
+    return exchange.request.transaction_id is None
+
+
+def _repository_read(exchange: Exchange) -> Repository[Any] | None:
+    """The repository of a request that has only read."""
+    target = exchange.target
+    if isinstance(target, targets.Query):
+        target = target.target
+    elif not exchange.request.is_read:
+        return None
+    data = targets.subject(target)
+    return data.repository if data is not None else None
 
 
 def _version(exchange: Exchange) -> Version:
@@ -72,8 +121,10 @@ def _messages_in(language: str) -> AbstractContextManager[None]:
 
 
 def _respond(exchange: Exchange) -> ODataResponse:
+    exchange.dataset = None  # of an attempt before
     if exchange.request.transaction_id is None:
-        return _run_steps(exchange)
+        with dry_run.read_savepoint(exchange.request):
+            return _run_steps(exchange)
     return run_with_retries(partial(_in_domain_transaction, exchange, exchange.request.transaction_id))
 
 
@@ -152,7 +203,7 @@ def run_document(exchange: Exchange) -> ODataResponse:
 
 
 def _commit(exchange: Exchange, retry: RetryState) -> ODataResponse:
-    with retry.transaction():
+    with retry.transaction(savepoint=not dry_run.is_only_write(exchange.received)):
         dataset = Dataset(exchange.request.context, locks=retry.locks)
         respond = apply(exchange, dataset)
         dataset.commit(savepoint=False)

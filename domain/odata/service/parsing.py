@@ -8,10 +8,12 @@ from functools import lru_cache
 from domain.odata.message.message import ODataRequest, ReceivedRequest, odata_version
 from domain.odata.metadata.csdl import SCHEMA
 from domain.odata.operations.catalogue import operations
+from domain.odata.read.as_of import at_time
 from domain.syntax import parse_query_options, parse_resource_path
 from domain.syntax.ast import NO_OPTIONS, KeywordSegment, NameSegment, QueryOptions, ResourcePath
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+from identity.context import CallContext
 
 
 def parse(received: ReceivedRequest) -> ODataRequest:
@@ -25,7 +27,7 @@ def parse(received: ReceivedRequest) -> ODataRequest:
         received.query,
         received.headers,
         received.body,
-        received.context,
+        _context(received, options),
         received.service_root,
         received.references,
         received.depth,
@@ -45,7 +47,24 @@ def parse_query(request: ODataRequest) -> ODataRequest:
     raw = request.body.decode("utf-8", errors="replace").strip()
     joined = "&".join(part for part in (request.query, raw) if part)
     path = request.path.removesuffix("/$query")
-    return replace(request, method="GET", path=path, query=joined, body=b"", options=_parsed_options(joined))
+    options = _parsed_options(joined)
+    context = at_time(request.context, options.at)
+    return replace(request, method="GET", path=path, query=joined, body=b"", options=options, context=context)
+
+
+def _context(received: ReceivedRequest, options: QueryOptions) -> CallContext:
+    """The call context with the time of $at. Raises BadRequest where there is none to read at."""
+    if options.at is None:
+        return received.context
+    if received.method not in ("GET", "HEAD", "OPTIONS"):
+        raise errors.BadRequest(
+            errors.BAD_QUERY_OPTION, "$at", Message("only GET can ask for another time"), target="$at"
+        )
+    if _transaction_id(received, options) is not None:
+        raise errors.BadRequest(
+            errors.BAD_QUERY_OPTION, "$at", Message("pending changes of a transaction have no past"), target="$at"
+        )
+    return at_time(received.context, options.at)
 
 
 def transaction_id_of(received: ReceivedRequest) -> str | None:

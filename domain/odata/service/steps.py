@@ -13,6 +13,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.model.repository import Repository
 from domain.odata.invoke import invocation
+from domain.odata.message.dry_run_report import Report
 from domain.odata.message.message import ODataRequest, ODataResponse, ReceivedRequest
 from domain.odata.message.pending_json import pending_response
 from domain.odata.read import reader
@@ -20,6 +21,7 @@ from domain.odata.resources import former_names, targets
 from domain.odata.resources.resolver import Resolver
 from domain.odata.write import writer
 from foundation import errors
+from foundation.messages import TranslatableMessage as Message
 
 _DATA_METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "MERGE", "DELETE"})
 
@@ -33,6 +35,7 @@ class Exchange:
     renamed   (former name, new name) of sets and types in the request
     dataset   for reads and writes; None for reads outside of Domain transactions and changesets
     entity    path of the created or changed entity
+    report    of a dry run
     """
 
     received: ReceivedRequest
@@ -41,6 +44,7 @@ class Exchange:
     renamed: list[tuple[str, str]] = field(default_factory=list)
     dataset: Dataset | None = None
     entity: str | None = None
+    report: Report | None = None
 
 
 def resolve(exchange: Exchange) -> None:
@@ -50,6 +54,8 @@ def resolve(exchange: Exchange) -> None:
     resolver = Resolver(partial(_follow, exchange), aliases)
     exchange.target = resolver.resolve(request.resource)
     exchange.renamed = former_names.names_used(request, resolver.renamed)
+    if request.context.at is not None and targets.subject(exchange.target) is None:
+        raise errors.NotSupported(Message("${0} in this place", "at"), target="$at")
 
 
 def _follow(

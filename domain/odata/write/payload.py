@@ -16,8 +16,8 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.records.record import Record
-from domain.model import custom_properties
 from domain.model.attributes import Attribute, Child
+from domain.model.custom_values import parse_value
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -156,7 +156,7 @@ class PayloadReader:
             return
         if name.startswith("CustomProperty_"):
             find = partial(find_allowed, self.dataset)
-            code, parsed = custom_properties.parse_value(repository.name, name, value, self.language, find)
+            code, parsed = parse_value(repository.name, name, value, self.language, find)
             self.dataset.set_custom(record, code, parsed)
             return
         hint = near(name, [*repository.attributes, *repository.collections])

@@ -39,8 +39,22 @@ class Criterion:
     members: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class ByAttribute:
+    """An `@erpnet.findBy` of the platform's own, which JSON cannot have: any attribute, by its path of API names."""
+
+    path: tuple[str, ...]
+    value: Any
+
+    def criterion(self, repository: Repository[Any]) -> Criterion:
+        """Equal values."""
+        return Criterion({bind_path(repository, self.path).text: self.value}, "equals")
+
+
 def criterion_of_annotation(repository: Repository[Any], given: Any) -> Criterion:
     """The criterion of an `@erpnet.findBy`. Raises BadRequest naming what is wrong in it."""
+    if isinstance(given, ByAttribute):
+        return given.criterion(repository)
     if not isinstance(given, dict):
         raise invalid_body(
             Message("@erpnet.findBy must be an object such as {0}, not {1}", '{"Code": "…"}', quoted(given)),

@@ -3,7 +3,7 @@
 A request's options are split into their shape (the tree without literals) and the literals; plans are cached by
 
     verb, repository, shape, rights (permissions.key), representation (shape_key), database vendor,
-    registry.generation, the stamp of the custom properties
+    registry.generation, the stamp of the custom properties, what is unknown at the time of the read (AsOf.key)
 
 so a read with a cached plan parses, binds and plans nothing. No entry is invalidated: a change of the model, of custom
 properties or of rights changes the key, and the oldest entries are dropped. For a repeated options object (callers
@@ -111,11 +111,19 @@ def prepare(options: QueryOptions) -> Prepared:
 
 
 def _split(options: QueryOptions) -> Prepared:
-    for name in ("deltatoken", "index"):
+    for name, option in (("deltatoken", "deltatoken"), ("index", "index"), ("from_time", "from"), ("to_time", "to")):
         if getattr(options, name) is not None:
-            raise errors.NotSupported(Message("${0} in this place", name))
+            raise errors.NotSupported(Message("${0} in this place", option))
     bare = replace(
-        options, format=None, skiptoken=None, deltatoken=None, schemaversion=None, custom=(), count=None, id=None
+        options,
+        format=None,
+        skiptoken=None,
+        deltatoken=None,
+        schemaversion=None,
+        custom=(),
+        count=None,
+        id=None,
+        at=None,
     )
     lifted, values = lift(bare)
     shape = shape_of(lifted, len(values))
@@ -169,6 +177,7 @@ def plan_for(key: tuple[Hashable, ...], ctx: CallContext | None, shape: ShapeKey
         current().vendor,
         repositories.generation,
         stamps.current(STAMP),
+        ctx.at.key if ctx is not None and ctx.at is not None else None,
     )
     known: V | None = plans.get(full)
     if known is None:

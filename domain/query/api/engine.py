@@ -102,12 +102,12 @@ def _rows_plan(
         context = repository.set_name + context_suffix(repository, options)
         return planner.rows(repository, options, by=_back(repository, parent), context=context, parent=parent)
 
-    return plan_for(("rows", repository.name, prepared.shape, collection), ctx, shape_key, make)
+    return plan_for(("rows", repository, prepared.shape, collection), ctx, shape_key, make)
 
 
 def _planner(ctx: CallContext | None, shape_key: ShapeKey, options: QueryOptions) -> Planner:
     return Planner(
-        Access(ctx.permissions if ctx is not None else None),
+        Access.of(ctx) if ctx is not None else Access(None),
         shape_key,
         {alias.name: alias.value for alias in options.aliases},
     )
@@ -193,7 +193,7 @@ def read_entity(
         context = f"{repository.set_name}{context_suffix(repository, result)}/$entity"
         return planner.rows(repository, result, by=("Id",), context=context)
 
-    plan = plan_for(("entity", repository.name, prepared.shape), ctx, shape_key, make)
+    plan = plan_for(("entity", repository, prepared.shape), ctx, shape_key, make)
     run = Run(prepared.values, ctx, key=key)
     rows = plan.statement(None, with_skip=False, with_limit=False).fetch(run)
     if not rows:
@@ -226,7 +226,7 @@ def count(
         statement = planner.count(repository, result, by=_back(repository, parent), parent=parent)
         return lambda run: int(statement.fetch(run)[0][0])
 
-    counting = plan_for(("count", repository.name, prepared.shape, collection), ctx, None, make)
+    counting = plan_for(("count", repository, prepared.shape, collection), ctx, None, make)
     return counting(Run(prepared.values, ctx, key=parent.key if parent is not None else ""))
 
 

@@ -22,6 +22,7 @@ from domain.query.bind.paths import bind_path
 from domain.query.bind.sources import column
 from domain.query.bind.sources import follow as follow_reference
 from domain.query.bind.texts import as_scalar
+from domain.query.plan.calculated import WARNING, calculation_error
 from domain.query.plan.planner import KeyEquals, Planner
 from domain.query.plan.rows_plan import RowsPlan
 from domain.query.rights.policies import bind_policy, restriction, visible
@@ -39,7 +40,7 @@ from foundation.kinds import Kind
 from identity.context import CallContext, Operation
 
 Decoder = Callable[[Any], Any]
-_SHAPE = ShapeKey()
+SHAPE = ShapeKey()
 _filters: Bounded[tuple[Any, tuple[Any, ...]]] = Bounded(1000)
 #: base64url → base64; a text in base64 stays as it is.
 _TO_STANDARD = str.maketrans("-_", "+/")
@@ -80,7 +81,7 @@ def select_rows(
     def make() -> _ValuesPlan:
         return _plan_values(repository, tuple(names), tree, orderby, ctx, limit is not None, by_ids)
 
-    key = ("values", repository.name, tuple(names), shape, orderby, limit is not None, by_ids)
+    key = ("values", repository, tuple(names), shape, orderby, limit is not None, by_ids)
     plan = plan_for(key, ctx, None, make)
     run = Run(values, ctx, limit=limit or 0)
     if ids is not None:
@@ -135,7 +136,7 @@ def _plan_values(
     limited: bool,
     by_ids: bool,
 ) -> _ValuesPlan:
-    planner = Planner(Access(ctx.permissions), _SHAPE, {})
+    planner = Planner(Access.of(ctx), SHAPE, {})
     planner.access.check_readable(repository)
     source = planner.root(repository)
     scope = entity_scope(source)
@@ -183,7 +184,7 @@ def follow(repository: Repository[Any], key: str, path: Sequence[str], ctx: Call
         return None
 
     def make() -> tuple[Statement, str | None]:
-        planner = Planner(Access(ctx.permissions), _SHAPE, {})
+        planner = Planner(Access.of(ctx), SHAPE, {})
         planner.access.check_readable(repository)
         root = planner.root(repository)
         source = root
@@ -202,7 +203,7 @@ def follow(repository: Repository[Any], key: str, path: Sequence[str], ctx: Call
         text = select_from(columns, block.from_sql(), where)
         return Statement.of(text, planner.dialect), None if len(columns) > 1 else fixed_name
 
-    statement, name = plan_for(("follow", repository.name, tuple(path)), ctx, None, make)
+    statement, name = plan_for(("follow", repository, tuple(path)), ctx, None, make)
     rows = statement.fetch(Run((), ctx, key=key))
     if not rows or rows[0][0] is None:
         return None
@@ -223,20 +224,23 @@ def read_value(
     shape = representation.shape_key._replace(metadata="none", skip_nulls=False)
 
     def make() -> RowsPlan:
-        planner = Planner(Access(ctx.permissions), shape, {})
+        planner = Planner(Access.of(ctx), shape, {})
         planner.access.check_readable(repository)
         return planner.rows(repository, QueryOptions(select=select), by=("Id",))
 
-    plan = plan_for(("value", repository.name, tuple(path), shape), ctx, None, make)
+    plan = plan_for(("value", repository, tuple(path), shape), ctx, None, make)
     run = Run((), ctx, key=key)
     rows = plan.statement(None, with_skip=False, with_limit=False).fetch(run)
     if not rows:
         return None
     (shaped,) = plan.shaped(rows, run)
-    value: Any = next(iter(shaped.values()))
-    for name in path[1:]:
+    (name, value), *rest = shaped.items()
+    for annotation, warning in rest:
+        if annotation == name + WARNING:
+            raise calculation_error(name, warning)
+    for member in path[1:]:
         if isinstance(value, dict):
-            value = next((inner for known, inner in value.items() if known.lower() == name.lower()), None)
+            value = next((inner for known, inner in value.items() if known.lower() == member.lower()), None)
     if value is None:
         return ValueResult(b"", None, True)
     context = f"{representation.service_root}$metadata#{repository.set_name}({key})/{'/'.join(path)}"
@@ -267,7 +271,7 @@ def predicate_holds(repository: Repository[Any], filter_text: str, key: str, ctx
     def make() -> Statement:
         return _check_statement(repository, filter_text)
 
-    statement = plan_for(("holds", repository.name, filter_text), None, None, make)
+    statement = plan_for(("holds", repository, filter_text), None, None, make)
     return bool(statement.fetch(Run((), ctx, key=key)))
 
 
@@ -280,7 +284,7 @@ def within_policies(repository: Repository[Any], operation: Operation, key: str,
         return None if condition is None else _exists(repository, source, condition)
 
     # In a tuple, because the cache takes None for missing.
-    (statement,) = plan_for(("within", repository.name, operation), ctx, None, lambda: (make(),))
+    (statement,) = plan_for(("within", repository, operation), ctx, None, lambda: (make(),))
     return statement is None or bool(statement.fetch(Run((), ctx, key=key)))
 
 
@@ -303,7 +307,7 @@ def permitted_keys(repository: Repository[Any], operation: Operation, ctx: CallC
         return (select_from([block.key(source)], block.from_sql(), [predicate]),)
 
     # In a tuple, because the cache takes None for missing.
-    (text,) = plan_for(("permitted", repository.name, operation), ctx, None, make)
+    (text,) = plan_for(("permitted", repository, operation), ctx, None, make)
     if text is None:
         return None
     dialects.current().prepare(connections["default"])

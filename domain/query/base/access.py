@@ -34,7 +34,7 @@ from domain.syntax import parse_boolean_expression
 from domain.syntax.ast import Expression
 from domain.syntax.errors import ODataUrlError
 from foundation import errors
-from identity.context import AllPermissions, CallContext, Operation, Permissions
+from identity.context import AllPermissions, AsOf, CallContext, Operation, Permissions
 
 #: The spelling of `$user.Id` for the grammar, which has only parameter aliases.
 VARIABLE_PREFIX = "call__"
@@ -69,6 +69,7 @@ CALL_VALUES: Mapping[str, Callable[[CallContext], object]] = {
     "datepattern": lambda ctx: culture_date_pattern(ctx.language),
     "timepattern": lambda ctx: culture_date_pattern(ctx.language, with_time=True),
     "now": lambda ctx: datetime.datetime.now(datetime.UTC),
+    "today": lambda ctx: datetime.datetime.now(datetime.UTC).date(),
 }
 
 
@@ -134,9 +135,27 @@ def _walk(
 class Access:
     """The rights of one plan. Plans with equal `permissions.key` are shared."""
 
-    def __init__(self, permissions: Permissions | None) -> None:
-        """None: everything is visible (for policies themselves and rules of the platform)."""
+    def __init__(self, permissions: Permissions | None, at: AsOf | None = None) -> None:
+        """permissions: None if everything is visible (for policies themselves and rules of the platform).
+
+        at: the time that the plan shows; plans for other times with the same key are the same.
+        """
         self._permissions = permissions
+        self.at = at
+
+    @classmethod
+    def of(cls, ctx: CallContext) -> Access:
+        """The rights of a call, and the time that it reads."""
+        return cls(ctx.permissions, ctx.at)
+
+    def now(self) -> Access:
+        """The same rights to what there is now."""
+        return self if self.at is None else Access(self._permissions)
+
+    @property
+    def narrows(self) -> bool:
+        """Whether the rights are those of a caller who may not see everything."""
+        return self._permissions is not None and not isinstance(self._permissions, AllPermissions)
 
     def readable(self, repository: Repository[Any]) -> bool:
         """Whether the caller may read the repository at all."""
@@ -159,6 +178,8 @@ class Access:
         """Whether some rows of the repository may be hidden from the caller."""
         if self._permissions is None:
             return False
+        if self.narrows and (repository.tells_of or repository.seen_through):
+            return True
         return any(
             not self.readable(other) or bool(self.alternatives(other))
             for other in (repository, *self.subtypes(repository), *repository.viewed)

@@ -15,15 +15,19 @@ that equal parts can be shared (joins by path, measures).
     ├── Choice             case
     ├── AnyText TextItem   a predicate over the texts of a multilanguage value, and the tested text
     ├── Quantified Counted any/all · $count of a collection
+    ├── ListValue          sum, count, first or list of a value of Rows
+    ├── Computed           an operator that has no SQL, computed after the page is read
+    ├── Scripted ScriptFailed   a JavaScript calculated attribute, and whether its script failed
     └── RootValue          a value of an entity with a given key, `$root/Set(key)/…`
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Literal
 
 from domain.model.attributes import Attribute
@@ -177,11 +181,15 @@ class ConcreteType(Bound):
 
 @dataclass(frozen=True, slots=True)
 class CustomText(Bound):
-    """`Value` (or another member) of the custom property with this code, as text; the whole object without a member."""
+    """`Value` (or another member) of the custom property with this code, as text; the whole object without a member.
+
+    kind    of the values that the definition permits
+    """
 
     source: Source
     code: str
     member: str = "Value"
+    kind: Kind = Kind.STRING
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,18 +323,79 @@ class Counted(Bound):
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """One key of an order."""
+
+    expression: Bound
+    is_descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A list of a calculated attribute: the rows that `owner` owns, or those of a whole repository.
+
+    back    the rows' reference to the owner; None for a repository
+    limit   of the rows in this order; None for all of them
+    """
+
+    variable: Source
+    owner: Source | None = None
+    back: Column | None = None
+    predicate: Bound | None = None
+    orders: tuple[Order, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListValue(Bound):
+    """`function` of `value` over the rows: the sum (0 of none), their number, the first row's value, the texts joined.
+
+    Null counts neither in sums nor in joined texts; joined texts of no rows are null.
+    """
+
+    function: Literal["sum", "count", "first", "list"]
+    rows: Rows
+    value: Bound
+    separator: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed(Bound):
+    """An operator of a calculated attribute that only Python has.
+
+    attribute  API name, for the message that a query cannot use it; operator: what prevents that
+    compute    canonical values of the arguments, language → canonical value; None for null and for an error
+    """
+
+    attribute: str
+    operator: str
+    compute: Callable[..., Any]
+    arguments: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scripted(Bound):
+    """A JavaScript calculated attribute (API name) of the repository's row with this key; null where it fails."""
+
+    repository: str
+    attribute: str
+    key: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptFailed(Bound):
+    """Whether the script failed for the row."""
+
+    script: Scripted
+
+
+@dataclass(frozen=True, slots=True)
 class RootValue(Bound):
     """`value` of the row `variable` with this key; null if it does not exist or is hidden from the caller."""
 
     variable: Source
     key: Bound
     value: Bound
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    expression: Bound
-    is_descending: bool = False
 
 
 TRUE = Input(BOOL, False, Fixed(True), bool)
@@ -361,3 +430,19 @@ def any_of(*predicates: Bound) -> Bound:
     if len(predicates) == 1:
         return predicates[0]
     return Logic(BOOL, any(part.nullable for part in predicates), "or", predicates)
+
+
+@lru_cache(maxsize=4096)
+def python_operator(node: Any) -> str | None:
+    """The first operator in an expression that only Python has; None without one."""
+    if isinstance(node, Computed):
+        return node.operator
+    if isinstance(node, Scripted):
+        return "JavaScript"
+    if isinstance(node, tuple):
+        parts: Iterable[Any] = node
+    elif isinstance(node, Bound | Rows | Order):
+        parts = (getattr(node, each.name) for each in fields(node))
+    else:
+        return None
+    return next((found for part in parts if (found := python_operator(part)) is not None), None)

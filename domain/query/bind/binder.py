@@ -11,6 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from domain.model.attributes import Child
+from domain.model.calculated_attributes import Definition, definition
+from domain.model.registry import repositories
+from domain.model.repository import Repository
 from domain.query.base.access import CALL_VALUES, VARIABLE_PREFIX, Access
 from domain.query.base.bound import (
     BOOL,
@@ -33,6 +37,7 @@ from domain.query.base.bound import (
     Member,
     Negation,
     Sort,
+    Source,
     ValueType,
     any_of,
     call,
@@ -41,11 +46,20 @@ from domain.query.base.bound import (
 )
 from domain.query.base.scope import Scope
 from domain.query.bind import literals
-from domain.query.bind.expression_binder import mismatch, retype
+from domain.query.bind.calculations import Calculation, Value
+from domain.query.bind.expression_binder import OwnedRows, mismatch, retype
 from domain.query.bind.functions import bind_cast, bind_function, bind_isof, bind_temporal_arithmetic
-from domain.query.bind.paths import bind_in_collection, bind_object_comparison, bind_path
+from domain.query.bind.paths import bind_in_collection, bind_object_comparison, bind_path, member_of, rows_of
 from domain.query.bind.texts import as_scalar, compare_texts, texts_membership
-from domain.query.bind.type_rules import arithmetic_type, by_number, literal_scale, null_as, number_result, unify
+from domain.query.bind.type_rules import (
+    arithmetic_type,
+    by_number,
+    in_order_of_numbers,
+    literal_scale,
+    null_as,
+    number_result,
+    unify,
+)
 from domain.syntax import ast
 from domain.syntax.ast import LiteralKind
 from foundation import errors
@@ -61,13 +75,24 @@ _ORDERED = frozenset(
 #: Maximum of nodes in all expressions of a query, after replacing aliases and computed names. The text has at most
 #: 50,000.
 MAX_PARTS = 60_000
+#: What a calculated attribute counts for, each time that it is named.
+PARTS_OF_CALCULATION = 100
 
 
 class Binder:
     """Binds the expressions of one query."""
 
-    def __init__(self, access: Access, aliases: Mapping[str, ast.Expression] | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        aliases: Mapping[str, ast.Expression] | None = None,
+        *,
+        pending: Sequence[Definition] = (),
+    ) -> None:
+        """pending: definitions of calculated attributes that replace the stored ones of their name."""
         self.access = access
+        self._pending = pending
+        self._calculating: list[tuple[str, str]] = []
         self._aliases = aliases or {}
         self._resolving: list[str] = []
         self._parts = 0
@@ -116,6 +141,43 @@ class Binder:
         if bound.type.sort is not Sort.BOOL:
             raise mismatch(expression.position, Message("a condition is needed here, not {0}", bound.type))
         return bound
+
+    # --- members --------------------------------------------------------------------------------------------------
+
+    def member(self, source: Source, name: str) -> Any:
+        """A property or collection of a row by its name in any case; None if unknown."""
+        return member_of(self, source, name)
+
+    def rows(self, source: Source, child: Child) -> OwnedRows:
+        """The rows of an owned collection that the caller may see."""
+        return rows_of(self, source, child)
+
+    def calculated(self, source: Source, name: str) -> Value | None:
+        """A calculated attribute of a row, by its API name or its bare name where nothing else has that."""
+        definition = self._definition(source.repository, name)
+        if definition is None:
+            return None
+        key = (definition.repository, definition.name)
+        if key in self._calculating:
+            chain = " → ".join([*(each for _, each in self._calculating), definition.name])
+            Calculation(self, definition).refuse(
+                definition.start, Message("attributes refer to each other: {0}", chain)
+            )
+        self._calculating.append(key)
+        try:
+            result = Calculation(self, definition).result(source)
+        finally:
+            self._calculating.pop()
+        self._count(PARTS_OF_CALCULATION)
+        return result
+
+    def _definition(self, repository: Repository[Any], name: str) -> Definition | None:
+        for each in self._pending:
+            if name.lower() in (each.api_name.lower(), each.name.lower()):
+                declared = repositories[each.repository]
+                if issubclass(repository.model, declared.model):
+                    return each
+        return definition(repository, name)
 
     # --- literals -------------------------------------------------------------------------------------------------
 
@@ -213,6 +275,8 @@ class Binder:
         """Compare two bound values; multilanguage texts compare by any of their texts (see texts)."""
         if Sort.TEXTS in (left.type.sort, right.type.sort):
             return compare_texts(self, operator, left, right, position)
+        if operator not in ("eq", "ne"):
+            left, right = in_order_of_numbers(left, right), in_order_of_numbers(right, left)
         left, right = unify(left, right, position)
         if operator not in ("eq", "ne") and left.type.sort not in _ORDERED and left.type.sort is not Sort.NULL:
             raise mismatch(position, Message("{0} has no order; use eq or ne", left.type))

@@ -6,14 +6,35 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from domain.model.attributes import Child
 from domain.query.base.access import Access
-from domain.query.base.bound import Bound, Fixed, Input, Sort, ValueType
+from domain.query.base.bound import Bound, Column, Fixed, Input, Sort, Source, ValueType
 from domain.query.base.scope import Scope
 from domain.query.bind import literals
 from domain.syntax import ast
 from domain.syntax.ast import LiteralKind
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+
+
+class OwnedRows(Protocol):
+    """An owned collection: its row variable and the rows' reference to the owner."""
+
+    @property
+    def back(self) -> Column: ...
+    @property
+    def variable(self) -> Source: ...
+
+
+class Calculated(Protocol):
+    """A calculated attribute's value, with the (row, condition) pairs of its failures."""
+
+    @property
+    def bound(self) -> Bound: ...
+    @property
+    def failures(self) -> tuple[tuple[int, Bound], ...]: ...
+    @property
+    def failed_row(self) -> Bound | None: ...
 
 
 class ExpressionBinder(Protocol):
@@ -27,6 +48,9 @@ class ExpressionBinder(Protocol):
     def use(self, computed: Bound) -> Bound: ...
     def compare(self, operator: Any, left: Bound, right: Bound, position: int) -> Bound: ...
     def alias_expression(self, expression: ast.Expression) -> ast.Expression: ...
+    def member(self, source: Source, name: str) -> Any: ...
+    def rows(self, source: Source, child: Child) -> OwnedRows: ...
+    def calculated(self, source: Source, name: str) -> Calculated | None: ...
     def resolving(self, name: str, use: Callable[[ast.Expression], Any]) -> Any: ...
 
 

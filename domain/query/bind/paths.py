@@ -209,12 +209,13 @@ def member_of(binder: ExpressionBinder, source: Source, name: str) -> Bound | _R
         return rows_of(binder, source, child)
     definition = definitions(repository.name).get(name)
     if definition is not None:
-        return CustomText(CUSTOM, True, source, definition.code)
+        return CustomText(CUSTOM, True, source, definition.code, kind=definition.kind)
     if name.lower().endswith("value"):
         measured = repository.attribute(name[:-5])
         if measured is not None and measured.is_measured:
             return column(source, measured)
-    return None
+    calculated = binder.calculated(source, name)
+    return None if calculated is None else calculated.bound
 
 
 def _from_source(

@@ -9,7 +9,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.query.base.bound import BOOL, STRING, Bound, Call, Input, Logic, Negation, Sort, Source, any_of, call
+from domain.model.custom_properties import definitions
+from domain.query.base.bound import (
+    BOOL,
+    STRING,
+    TEXTS,
+    Bound,
+    Call,
+    CustomText,
+    Input,
+    Logic,
+    Negation,
+    Sort,
+    Source,
+    any_of,
+    call,
+)
 from domain.query.base.scope import Scope
 from domain.query.bind.expression_binder import ExpressionBinder
 from domain.query.bind.sources import column, follow
@@ -74,5 +89,10 @@ def _members(binder: ExpressionBinder, source: Source) -> tuple[Bound, ...]:
             result.append(value)
         else:
             result.append(Call(STRING, value.nullable, "to_text", (value,)))
+    for known in definitions(source.repository.name).values():
+        if known.searchable:
+            result.append(CustomText(STRING, True, source, known.code))
+            if known.allowed or known.allowed_from:
+                result.append(CustomText(TEXTS, True, source, known.code, member="Description"))
     shown = display_text(binder, source)
     return tuple(result) if shown in result else (*result, shown)

@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.model import template_syntax
+from domain.model import custom_properties, template_syntax
 from domain.query.base.bound import (
     BOOL,
+    CUSTOM,
     STRING,
     TEXTS,
     AnyText,
@@ -32,11 +33,13 @@ from domain.query.base.bound import (
     Source,
     TextItem,
     fixed,
+    python_operator,
     unchanged,
 )
 from domain.query.bind.expression_binder import ExpressionBinder
 from domain.query.bind.sources import column, follow, measure_text
-from domain.query.bind.type_rules import unify
+from domain.query.bind.type_rules import typed_custom, unify
+from foundation import errors
 
 _MAX_DISPLAY_DEPTH = 4
 LANGUAGE = Input(STRING, False, FromCall("language"), unchanged)
@@ -49,9 +52,9 @@ def one_text(texts: Bound) -> Bound:
 
 
 def as_scalar(value: Bound) -> Bound:
-    """The value with every multilanguage part as one text, and a custom property by its Value."""
+    """The value with every multilanguage part as one text, and a custom property by its Value in its own type."""
     if isinstance(value, CustomText) and value.member:
-        return replace(value, type=STRING)
+        return typed_custom(value)
     if value.type.sort is not Sort.TEXTS:
         return value
     leaf = _leaf(value)
@@ -123,36 +126,59 @@ def display_text(binder: ExpressionBinder, source: Source, depth: int = 0) -> Bo
         at, names = source, part.path
         for name in names[:-1]:
             at = follow(binder, at, at.repository.attributes[name])
-        attribute = at.repository.attributes[names[-1]]
+        attribute = None if part.sigil else at.repository.attributes.get(names[-1])
+        if attribute is None:
+            parts.append(_added_part(binder, at, part))
+            continue
         if attribute.is_reference:
             value = as_scalar(display_text(binder, follow(binder, at, attribute), depth + 1))
         elif attribute.name == "DisplayText":
             value = as_scalar(display_text(binder, at, depth + 1))
         else:
             value = column(at, attribute)
-        parts.append(_part_text(value, part.format))
+        parts.append(format_part(value, part.format))
         measure = measure_text(binder, at, attribute) if part.format.upper() in ("Q", "CV") else None
         if measure is not None:
-            parts += [fixed(" ", STRING), _or_empty(measure)]
+            parts += [fixed(" ", STRING), or_empty(measure)]
     if not parts:
         return fixed("", STRING)
     if len(parts) == 1:
         return parts[0]
     texts = any(part.type.sort is Sort.TEXTS for part in parts)
-    return Call(TEXTS if texts else STRING, source.nullable, "join_texts", tuple(_or_empty(part) for part in parts))
+    return Call(TEXTS if texts else STRING, source.nullable, "join_texts", tuple(or_empty(part) for part in parts))
 
 
-def _or_empty(value: Bound) -> Bound:
+def _added_part(binder: ExpressionBinder, source: Source, part: template_syntax.Placeholder) -> Bound:
+    """A custom property or calculated attribute in a display format; "" for one that is gone or has no SQL.
+
+    Formats that name these are refused when they are saved; a text of every list must not fail all the same.
+    """
+    if part.sigil:
+        known = custom_properties.by_code(source.repository, part.path[-1])
+        found = None if known is None else CustomText(CUSTOM, True, source, known.code, kind=known.kind)
+        return fixed("", STRING) if found is None else format_part(as_scalar(found), part.format)
+    try:
+        value = binder.calculated(source, part.path[-1].removeprefix("#"))
+    except errors.BadRequest:
+        value = None
+    if value is None or python_operator(value.bound) is not None:
+        return fixed("", STRING)
+    return format_part(as_scalar(value.bound), part.format)
+
+
+def or_empty(value: Bound) -> Bound:
+    """A text, "" for null."""
     if not value.nullable or isinstance(value, Input):
         return value
-    return Call(value.type, False, "or_empty", (value,)) if value.type.sort is not Sort.TEXTS else value
+    return Call(value.type, False, "or_empty", (value,))
 
 
-def _part_text(value: Bound, format: str) -> Bound:
+def format_part(value: Bound, format: str) -> Bound:
+    """The text of a placeholder in a display format."""
     if value.type.sort is Sort.TEXTS:
         if format in ("", "T", "t"):
             return value
-        return _or_empty(Call(STRING, True, "text_in", (value, fixed(format.upper(), STRING))))
+        return or_empty(Call(STRING, True, "text_in", (value, fixed(format.upper(), STRING))))
     if value.type.sort is Sort.STRING:
         return value
     if value.type.sort in (Sort.DATE, Sort.DATETIME):

@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from domain.query.base.bound import (
+    BOOL,
+    DATE,
     DATETIME,
     INTEGER,
     REAL,
     STRING,
     Bound,
     Call,
+    CustomText,
     Input,
     Sort,
     ValueType,
@@ -19,6 +22,7 @@ from domain.query.base.bound import (
     decimal_type,
 )
 from domain.query.bind.expression_binder import mismatch, retype
+from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
 
 _THIS_COMPARISON = Message("this comparison")
@@ -34,7 +38,7 @@ def unify(left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
     if one is Sort.NULL or other is Sort.NULL:
         target = right.type if one is Sort.NULL else left.type
         return null_as(left, target), null_as(right, target)
-    if Sort.CUSTOM in (one, other) and one is not other:
+    if Sort.CUSTOM in (one, other):
         return _unify_custom(left, right, position)
     if one is other and one not in (Sort.ENUM, Sort.REFERENCE):
         return left, right
@@ -50,15 +54,52 @@ def unify(left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
     raise mismatch(position, Message("{0} cannot be compared with {1}", left.type, right.type))
 
 
+#: By the kind of a custom property: the function that converts the stored text, and the type of the result.
+CUSTOM_TYPES = {
+    Kind.DECIMAL: ("custom_number", REAL),
+    Kind.DATE: ("custom_date", DATE),
+    Kind.DATETIME: ("custom_datetime", DATETIME),
+    Kind.BOOL: ("custom_bool", BOOL),
+}
+
+
+def typed_custom(value: CustomText) -> Bound:
+    """The value of a custom property in the type of its definition; another member is text."""
+    text = replace(value, type=STRING)
+    if value.member != "Value" or value.kind not in CUSTOM_TYPES:
+        return text
+    function, result = CUSTOM_TYPES[value.kind]
+    return Call(result, True, function, (text,))
+
+
+def in_order_of_numbers(value: Bound, other: Bound) -> Bound:
+    """A text that is ordered beside a property of numbers, as its number: '9' is less than '10'."""
+    if value.type.sort is not Sort.STRING or not isinstance(other, CustomText) or other.kind is not Kind.DECIMAL:
+        return value
+    return Call(REAL, True, "text_to_number", (value,))
+
+
 def _unify_custom(left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
     custom, value = (left, right) if left.type.sort is Sort.CUSTOM else (right, left)
-    result: Bound = replace(custom, type=STRING)
-    if value.type.sort is Sort.NUMBER:
-        result = Call(REAL, True, "text_to_number", (result,))
-    elif value.type.sort is Sort.DATE:
-        result = Call(value.type, True, "text_to_date", (result,))
+    text: Bound = replace(custom, type=STRING)
+    result = text
+    if isinstance(value, CustomText) and value.type.sort is Sort.CUSTOM:
+        assert isinstance(custom, CustomText)
+        return unify(typed_custom(custom), typed_custom(value), position)
+    if value.type.sort is Sort.GUID and isinstance(custom, CustomText):
+        # A reference, or an allowed value, by its id.
+        result = replace(custom, type=STRING, member="ValueId")
+        value = retype(value, STRING, _THIS_COMPARISON) if isinstance(value, Input) else call("to_text", STRING, value)
     elif value.type.sort is not Sort.STRING:
-        raise mismatch(position, Message("a custom property cannot be compared with {0}", value.type))
+        result = typed_custom(custom) if isinstance(custom, CustomText) else text
+        if value.type.sort is Sort.NUMBER and result.type.sort is not Sort.NUMBER:
+            result = Call(REAL, True, "text_to_number", (text,))
+        elif value.type.sort is Sort.DATE and result.type.sort is not Sort.DATETIME:
+            result = result if result.type.sort is Sort.DATE else Call(DATE, True, "text_to_date", (text,))
+        elif result.type.sort is Sort.STRING:
+            raise mismatch(position, Message("a custom property cannot be compared with {0}", value.type))
+        else:
+            result, value = unify(result, value, position)
     return (result, value) if custom is left else (value, result)
 
 

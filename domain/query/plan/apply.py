@@ -21,9 +21,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from domain.query.base.bound import BOOL, Bound, Fixed, Input, Order, Output, Source
+from domain.query.base.bound import BOOL, Bound, Fixed, Input, Order, Output, Sort, Source
 from domain.query.base.scope import Scope
 from domain.query.bind.search import bind_search
+from domain.query.bind.type_rules import by_number
 from domain.query.plan.aggregation import ResultColumn, Table, select_columns
 from domain.query.plan.groupby import Group, bind_aggregates, bind_elements
 from domain.query.plan.key_conditions import LeadingKeys, LimitedKeys, Share
@@ -361,7 +362,7 @@ class ApplyPlanner:
         return result
 
     def table_order(self, table: Table, compiler: Compiler) -> Sql:
-        """The table's order, made total by all its columns."""
+        """The table's order, made total by all its columns; enumerations by their numbers."""
         orders = list(table.orders)
         for column in table.columns:
             orders += [Order(each) for each in (column.output, column.measure) if each is not None]
@@ -373,11 +374,9 @@ class ApplyPlanner:
             ", ",
             [
                 dialect.order(
-                    compiler.key(each.expression),
-                    is_descending=each.is_descending,
-                    nullable=True,
-                    sort=each.expression.type.sort,
+                    compiler.key(value), is_descending=each.is_descending, nullable=True, sort=value.type.sort
                 )
                 for each in result.values()
+                for value in [by_number(each.expression) if each.expression.type.sort is Sort.ENUM else each.expression]
             ],
         )

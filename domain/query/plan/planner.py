@@ -19,13 +19,14 @@ from domain.query.bind.search import bind_search
 from domain.query.bind.sources import column, follow
 from domain.query.bind.texts import as_scalar
 from domain.query.bind.type_rules import by_number
-from domain.query.plan.rows_plan import MAX_EXPANDED_ROWS, BatchPlan, Narrow, RowsPlan
+from domain.query.plan.calculated import ComputedBatch, plan_computed
+from domain.query.plan.rows_plan import MAX_EXPANDED_ROWS, AnyBatchPlan, BatchPlan, Narrow, RowsPlan
 from domain.query.plan.selection import Batch, EntityCode
 from domain.query.rights.policies import visible
 from domain.query.run.execute import Statement
 from domain.query.run.paging import OrderKey, order_fingerprint
 from domain.query.run.row_json import RowCode, shaper
-from domain.query.sql import dialects
+from domain.query.sql import dialects, lists, told  # noqa: F401  (lists and told register nodes with the compiler)
 from domain.query.sql.compiler import Compiler, new_statement
 from domain.query.sql.fragments import Sql, compose, join, run_key, run_keys, select_from
 from domain.query.sql.joins import Block
@@ -121,7 +122,7 @@ class Planner:
             etag = code.column(compiler.value(version), version.type)
         keys = tuple(self.order_key(compiler, order) for order in orders)
         for key in keys:
-            code.columns.append(self._seek_output(key))
+            code.columns.append(self.seek_output(key))
         narrow = self._narrow(source, block, where, orders) if len(orders) > 1 else None
         # The inner statement has filtered the rows.
         predicates = tuple(compiler.predicate(each) for each in where) if narrow is None else ()
@@ -256,7 +257,7 @@ class Planner:
         """One key of ORDER BY."""
         return self.dialect.order(key.sql, is_descending=key.is_descending, nullable=key.nullable, sort=key.sort)
 
-    def _seek_output(self, key: OrderKey) -> Sql:
+    def seek_output(self, key: OrderKey) -> Sql:
         """The order key as a column whose value can be sent back as a parameter."""
         if self.dialect.vendor == "sqlite":
             return Sql("+" + key.sql.text, key.sql.params)
@@ -266,7 +267,12 @@ class Planner:
 
     # --- batches --------------------------------------------------------------------------------------------------
 
-    def batch(self, batch: Batch) -> BatchPlan:
+    def batch(self, batch: Batch | ComputedBatch) -> AnyBatchPlan:
+        """The plan of a batch."""
+        if isinstance(batch, ComputedBatch):
+            source = self.root(batch.repository)
+            where = self.where(source, ast.NO_OPTIONS, entity_scope(source), ())
+            return plan_computed(self.binder, batch, source, where, self.shape, self.block, self.dialect)
         if batch.kind is ast.ExpandKind.COUNT:
             return self._count_batch(batch)
         source = self.root(batch.repository)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from domain.database.cursor import Row
 from domain.model.repository import Repository
@@ -27,6 +27,14 @@ from foundation.messages import TranslatableMessage as Message
 MAX_EXPANDED_ROWS = 100_000
 
 
+class AnyBatchPlan(Protocol):
+    """Fetches further members of a page's rows: an expansion, or attributes that are computed."""
+
+    def groups(self, parents: Sequence[Row], run: Run, size: AnswerSize) -> Mapping[str, Any]:
+        """key → what the row's expression takes from the batch. Raises PayloadTooLarge."""
+        ...
+
+
 @dataclass(slots=True)
 class BatchPlan:
     """Fetches one batch. Column 0 of its rows is the key of the parent row."""
@@ -34,7 +42,7 @@ class BatchPlan:
     batch: Batch
     statement: Statement
     shape: Shaper | None
-    batches: tuple[BatchPlan, ...]
+    batches: tuple[AnyBatchPlan, ...]
     skip_nulls: bool
 
     def groups(self, parents: Sequence[Row], run: Run, size: AnswerSize) -> Mapping[str, Any]:
@@ -67,7 +75,7 @@ class BatchPlan:
         return {key: write(values) for key, values in groups.items()}
 
 
-def shape_rows(shape: Shaper, rows: Sequence[Row], batches: Sequence[BatchPlan], run: Run) -> list[Any]:
+def shape_rows(shape: Shaper, rows: Sequence[Row], batches: Sequence[AnyBatchPlan], run: Run) -> list[Any]:
     """The rows as JSON-ready values, with their batches fetched. Raises PayloadTooLarge."""
     # The response contains all rows fetched here, so their total size is limited separately.
     size = AnswerSize()
@@ -111,7 +119,7 @@ class RowsPlan:
     keys: tuple[OrderKey, ...]
     width: int
     shape: Shaper
-    batches: tuple[BatchPlan, ...]
+    batches: tuple[AnyBatchPlan, ...]
     counting: Callable[[], Statement]
     skip_nulls: bool
     context: str

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from domain.model import calculated_attributes
 from domain.model.attributes import Attribute
 from domain.model.custom_properties import definitions
 from domain.model.repository import Repository
@@ -87,6 +88,8 @@ class SelectedMembers:
             self.names[custom] = ()
         elif name.lower() == "default":
             self._add_defaults(repository, computed)
+        elif (calculated := calculated_attributes.definition(repository, name)) is not None:
+            self.names[calculated.api_name] = ()
         else:
             unknown(name, [*repository.attributes, *repository.collections, *computed], repository.set_name)
 

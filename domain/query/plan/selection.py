@@ -16,13 +16,25 @@ from domain.model.custom_properties import definitions
 from domain.model.members import DISPLAY_TEXT
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.query.base.bound import CUSTOM, STRING, Bound, Call, ConcreteType, CustomText, Sort, Source, fixed
+from domain.query.base.bound import (
+    CUSTOM,
+    STRING,
+    Bound,
+    Call,
+    ConcreteType,
+    CustomText,
+    Sort,
+    Source,
+    fixed,
+    python_operator,
+)
 from domain.query.base.representation import ShapeKey
 from domain.query.base.scope import entity_scope
 from domain.query.bind.binder import Binder
 from domain.query.bind.paths import member_of
 from domain.query.bind.sources import cast_source, column, follow, measure_text, reference_column, unknown
 from domain.query.bind.texts import as_scalar
+from domain.query.plan.calculated import ComputedBatch, calculated_pairs
 from domain.query.plan.selected_members import SelectedMembers
 from domain.query.run.row_json import RowCode
 from domain.query.sql.compiler import Compiler
@@ -77,7 +89,7 @@ class EntityCode:
         self.compiler = compiler
         self.code = code
         self.metadata, self.skip_nulls, self.version = shape.metadata, shape.skip_nulls, shape.version
-        self.batches: list[Batch] = []
+        self.batches: list[Batch | ComputedBatch] = []
         self._joined = 0
 
     def entity(
@@ -152,7 +164,9 @@ class EntityCode:
             return self._expanded(source, name, selected.expands[name], depth)
         attribute = source.repository.attributes.get(name)
         if attribute is None:
-            definition = definitions(source.repository.name)[name]
+            definition = definitions(source.repository.name).get(name)
+            if definition is None:
+                return self._calculated(source, name)
             return [self._pair(name, CustomText(CUSTOM, True, source, definition.code, ""))]
         typed = self._type_annotation(source, attribute)
         if attribute.is_reference:
@@ -164,6 +178,21 @@ class EntityCode:
         if members and bound.type.sort is Sort.TEXTS:
             return [*typed, self._languages(name, bound, members)]
         return [*typed, self._pair(name, as_scalar(bound) if attribute.name == DISPLAY_TEXT else bound)]
+
+    def _calculated(self, source: Source, name: str) -> list[str]:
+        """A calculated attribute, as columns or from a batch."""
+        value = self.binder.calculated(source, name)
+        if value is None:
+            unknown(name, (), source.repository.set_name)
+        if python_operator((value.bound, value.failed_row)) is None:
+            return calculated_pairs(name, value, self.compiler, self.code)
+        key = self.code.column(self.compiler.block.key(source), column(source, source.repository.id).type)
+        for batch in self.batches:
+            if isinstance(batch, ComputedBatch) and batch.key_column == key:
+                batch.names.append(name)
+                return []
+        self.batches.append(ComputedBatch(key, source.repository, [name]))
+        return [f"**g[{len(self.batches) - 1}].get(r[{key}], E)"]
 
     def _type_annotation(self, source: Source, attribute: Attribute) -> list[str]:
         if self.metadata != "full":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from domain.model.registry import repositories
 from domain.query.base.access import Access, PolicyScope, parse_policy, policy_scopes
 from domain.query.base.bound import (
     BOOL,
@@ -15,14 +16,17 @@ from domain.query.base.bound import (
     Bound,
     Compare,
     ConcreteType,
+    Quantified,
     Source,
     all_of,
     any_of,
     fixed,
+    new_root,
 )
 from domain.query.base.scope import entity_scope
 from domain.query.bind.binder import Binder
 from domain.query.bind.sources import cast_source, column, follow
+from domain.query.rights.told import Told, VisibleNow
 from identity.context import Operation
 
 
@@ -44,6 +48,9 @@ def visible(access: Access, source: Source) -> Bound | None:
         restriction = _own(access, cast_source(source, subtype))
         if restriction is not None:
             conditions.append(_unless_of(source, subtype.name, restriction))
+    if access.at is not None and access.restricts(source.repository):
+        # What is hidden now is hidden in its past, too.
+        conditions.append(VisibleNow(BOOL, False, source, access.now()))
     return all_of(*conditions)
 
 
@@ -51,7 +58,21 @@ def _own(access: Access, source: Source) -> Bound | None:
     repository = source.repository
     if not all(access.readable(each) for each in (repository, *repository.viewed)):
         return FALSE
-    return all_of(restriction(access, source, "read"), *_behind(access, source))
+    return all_of(restriction(access, source, "read"), *_behind(access, source), _told(access, source))
+
+
+def _told(access: Access, source: Source) -> Bound | None:
+    """The condition that the caller may see what the row tells of; None for rows that tell only of themselves."""
+    repository = source.repository
+    if not access.narrows or not (repository.tells_of or repository.seen_through):
+        return None
+    if repository.tells_of is not None:
+        return Told(BOOL, False, source, access)
+    collection = repository.collections[repository.seen_through]
+    part = repositories[collection.repository]
+    row = new_root(part)
+    back = column(row, part.references[collection.back_reference])
+    return Quantified(BOOL, False, True, source, back, row, visible(access, row))
 
 
 def _behind(access: Access, source: Source) -> Iterator[Bound | None]:

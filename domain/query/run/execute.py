@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import DataError, IntegrityError, OperationalError, connections
+from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connections
 
 from domain.database import time_limit
 from domain.database.cursor import Row, may_bypass_cursor
@@ -52,20 +52,23 @@ class Statement:
             with connection.cursor() as cursor:
                 cursor.execute(self.text, parameters)
                 rows: list[Row] = cursor.fetchall()
-        except DataError as exc:
-            raise _out_of_range(exc) from exc
-        except OperationalError as exc:
-            error = _from_limits(exc)
+        except DatabaseError as exc:
+            error = known_error(exc)
             if error is exc:
                 raise
             raise error from exc
-        except IntegrityError as exc:
-            # SQLite raises it for a LIMIT beyond 64 bits; a read violates no constraint.
-            raise _out_of_range(exc) from exc
         finally:
             time_limit.end()
             defer_to_slot()
         return rows
+
+
+def known_error(exc: DatabaseError) -> Exception:
+    """BadRequest for a valid query that the database cannot answer; any other error unchanged."""
+    if isinstance(exc, OperationalError):
+        return _from_limits(exc)
+    # SQLite raises IntegrityError for a LIMIT beyond 64 bits; a read violates no constraint.
+    return _out_of_range(exc) if isinstance(exc, DataError | IntegrityError) else exc
 
 
 def _from_limits(exc: OperationalError) -> Exception:

@@ -9,7 +9,6 @@ Numbers on SQLite are scaled integers (foundation.fields); `number` converts one
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -42,6 +41,7 @@ from domain.query.base.bound import (
     TextItem,
 )
 from domain.query.rights.policies import visible
+from domain.query.sql.custom_values import custom_is, custom_member
 from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Param, Run, Sql, Static, compose, join, quote, select_from
 from domain.query.sql.joins import Block, Statement
@@ -113,11 +113,11 @@ class Compiler:
     def comparable(self, node: Bound, scale: int | None) -> Sql:
         """A number for comparison at the scale; without one for display."""
         value = self.number(node, scale)
-        return value if scale is not None else shown(self, value)
+        return value if scale is not None or _is_stored(node) else shown(self, value)
 
     def key(self, node: Bound) -> Sql:
         """A value for ORDER BY, GROUP BY or DISTINCT."""
-        is_real = node.type.sort is Sort.NUMBER and node.type.scale is None
+        is_real = node.type.sort is Sort.NUMBER and node.type.scale is None and not _is_stored(node)
         return shown(self, self.value(node)) if is_real else self.value(node)
 
     def column(self, node: Column) -> Sql:
@@ -130,24 +130,15 @@ class Compiler:
         return self.block.raw(node.source, node.source.repository.tables[0][0], field.name)
 
     def custom(self, node: CustomText) -> Sql:
-        table = node.source.repository.tables[0][0]
-        stored = self.block.raw(node.source, table, "custom_property_values")
-        code = self.dialect.text_parameter(node.code)
-        if not node.member:
-            return self._custom_function("custom_object", node, stored, code)
-        return self._custom_function("custom", node, stored, code, self.dialect.text_parameter(node.member))
+        return custom_member(self.dialect, self._stored_custom(node), node.code, node.member)
 
     def _custom_is(self, node: CustomText, value: Sql) -> Sql:
         """Whether the custom property has this text as its value."""
-        stored = self.block.raw(node.source, node.source.repository.tables[0][0], "custom_property_values")
-        return self._custom_function("custom_is", node, stored, self.dialect.text_parameter(node.code), value)
+        return custom_is(self.dialect, self._stored_custom(node), node.code, value)
 
-    def _custom_function(self, name: str, node: CustomText, *arguments: Sql) -> Sql:
-        """The engine's function for the code; some engines have another for codes that JSON escapes."""
-        escaped = f"{name}_escaped"
-        if escaped in self.dialect.templates and json.dumps(node.code, ensure_ascii=False)[1:-1] != node.code:
-            name = escaped
-        return self.dialect.function(name, Sort.STRING, *arguments)
+    def _stored_custom(self, node: CustomText) -> Sql:
+        """The JSON of an entity's custom properties."""
+        return self.block.raw(node.source, node.source.repository.tables[0][0], "custom_property_values")
 
     def output_column(self, node: Output) -> Sql:
         return Sql(f"{self._relations[node.relation]}.{quote(node.name)}")
@@ -325,6 +316,11 @@ def call_value(name: str) -> Callable[[Run], Any]:
     """Reads a value of the call (access.CALL_VALUES)."""
     read = CALL_VALUES[name]
     return lambda run: read(run.ctx)
+
+
+def _is_stored(node: Bound) -> bool:
+    """Whether a number without a scale is read as it was written, and so needs no rounding."""
+    return isinstance(node, Call) and node.name == "custom_number"
 
 
 def common_scale(*nodes: Bound) -> int | None:

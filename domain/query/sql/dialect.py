@@ -12,9 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from domain.database.cursor import Row
+from domain.model.attributes import Attribute
+from domain.model.values import moment_to_storage
 from domain.query.base.bound import STRING, Sort, ValueType
 from domain.query.base.functions import query_functions
 from domain.query.sql.fragments import Param, Sql, Static, compose
+from foundation.enums import DOCUMENT_STATE
 
 #: White space of Unicode (trim).
 _WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
@@ -22,6 +25,9 @@ _WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace(
 #: Characters that no text contains.
 LONGEST = 1 << 30
 NUMBER_PATTERN = "^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"
+GUID_PATTERN = "^[0-9a-f]{8,8}-[0-9a-f]{4,4}-[0-9a-f]{4,4}-[0-9a-f]{4,4}-[0-9a-f]{12,12}$"
+#: More days than between any two dates.
+MAX_DAYS = 4_000_000
 COMMON_TEMPLATES: dict[str, str] = {
     "length": "length({0})",
     "concat": "({0} || {1})",
@@ -31,6 +37,8 @@ COMMON_TEMPLATES: dict[str, str] = {
     "negate": "(- {0})",
     "duration_add": "({0} + {1})",
     "duration_sub": "({0} - {1})",
+    "state_number": "{0}",
+    "duration_days": "({0} / 86400000000)",
     "to_text:STRING": "{0}",
     "to_text:ENUM": "{0}",
 }
@@ -54,6 +62,22 @@ class Dialect:
 
     def encode(self, value_type: ValueType, scale: int | None) -> Callable[[Any], Any]:
         """The conversion from the canonical value to the driver's."""
+        raise NotImplementedError
+
+    def without_members(self, stored: Sql, names: Sequence[str]) -> Sql:
+        """The text of a JSON object without some of its members."""
+        raise NotImplementedError
+
+    def encode_moment(self) -> Callable[[datetime.datetime], Any]:
+        """The conversion of a stored time."""
+        return moment_to_storage(self.vendor)
+
+    def kept_json(self, stored: str, name: str) -> str:
+        """A member of a JSON text, as JSON text."""
+        raise NotImplementedError
+
+    def kept_value(self, stored: str, attribute: Attribute) -> str:
+        """An attribute's value in the JSON text of a change (ObjectChange.old_values), as its column stores it."""
         raise NotImplementedError
 
     def placeholder(self, value_type: ValueType) -> str:
@@ -122,3 +146,9 @@ class Dialect:
 
 def microseconds(value: datetime.timedelta) -> int:
     return value // datetime.timedelta(microseconds=1)
+
+
+def states(value: str) -> str:
+    """The number of a document's state from its name."""
+    branches = " ".join(f"WHEN '{name}' THEN {number}" for name, number in DOCUMENT_STATE.members.items())
+    return f"CASE {value} {branches} END"

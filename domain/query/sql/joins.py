@@ -7,12 +7,14 @@ condition of the row policies; further paths depend on that join, so hidden valu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from domain.model.attributes import Attribute
 from domain.query.base.access import Access
 from domain.query.base.bound import Bound, Source, new_root
 from domain.query.rights.policies import visible
+from domain.query.sql import past
 from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Sql, quote
 
@@ -27,12 +29,17 @@ class Statement:
         self.dialect = dialect
         self.access = access
         self.predicate = predicate
-        self._aliases = 0
+        self._numbers = itertools.count(1)
 
     def alias(self, prefix: str = "t") -> str:
         """A table alias that is unique in the statement."""
-        self._aliases += 1
-        return f"{prefix}{self._aliases}"
+        return f"{prefix}{next(self._numbers)}"
+
+    def of_now(self) -> Statement:
+        """For a part of the statement that reads what there is now."""
+        result = Statement(self.dialect, self.access.now(), self.predicate)
+        result._numbers = self._numbers
+        return result
 
 
 class Block:
@@ -43,10 +50,21 @@ class Block:
         self.root = root
         self.outer = outer
         self._aliases: dict[tuple[Source, str], str] = {}
+        #: Source → alias of its first change after the time that the statement shows
+        self._changes: dict[Source, str] = {}
         self._joins: list[Sql] = []
         alias = statement.alias()
-        self._aliases[root, root.repository.table] = alias
-        self._from = Sql(f"{quote(root.repository.table)} {alias}")
+        if statement.access.at is None:
+            self._aliases[root, root.repository.table] = alias
+            self._from = Sql(f"{quote(root.repository.table)} {alias}")
+        else:
+            past.check_known(statement.access, root.repository)
+            self._root_key = Sql(f"{alias}.k")
+            self._from = past.rows(statement.dialect, root.repository, alias)
+            change = self._change(root)
+            there = past.was_there(root.repository, change)
+            # A join, since FROM is all that a block gives. Of a row that was not there none is left.
+            self._joins.append(Sql(f"JOIN (SELECT 1 AS one) {statement.alias()} ON ({change}.id IS NULL OR ({there}))"))
 
     def from_sql(self) -> Sql:
         """The text of FROM, without the keyword. Call it last: compiling expressions adds joins."""
@@ -78,7 +96,10 @@ class Block:
 
     def raw(self, source: Source, table: str, column: str) -> Sql:
         """Any column of one of the source's tables."""
-        return Sql(f"{self._home(source)._alias(source, table)}.{quote(column)}")
+        home = self._home(source)
+        if not self._is_past(source):
+            return Sql(f"{home._alias(source, table)}.{quote(column)}")
+        return home._past_value(source, table, column)
 
     def key(self, source: Source) -> Sql:
         """The source's key, without a further join where possible."""
@@ -90,12 +111,22 @@ class Block:
 
     def _own_key(self, source: Source) -> Sql:
         table, key = source.repository.tables[-1]
-        return Sql(f"{self._alias(source, table)}.{quote(key)}")
+        if not self._is_past(source):
+            return Sql(f"{self._alias(source, table)}.{quote(key)}")
+        if source == self.root:
+            return self._root_key
+        current, change = self._alias(source, table), self._change(source)
+        there = past.was_there(source.repository, change)
+        return Sql(
+            f"CASE WHEN {change}.id IS NULL THEN {current}.{quote(key)} WHEN {there} THEN {change}.entity_item_id END"
+        )
 
     def _alias(self, source: Source, table: str) -> str:
         known = self._aliases.get((source, table))
         if known is not None:
             return known
+        if self.statement.access.at is not None:
+            return self._current(source, table)
         key_columns = dict(source.repository.tables)
         on = self._link(source, table)
         alias = self.statement.alias()
@@ -119,6 +150,73 @@ class Block:
                 return self._own_key(source)
             return self.key(source.parent)
         return self.column(source.parent, source.reference)
+
+    # --- as of a time (domain.query.sql.past) ---------------------------------------------------------------------
+
+    def _is_past(self, source: Source) -> bool:
+        """Whether the source is read as it stood; what the history never keeps is followed to as it is now."""
+        at = self.statement.access.at
+        if at is None:
+            return False
+        return source.parent is None or at.unknown.get(source.repository.name, at.moment) is not None
+
+    def _past_value(self, source: Source, table: str, column: str) -> Sql:
+        """The value of a column at the time of the statement."""
+        current, change = self._alias(source, table), self._change(source)
+        there = past.was_there(source.repository, change)
+        kept = past.kept_value(self.statement.dialect, source.repository, table, column, change)
+        now = f"{current}.{quote(column)}"
+        return Sql(f"CASE WHEN {change}.id IS NULL THEN {now} WHEN {there} THEN {now if kept is None else kept} END")
+
+    def _change(self, source: Source) -> str:
+        """The alias of the first change of the source's entity after the time of the statement."""
+        known = self._changes.get(source)
+        if known is None:
+            known = self._changes[source] = self.statement.alias("h")
+            key = self._past_link(source)
+            self._joins.append(past.first_change(self.statement.dialect, source.repository, known, key))
+        return known
+
+    def _current(self, source: Source, table: str) -> str:
+        """The alias of the current row of the source's entity, if there is one."""
+        columns = dict(source.repository.tables)
+        own, own_key = source.repository.tables[-1]
+        if source.parent is not None and source.reference is None and table != own:
+            # A row that is not of the derived type must not show the base's columns either.
+            on = Sql(f"{self._alias(source, own)}.{quote(own_key)}")
+        else:
+            on = self._past_link(source)
+        alias = self._aliases[source, table] = self.statement.alias()
+        condition = f"{alias}.{quote(columns[table])} = {on.text}"
+        self._joins.append(Sql(f"LEFT JOIN {quote(table)} {alias} ON {condition}", on.params))
+        return alias
+
+    def _past_link(self, source: Source) -> Sql:
+        """The key of the source's entity, where it is visible to the caller."""
+        if source.parent is None:
+            return self._root_key
+        statement = self.statement
+        if self._is_past(source):
+            past.check_known(statement.access, source.repository)
+        else:
+            statement = statement.of_now()
+        link = self.key(source.parent) if source.reference is None else self.column(source.parent, source.reference)
+        if not source.guarded:
+            return link
+        root = new_root(source.repository)
+        condition = visible(statement.access, root)
+        if condition is None:
+            return link
+        inner = Block(statement, root)
+        predicate = statement.predicate(inner, condition)
+        body, key = inner.from_sql(), inner.key(root)
+        return Sql(
+            f"CASE WHEN EXISTS (SELECT 1 FROM {body.text} WHERE {key.text} = {link.text} AND {predicate.text}) "  # noqa: S608  (as below)
+            f"THEN {link.text} END",
+            body.params + key.params + link.params + predicate.params + link.params,
+        )
+
+    # --- rights ---------------------------------------------------------------------------------------------------
 
     def _guard(self, source: Source, alias: str) -> Sql:
         """The row policies for a joined table; as EXISTS where they need joins of their own."""

@@ -106,6 +106,21 @@ def _rounded(compiler: Operands, node: Call) -> Sql:
     return compose(templates[node.name], value)
 
 
+def _rounded_to(compiler: Operands, node: Call) -> Sql:
+    """Half away from zero to the places of the node's type, which are fewer than the argument's."""
+    (argument,) = node.arguments
+    places, scale, value = node.type.scale or 0, argument.type.scale, compiler.value(argument)
+    if scale is None:
+        return compiler.dialect.function("real_scaled", Sort.NUMBER, value, Sql(str(places)))
+    if not compiler.dialect.scaled_decimals:
+        return compose(f"round(({{0}})::numeric, {places})", value)
+    unit = 10 ** (scale - places)
+    half = unit // 2
+    return compose(
+        f"(CASE WHEN {{0}} < 0 THEN -((-({{0}}) + {half}) / {unit}) ELSE ({{0}} + {half}) / {unit} END)", value
+    )
+
+
 def _truncated(compiler: Operands, node: Call) -> Sql:
     (argument,) = node.arguments
     value = compiler.number(argument, 0 if argument.type.scale is not None else None)
@@ -121,6 +136,7 @@ NUMERIC_CALLS: Mapping[str, Callable[[Operands, Call], Sql]] = {
     "divby": _quotient,
     "mod": _remainder,
     "round": _rounded,
+    "round_to": _rounded_to,
     "floor": _rounded,
     "ceiling": _rounded,
     "truncate": _truncated,

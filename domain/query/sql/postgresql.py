@@ -9,17 +9,31 @@ from django.db import connections
 
 from domain.database import postgresql
 from domain.database.cursor import Row
+from domain.model.attributes import Attribute
 from domain.query.base import regex
 from domain.query.base.bound import Sort, ValueType, unchanged
-from domain.query.sql.dialect import COMMON_TEMPLATES, LONGEST, NUMBER_PATTERN, Dialect, microseconds
+from domain.query.base.replacing import MAX_REPLACED
+from domain.query.sql.dialect import (
+    COMMON_TEMPLATES,
+    GUID_PATTERN,
+    LONGEST,
+    MAX_DAYS,
+    NUMBER_PATTERN,
+    Dialect,
+    microseconds,
+    states,
+)
 from domain.query.sql.fragments import Param, Sql, compose
 from domain.query.sql.reals import LIMIT, PLACES
+from foundation.kinds import Kind
 
 #: A valid date: a cast of an invalid one would be an error, not null.
 _DATE_PATTERN = (
     "^([0-9]{4,4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
     "|([0-9][0-9](0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
 )
+_TIME_PATTERN = "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?Z$"
+_DATE_PARTS = "substr({0}, 1, 4)::int, substr({0}, 6, 2)::int, substr({0}, 9, 2)::int"
 
 
 def _length(text: str) -> str:
@@ -38,6 +52,20 @@ _REAL = (
     f"(CASE WHEN abs(({{0}})::numeric) < {LIMIT}"
     f" THEN round(round(({{0}})::numeric, 40)::float8::numeric, {PLACES}) END)"
 )
+
+
+#: Types of columns that JSON holds as text.
+_COLUMN_TYPES = {
+    Kind.GUID: "uuid",
+    Kind.REFERENCE: "uuid",
+    Kind.INT: "integer",
+    Kind.BOOL: "boolean",
+    Kind.DECIMAL: "numeric",
+    Kind.AMOUNT: "numeric",
+    Kind.QUANTITY: "numeric",
+    Kind.DATE: "date",
+    Kind.DATETIME: "timestamptz",
+}
 
 
 class Postgresql(Dialect):
@@ -65,6 +93,10 @@ class Postgresql(Dialect):
         "startswith": "starts_with({0}, {1})",
         "endswith": "(right({0}, length({1})) = {1})",
         "matchesPattern": "({0} ~ {1})",
+        # Replaced again and again a text would grow without bound: beyond it, a number that overflows is the error.
+        "replace": f"(SELECT CASE WHEN length(v) > {MAX_REPLACED} THEN (length(v) * 2147483647)::text ELSE v END"  # noqa: S608  (a constant)
+        " FROM (SELECT replace({0}, {1}, {2}) AS v OFFSET 0) AS replacing)",
+        "like": """((lower(({0}) COLLATE "und-x-icu") COLLATE "C") LIKE {1} ESCAPE '')""",
         "indexof": "(strpos({0}, {1}) - 1)",
         "substring": f"substr({{0}}, {_length('{1}')} + 1)",
         "substring_of": f"substr({{0}}, {_length('{1}')} + 1, {_length('{2}')})",
@@ -86,6 +118,8 @@ class Postgresql(Dialect):
         "time": "({0} AT TIME ZONE 'UTC')::time",
         "date_to_datetime": "({0}::timestamp AT TIME ZONE 'UTC')",
         "datetime_difference": "(extract(epoch FROM ({0} - {1})) * 1000000)::bigint",
+        "days_duration": f"(CASE WHEN abs(({{0}})::numeric) < {MAX_DAYS}"
+        " THEN (({0})::numeric * 86400000000)::bigint END)",
         "datetime_add": _moved("+"),
         "datetime_sub": _moved("-"),
         "duration_add": "({0}::numeric + {1})",
@@ -98,10 +132,18 @@ class Postgresql(Dialect):
         "text_in": "({0}::json ->> {1})",
         "text_to_number": f"CASE WHEN {{0}} ~ '{NUMBER_PATTERN}' THEN {{0}}::numeric END",
         "text_to_date": f"CASE WHEN {{0}} ~ '{_DATE_PATTERN}' THEN substr({{0}}, 1, 10)::date END",
-        "custom": "({0}::json -> {1} ->> {2})",
+        "text_to_guid": f"CASE WHEN {{0}} ~* '{GUID_PATTERN}' THEN ({{0}})::uuid END",
+        # Casts to dates depend on settings of the session, so that no index could have them.
+        "custom_number": f"CASE WHEN {{0}} ~ '{NUMBER_PATTERN}' THEN {{0}}::numeric END",
+        "custom_date": f"CASE WHEN {{0}} ~ '{_DATE_PATTERN}' THEN make_date({_DATE_PARTS}) END",
+        "custom_datetime": f"CASE WHEN {{0}} ~ '{_DATE_PATTERN}{_TIME_PATTERN}' THEN make_timestamp({_DATE_PARTS},"
+        " substr({0}, 12, 2)::int, substr({0}, 15, 2)::int, rtrim(substr({0}, 18), 'Z')::double precision)"
+        " AT TIME ZONE 'UTC' END",
+        "custom_bool": "CASE {0} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END",
+        "custom": "({0}::json -> '{1}' ->> '{2}')",
         # The expression of the index (domain.migrations._tables).
-        "custom_is": "({0}::jsonb @> jsonb_build_object({1}, jsonb_build_object('Value', ({2})::text)))",
-        "custom_object": "({0}::json -> {1})::text",
+        "custom_is": "({0}::jsonb @> jsonb_build_object('{1}'::text, jsonb_build_object('Value', ({2})::text)))",
+        "custom_object": "({0}::json -> '{1}')::text",
         "to_text": "({0})::text",
         "to_text:NUMBER": "trim_scale(({0})::numeric)::text",
         "to_text:DATETIME": "(to_char({0} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS') || CASE"
@@ -110,6 +152,7 @@ class Postgresql(Dialect):
         "format_date:DATE": "to_char({0}, {1})",
         "format_number": "round({0}, {1}::int)::text",
         "real": _REAL,
+        "real_scaled": f"round({_REAL}, {{1}})",
         "real_text": f"trim_scale({_REAL})::text",
     }
 
@@ -138,6 +181,21 @@ class Postgresql(Dialect):
 
     def null(self, value_type: ValueType) -> str:
         return f"NULL::{self._types.get(value_type.sort, 'text')}"
+
+    def without_members(self, stored: Sql, names: Sequence[str]) -> Sql:
+        listed = ", ".join(f"'{name}'" for name in names)
+        return compose(f"({{0}}::jsonb - ARRAY[{listed}])::text", stored)
+
+    def kept_json(self, stored: str, name: str) -> str:
+        return f"({stored}::json -> '{name}')::text"
+
+    def kept_value(self, stored: str, attribute: Attribute) -> str:
+        if attribute.kind is Kind.MULTILANGUAGE:
+            return self.kept_json(stored, attribute.name)
+        value = f"({stored}::json ->> '{attribute.name}')"
+        if attribute.kind is Kind.STATE:
+            return states(value)
+        return f"{value}::{_COLUMN_TYPES[attribute.kind]}" if attribute.kind in _COLUMN_TYPES else value
 
     def output(self, value: Sql, value_type: ValueType) -> Sql:
         if value_type.sort in (Sort.GUID, Sort.REFERENCE):

@@ -25,6 +25,14 @@ def real_text(value: float | str | None) -> str | None:
     return None if result is None else plain_text(result)
 
 
+def real_scaled(value: float | None, scale: int) -> int | None:
+    """The number rounded half away from zero to `scale` places, as a scaled integer."""
+    result = _rounded(value)
+    if result is None or result.adjusted() + scale > 17:
+        return None
+    return int(result.scaleb(scale).to_integral_value(ROUND_HALF_UP))
+
+
 def decimal_text(value: int | float | None, scale: int) -> str | None:
     """A scaled integer in decimal notation without trailing zeros."""
     return None if value is None else plain_text(Decimal(value).scaleb(-scale))

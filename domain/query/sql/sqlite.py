@@ -9,12 +9,24 @@ from typing import Any
 
 from domain.database import time_limit
 from domain.database.cursor import Row, fetch_natively, native
+from domain.model.attributes import Attribute
 from domain.model.template_syntax import format_date
 from domain.query.base import regex
 from domain.query.base.bound import Sort, ValueType, unchanged
-from domain.query.sql.dialect import COMMON_TEMPLATES, LONGEST, NUMBER_PATTERN, Dialect, microseconds
+from domain.query.base.replacing import replaced
+from domain.query.sql.dialect import (
+    COMMON_TEMPLATES,
+    GUID_PATTERN,
+    LONGEST,
+    MAX_DAYS,
+    NUMBER_PATTERN,
+    Dialect,
+    microseconds,
+    states,
+)
 from domain.query.sql.fragments import Param, Sql, compose
-from domain.query.sql.reals import decimal_text, real_text, rounded
+from domain.query.sql.reals import decimal_text, real_scaled, real_text, rounded
+from foundation.kinds import Kind
 
 
 def _stored_datetime(value: datetime.datetime | None) -> str | None:
@@ -50,6 +62,8 @@ class Sqlite(Dialect):
         "startswith": "(substr({0}, 1, length({1})) = {1})",
         "endswith": "(substr({0}, length({0}) - length({1}) + 1) = {1})",
         "matchesPattern": "pattern_matches({0}, {1})",
+        "replace": "bounded_replace({0}, {1}, {2})",
+        "like": "(unicode_lower({0}) LIKE {1})",
         "indexof": "(instr({0}, {1}) - 1)",
         # Beyond 31 bits, substr would count from the end.
         "substring": f"substr({{0}}, min(max({{1}}, 0), {LONGEST}) + 1)",
@@ -75,6 +89,7 @@ class Sqlite(Dialect):
         "datetime_difference": "((CAST(strftime('%%s', substr({0}, 1, 19)) AS INTEGER)"
         " - CAST(strftime('%%s', substr({1}, 1, 19)) AS INTEGER))"
         " * 1000000 + CAST(substr({0}, 21, 6) AS INTEGER) - CAST(substr({1}, 21, 6) AS INTEGER))",
+        "days_duration": f"(CASE WHEN abs({{0}}) < {MAX_DAYS} THEN {{0}} * 86400000000 END)",
         "datetime_add": "datetime_moved({0}, {1})",
         "datetime_sub": "datetime_moved({0}, - {1})",
         "totalseconds": "{0}",
@@ -84,22 +99,28 @@ class Sqlite(Dialect):
         "text_in": "json_extract({0}, '$.\"' || {1} || '\"')",
         "text_to_number": f"CASE WHEN {{0}} REGEXP '{NUMBER_PATTERN}' THEN CAST({{0}} AS REAL) END",
         "text_to_date": "CASE WHEN date(substr({0}, 1, 10)) = substr({0}, 1, 10) THEN substr({0}, 1, 10) END",
-        "custom": "json_extract({0}, '$.\"' || {1} || '\".' || {2})",
-        "custom_is": "(json_extract({0}, '$.\"' || {1} || '\".Value') = {2})",
-        "custom_object": "json_extract({0}, '$.\"' || {1} || '\"')",
+        "text_to_guid": f"CASE WHEN lower({{0}}) REGEXP '{GUID_PATTERN}' THEN lower({{0}}) END",
+        # Stored texts have one form, which sorts as the values do. Indexes have these: no functions of ours.
+        "custom_number": "CAST({0} AS REAL)",
+        "custom_date": "{0}",
+        "custom_datetime": "replace(replace({0}, 'T', ' '), 'Z', '')",
+        "custom_bool": "CASE {0} WHEN 'true' THEN 1 WHEN 'false' THEN 0 END",
+        "custom": "json_extract({0}, '$.\"{1}\".{2}')",
+        "custom_is": "(json_extract({0}, '$.\"{1}\".Value') = {2})",
+        "custom_object": "json_extract({0}, '$.\"{1}\"')",
         # JSON paths match no key with characters that JSON escapes. Reading all keys is slower, and such codes are
         # rare.
-        "custom_escaped": "(SELECT json_extract(e.value, '$.' || {2}) FROM json_each({0}) e WHERE e.key = {1})",
+        "custom_escaped": "(SELECT json_extract(e.value, '$.{2}') FROM json_each({0}) e WHERE e.key = '{1}')",
         "custom_is_escaped": "EXISTS (SELECT 1 FROM json_each({0}) e"
-        " WHERE e.key = {1} AND json_extract(e.value, '$.Value') = {2})",
-        "custom_object_escaped": "(SELECT e.value FROM json_each({0}) e WHERE e.key = {1})",
+        " WHERE e.key = '{1}' AND json_extract(e.value, '$.Value') = {2})",
+        "custom_object_escaped": "(SELECT e.value FROM json_each({0}) e WHERE e.key = '{1}')",
         "to_text": "CAST({0} AS TEXT)",
         "to_text:BOOL": "CASE WHEN {0} THEN 'true' WHEN NOT {0} THEN 'false' END",
-        "to_text:DATE": "{0}",
         "to_text:DATETIME": "(replace({0}, ' ', 'T') || 'Z')",
         "decimal_text": "decimal_text({0}, {1})",
         "real": "real_rounded({0})",
         "real_text": "real_text({0})",
+        "real_scaled": "real_scaled({0}, {1})",
         "format_date": "format_date({0}, {1})",
         "format_number": "format_number({0}, {1}, {2})",
     }
@@ -119,6 +140,26 @@ class Sqlite(Dialect):
         if sort is Sort.BOOL:
             return lambda value: None if value is None else int(value)
         return unchanged
+
+    def without_members(self, stored: Sql, names: Sequence[str]) -> Sql:
+        return compose(f"json_remove({{0}}, {', '.join(_path(name) for name in names)})", stored)
+
+    def kept_json(self, stored: str, name: str) -> str:
+        return f"json_extract({stored}, {_path(name)})"
+
+    def kept_value(self, stored: str, attribute: Attribute) -> str:
+        value = self.kept_json(stored, attribute.name)
+        match attribute.kind:
+            case Kind.DECIMAL | Kind.AMOUNT | Kind.QUANTITY:
+                # The text has as many places as the column's integer is scaled by.
+                return f"CAST(replace({value}, '.', '') AS INTEGER)"
+            case Kind.DATETIME:
+                # 2026-01-31T12:00:00.5+00:00, stored without zone
+                return f"replace(substr({value}, 1, length({value}) - 6), 'T', ' ')"
+            case Kind.STATE:
+                return states(value)
+            case _:
+                return value
 
     def output(self, value: Sql, value_type: ValueType) -> Sql:
         if value_type.sort in (Sort.BOOL, Sort.DATE, Sort.DATETIME, Sort.TIME):
@@ -196,7 +237,14 @@ _FUNCTIONS: tuple[tuple[str, int, Callable[..., Any]], ...] = (
     ("decimal_text", 2, decimal_text),
     ("real_rounded", 1, rounded),
     ("real_text", 1, real_text),
+    ("real_scaled", 2, real_scaled),
     ("format_date", 2, _udf_format_date),
     ("format_number", 3, _udf_format_number),
     ("pattern_matches", 2, regex.matches),
+    ("bounded_replace", 3, replaced),
 )
+
+
+def _path(name: str) -> str:
+    """A literal with the JSON path of a member; names of attributes have no quotes."""
+    return f"'$.\"{name}\"'"

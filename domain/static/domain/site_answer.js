@@ -1,8 +1,8 @@
-// An answer of the API: status and time, JSON as a tree or a table, headers, the way to the next page, errors told well.
+// An answer of the API: status and time, JSON to read or as a grid, headers, the way to the next page, errors told well.
 "use strict";
 site.answer = (() => {
   const { el, t } = site;
-  const TABLE_COLUMNS = 60, TABLE_ROWS = 200; // a thousand rows of thirty columns take a browser a second or two
+  const COLUMNS_MOST = 200;
 
   /** What the service says of a failure, for people. `asked` is the encoded path of the request. */
   function errorPanel(error, asked, correlation) {
@@ -12,13 +12,19 @@ site.answer = (() => {
     fact(t("errorCode"), [error.code, error.type].filter((part) => part !== undefined).join(" · "));
     fact(t("errorTarget"), error.target && el("code", {}, error.target));
     if (error.info && !error.info.startsWith("correlation id")) fact(t("errorInfo"), el("span", { class: "info" }, error.info));
-    fact(t("errorCorrelation"), correlation && el("code", {}, correlation));
+    fact(t("errorCorrelation"), correlation && requestLink(correlation));
     const caret = place(error, asked);
     if (caret) panel.append(caret);
     if (error.details && error.details.length) panel.append(el("ul", {}, error.details.map((detail) => el("li", {}, detail.target ? el("code", {}, detail.target) : "", " ", detail.message || ""))));
     if (error.signIn) panel.append(el("p", {}, el("a", { class: "button", href: site.logInUrl() }, t("signIn"))));
     panel.append(facts);
     return panel;
+  }
+
+  /** The id of the request; for administrators a link to what the instance has recorded of it. */
+  function requestLink(id) {
+    const code = el("code", {}, id);
+    return site.data.requests ? el("a", { href: site.data.requests + encodeURIComponent(id) }, code) : code;
   }
 
   /** The text that the error is about, with a mark under the position that it names; null where it names none. */
@@ -39,62 +45,77 @@ site.answer = (() => {
     }
     if (text === null || position === null || Number.isNaN(position) || position > text.length) return null;
     const from = Math.max(0, position - 60);
-    return el("pre", { class: "caret" }, (from ? "…" : "") + text.slice(from, position + 60), "\n", " ".repeat(position - from + (from ? 1 : 0)), el("strong", {}, "^"));
+    return el("pre", { class: "caret", tabindex: "0" }, (from ? "…" : "") + text.slice(from, position + 60), "\n", " ".repeat(position - from + (from ? 1 : 0)), el("strong", {}, "^"));
   }
   const decode = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 
-  // --- the table
+  // --- rows as a grid
 
-  const cellText = (node) => {
-    if (node.kind === "string") return node.value;
-    if (node.kind === "number") return node.raw;
-    if (node.kind === "literal") return node.raw === "null" ? "" : node.raw;
-    if (node.kind === "array") return `[${node.items.length}]`;
-    const value = site.json.member(node, "Value");
-    const unit = site.json.member(node, "Currency") || site.json.member(node, "Unit");
-    if (value && unit) return `${cellText(value)} ${cellText(unit)}`;
-    const name = ["DisplayText", "Name", "Code"].map((key) => site.json.member(node, key)).find(Boolean);
+  function cellText(value) {
+    if (Array.isArray(value)) return `[${value.length}]`;
+    if (!site.json.isObject(value)) return site.json.text(value);
+    const measure = value.Currency || value.Unit, name = value.DisplayText || value.Name || value.Code;
+    if (value.Value !== undefined && measure) return `${cellText(value.Value)} ${cellText(measure)}`;
     if (name) return cellText(name);
-    if (node.members.length && node.members.every(([key, inner]) => /^[A-Z]{2}$/.test(key) && inner.kind === "string")) return cellText((node.members.find(([key]) => key === site.data.language.toUpperCase()) || node.members[0])[1]);
-    return node.members.filter(([key]) => !key.includes("@")).map(([, inner]) => cellText(inner)).filter(Boolean).join(" · ");
-  };
+    const members = Object.entries(value).filter(([key]) => !key.includes("@"));
+    if (members.length && members.every(([key, text]) => /^[A-Z]{2}$/.test(key) && typeof text === "string")) return value[site.data.language.toUpperCase()] ?? members[0][1];
+    return members.map(([, inner]) => cellText(inner)).filter(Boolean).join(" · ");
+  }
+
+  /** The number of a cell, an amount or a quantity; null for any other value. */
+  function number(value) {
+    if (typeof value === "number") return value;
+    if (typeof value !== "object" || value === null) return null;
+    return "rawJSON" in value ? Number(value.rawJSON) : number(value.Value);
+  }
+  const isNumber = (value) => number(value) !== null;
+  const order = (a, b) => (isNumber(a) && isNumber(b) ? number(a) - number(b) : cellText(a).localeCompare(cellText(b), site.data.language, { numeric: true }));
 
   /** A key is long, and its end tells more than its beginning. */
   const brief = (path) => path.replace(/^.*\([^()]*?([^()]{1,12})\)$/, "…$1");
 
-  /** The rows of {"value": [{…}]} as a table, or null where there are none. */
-  function table(root, follow) {
-    const value = site.json.member(root, "value");
-    const rows = value && value.kind === "array" ? value.items.filter((row) => row.kind === "object") : [];
-    if (!rows.length) return null;
-    const columns = [...new Set(rows.flatMap((row) => row.members.map(([name]) => name)))].filter((name) => !name.startsWith("@odata.etag") && name !== "@odata.context").slice(0, TABLE_COLUMNS);
-    const body = el("tbody", {});
-    const cell = (row, name) => {
-      const node = site.json.member(row, name);
-      if (!node) return el("td", {});
-      const reference = name === "@odata.id" ? node : site.json.member(node, "@odata.id");
-      const path = reference && reference.kind === "string" ? site.belowRoot(reference.value) : null;
-      if (!path) return el("td", { class: node.kind }, cellText(node));
-      const named = node.kind === "object" && node.members.some(([key]) => !key.includes("@")) ? cellText(node) : brief(path);
-      const anchor = el("a", { title: path, href: `${site.data.query}#GET%20${encodeURIComponent(path)}` }, named);
-      anchor.addEventListener("click", (event) => { if (!event.ctrlKey && !event.metaKey && follow) { event.preventDefault(); follow(path); } });
-      return el("td", {}, anchor);
-    };
-    const more = el("button", { type: "button", class: "secondary small", onclick: () => add() });
-    function add() {
-      const from = body.childElementCount;
-      body.append(...rows.slice(from, from + TABLE_ROWS).map((row) => el("tr", {}, columns.map((name) => cell(row, name)))));
-      more.hidden = body.childElementCount >= rows.length;
-      more.textContent = t("showMore", { count: site.number.format(rows.length - body.childElementCount) });
-    }
-    add();
-    return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("rows") },
-      el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, name)))), body)), more);
+  /** The text of a cell; with the address of an entity it is a link. */
+  function cell(name, value, follow) {
+    const address = name === "@odata.id" ? value : site.json.isObject(value) && value["@odata.id"];
+    const path = address && site.belowRoot(address);
+    if (!path) return document.createTextNode(cellText(value));
+    const anchor = el("a", { title: path, href: queryUrl(path) }, name !== "@odata.id" && cellText(value) || brief(path));
+    anchor.addEventListener("click", (event) => { if (!event.ctrlKey && !event.metaKey) { event.preventDefault(); follow(path); } });
+    return anchor;
+  }
+  const queryUrl = (path) => `${site.data.query}#GET%20${encodeURIComponent(path)}`;
+
+  /** [{…}] as a grid in `host`, to download as CSV. */
+  function grid(host, rows, follow) {
+    const place = el("div");
+    const names = [...new Set(rows.flatMap(Object.keys))].filter((name) => !/^@odata\.(etag|context)/.test(name)).slice(0, COLUMNS_MOST);
+    const download = async () => (await built).download("csv", "answer.csv", { bom: true });
+    const forFile = (value) => (typeof value === "number" || value && value.rawJSON ? cellText(value) : site.neutral(cellText(value)));
+    host.replaceChildren(el("p", { class: "tools" }, el("button", { type: "button", class: "secondary small", onclick: download }, t("downloadCsv"))), place);
+    const built = site.grid(place, t("rows"), {
+      data: rows, renderHorizontal: "virtual", rowHeader: { formatter: "rownum", headerSort: false, resizable: false, hozAlign: "right", title: "#" },
+      columnDefaults: { maxInitialWidth: 380, sorter: order, accessorDownload: forFile, accessorClipboard: cellText, formatter: (shown) => cell(shown.getField(), shown.getValue(), follow) },
+      columns: names.map((name) => ({ title: name, titleDownload: site.neutral(name), field: name, hozAlign: rows.some((row) => isNumber(row[name])) ? "right" : "left" })),
+    });
+  }
+
+  // --- all rows as a file that Import takes
+
+  /** Buttons for the rows of a set as its query chooses them, not only those of this page; none for other answers. */
+  function exports({ method, path }) {
+    const [set, query] = site.halves(path);
+    if (method !== "GET" || !/^\w+$/.test(set) || site.options(query || "").some((option) => /^(\$|%24)?apply=/i.test(option))) return [];
+    const button = (kind, label) => el("button", { type: "button", class: "secondary", "data-export": kind, onclick: async (event) => {
+      event.target.disabled = true;
+      try { await site.downloadFrom(`${site.data.exports}${set}.${kind}?${query || ""}`); } catch (failure) { site.announce(failure.name === "TypeError" ? t("noAnswer") : failure.message, true); }
+      event.target.disabled = false;
+    } }, label);
+    return el("span", { class: "exports", role: "group", "aria-label": t("exportAll") }, el("span", {}, t("exportAll")), button("csv", "CSV"), button("xlsx", "Excel"), button("json", "JSON"));
   }
 
   // --- the whole answer
 
-  /** Tabs by the ARIA pattern: one tab stop, arrow keys choose. `panels` is [[name, label, () => element]]. */
+  /** Tabs by the ARIA pattern: one tab stop, arrow keys choose. `panels` is [[name, label, (host) => …]], which fill the host. */
   function tabs(panels, chosen, onChoose) {
     const host = el("div", { class: "tab-panel", role: "tabpanel", id: "answer-panel" });
     const bar = el("div", { role: "tablist", class: "tabs", "aria-label": t("views") });
@@ -105,7 +126,8 @@ site.answer = (() => {
         button.tabIndex = is ? 0 : -1;
         if (is) { host.setAttribute("aria-labelledby", button.id); if (focus) button.focus(); }
       }
-      host.replaceChildren(panels.find(([known]) => known === name)[2]());
+      host.replaceChildren();
+      panels.find(([known]) => known === name)[2](host);
       onChoose(name);
     }
     for (const [name, label] of panels) bar.append(el("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "answer-panel", "data-name": name, onclick: () => choose(name) }, label));
@@ -117,47 +139,52 @@ site.answer = (() => {
       event.preventDefault();
       choose(names[(at + step + names.length) % names.length], true);
     });
-    choose(panels.some(([name]) => name === chosen) ? chosen : panels[0][0]);
-    return [bar, host];
+    return { parts: [bar, host], begin: () => choose(panels.some(([name]) => name === chosen) ? chosen : panels[0][0]) };
   }
 
   const header = (answer, name) => (answer.headers.find(([known]) => known.toLowerCase() === name) || [])[1] || "";
 
   /**
-   * Show the answer to `asked` {method, path}. `follow(path)` runs a GET of a link. `chosen` is the tab to begin with.
+   * Show the answer to `asked` {method, path, typed}. `follow(path)` runs a GET of a link. `chosen` is the tab to begin with.
+   * Pages with site_chart.js name the path as it was `typed`, which charts are saved for.
    */
   function show(section, answer, asked, follow, chosen = "json") {
     let root = null;
-    if (/json/.test(header(answer, "content-type"))) { try { root = site.json.parse(answer.text); } catch { root = null; } }
-    const next = root && (site.json.member(root, "@odata.nextLink") || site.json.member(root, "@nextLink"));
+    if (/json/.test(header(answer, "content-type"))) { try { root = site.json.parse(answer.text); } catch { /* shown as it is */ } }
+    const { value: rows, error, "@odata.count": count } = site.json.isObject(root) ? root : {};
+    const next = root && (root["@odata.nextLink"] || root["@nextLink"]);
     const group = answer.status < 300 ? "good" : answer.status < 400 ? "other" : "bad";
-    const count = root && site.json.member(root, "@odata.count");
-    const rows = root && site.json.member(root, "value");
     const line = el("p", { class: "status", role: "status" },
       el("strong", { class: group }, `${answer.status} ${answer.statusText}`.trim()), " ",
       el("span", {}, t("milliseconds", { number: site.number.format(answer.milliseconds) })), " ", el("span", {}, site.size(answer.bytes)),
-      rows && rows.kind === "array" ? [" ", el("span", {}, count ? t("rowsOf", { count: site.number.format(rows.items.length), all: site.number.format(Number(count.raw)) }) : t("rowCount", { count: site.number.format(rows.items.length) }))] : "");
+      Array.isArray(rows) ? [" ", el("span", {}, count !== undefined ? t("rowsOf", { count: site.number.format(rows.length), all: site.number.format(count) }) : t("rowCount", { count: site.number.format(rows.length) }))] : "");
     const actions = el("p", { class: "tools" });
-    if (next) actions.append(el("button", { type: "button", id: "next-page", onclick: () => follow(site.belowRoot(next.value)) }, t("nextPage")));
+    const text = root === null ? answer.text : site.json.format(root);
+    if (next) actions.append(el("button", { type: "button", id: "next-page", onclick: () => follow(site.belowRoot(next)) }, t("nextPage")));
     const location = header(answer, "location");
     if (location) actions.append(el("button", { type: "button", class: "secondary", onclick: () => follow(site.belowRoot(location)) }, t("open", { name: site.belowRoot(location) })));
     if (answer.text) actions.append(
-      el("button", { type: "button", class: "secondary", onclick: () => site.copy(root ? site.json.format(root) : answer.text) }, t("copyAnswer")),
+      el("button", { type: "button", class: "secondary", onclick: () => site.copy(text) }, t("copyAnswer")),
       el("button", { type: "button", class: "secondary", onclick: () => site.download("answer.json", answer.text) }, t("downloadAnswer")));
-    const error = root && site.json.member(root, "error");
-    const failed = error ? JSON.parse(answer.text).error : null;
+    if (Array.isArray(rows) && answer.status === 200) actions.append(...[exports(asked)].flat());
     const warnings = header(answer, "x-warnings");
     const parts = [line, actions];
     if (warnings) parts.push(el("p", { class: "notice" }, warnings));
-    if (failed) parts.push(errorPanel(failed, asked.path, header(answer, "x-request-id")));
+    if (error) parts.push(errorPanel(error, asked.path, header(answer, "x-request-id")));
     const panels = [];
-    if (root) panels.push(["json", "JSON", () => site.json.tree(root, follow)]);
-    if (rows && rows.kind === "array" && rows.items.some((row) => row.kind === "object")) panels.push(["table", t("table"), () => table(root, follow)]);
-    if (answer.text) panels.push(["raw", t("raw"), () => el("pre", { class: "raw", tabindex: "0" }, answer.text)]);
-    panels.push(["headers", t("headersOf", { count: answer.headers.length }), () => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("headersOf", { count: answer.headers.length }) }, el("table", { class: "headers" }, el("tbody", {}, answer.headers.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value))))))]);
-    parts.push(...tabs(panels, chosen, (name) => site.tab.set("view", name)));
+    const objects = Array.isArray(rows) ? rows.filter(site.json.isObject) : [];
+    const heads = t("headersOf", { count: answer.headers.length });
+    const linked = (url) => { const path = site.belowRoot(url); return path === null ? null : queryUrl(path); };
+    if (root !== null) panels.push(["json", "JSON", (host) => code.reading(host, text, "JSON", linked, (url) => follow(site.belowRoot(url)))]);
+    if (objects.length) panels.push(["table", t("table"), (host) => grid(host, objects, follow)]);
+    if (asked.typed !== undefined && site.chart.fits(objects)) panels.push(["chart", t("chart"), (host) => site.chart.show(host, objects, asked.typed)]);
+    if (answer.text) panels.push(["raw", t("raw"), (host) => host.append(el("pre", { class: "raw", tabindex: "0" }, answer.text))]);
+    panels.push(["headers", heads, (host) => host.append(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": heads }, el("table", { class: "headers" }, el("tbody", {}, answer.headers.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value)))))))]);
+    const bar = tabs(panels, chosen, (name) => site.tab.set("view", name));
+    parts.push(...bar.parts);
     section.replaceChildren(...parts);
     section.hidden = false;
+    bar.begin();
     section.dataset.status = String(answer.status);
     section.removeAttribute("aria-busy");
   }
@@ -171,5 +198,5 @@ site.answer = (() => {
     section.removeAttribute("aria-busy");
   }
 
-  return { show, showFailure, errorPanel, table };
+  return { number, show, showFailure, text: cellText };
 })();

@@ -46,9 +46,10 @@ window.site = (() => {
     constructor(error) { super(error.message); this.error = error; }
   }
 
-  async function callSession(method) {
+  /** A request to the site itself, with the browser's cookie. The body, if any, is sent as JSON. */
+  function ask(method, url, body) {
     const proof = document.querySelector("meta[name=csrf-token]").content;
-    return fetch(data.session, { method, headers: { "X-CSRFToken": proof }, credentials: "same-origin" });
+    return fetch(url, { method, headers: { "X-CSRFToken": proof, "Content-Type": "application/json" }, credentials: "same-origin", body: body && JSON.stringify(body) });
   }
 
   async function token(renew = false) {
@@ -56,7 +57,7 @@ window.site = (() => {
     if (pasted) return pasted;
     // Renewed half a minute early, so that no request meets the end of its token on the way.
     if (own && !renew && own.until > Date.now() + 30000) return own.token;
-    const response = await callSession("POST");
+    const response = await ask("POST", data.session);
     let body = null;
     try { body = await response.json(); } catch { /* a page, of CSRF protection or a proxy */ }
     if (!response.ok) {
@@ -173,12 +174,58 @@ window.site = (() => {
     return indexed(await response.json());
   }
 
+  /** A part of a page, which the server draws for `values`; of the own model with a token. POST for forms. Throws Refused. */
+  async function part(url, values, own, method = "POST") {
+    const headers = { "Accept-Language": data.language, ...(own ? { Authorization: `Bearer ${await token()}` } : {}) };
+    const asked = new URLSearchParams(values);
+    const response = await (method === "GET" ? fetch(`${url}?${asked}`, { headers, credentials: "omit" }) : fetch(url, { method, headers, body: asked, credentials: "omit" }));
+    if (!response.ok) throw new Refused((await response.json()).error);
+    return response.text();
+  }
+
+  /** What may stand in a path behind an entity of the set: [{label, detail, kind, attribute? | target? | custom?}]. */
+  function members(set) {
+    if (!set) return [];
+    return [
+      ...set.attributes.map((a) => ({ label: a.name, detail: a.type.replace(/^Edm\./, "") + (a.required ? " *" : ""), kind: "property", attribute: a })),
+      ...set.references.map((r) => ({ label: r.name, detail: `→ ${r.entitySet}`, kind: "reference", target: r.entitySet })),
+      ...set.collections.map((c) => ({ label: c.name, detail: `→ ${c.entitySet} [ ]`, kind: "collection", target: c.entitySet })),
+      ...set.customProperties.map((c) => ({ label: c.name, detail: c.propertyType, kind: "property", custom: c })),
+    ];
+  }
+  const member = (set, name) => members(set).find(({ label }) => label === name);
+
+  /** The set that the path leads to, or null; `entity`: whether to one entity of it. */
+  function resource(model, path) {
+    const [head, ...steps] = path.split("/").map((step) => /^([\w.$]*)(\(.*\))?$/.exec(step) || []);
+    let set = model.sets.get(head[1]) || null;
+    let entity = Boolean(head[2]);
+    for (const [, name, key] of steps) {
+      const next = member(set, name);
+      if (model.byType.has(name)) set = model.byType.get(name);
+      else if (next && next.target) { set = model.sets.get(next.target) || null; entity = next.kind === "reference" || Boolean(key); }
+      else if (name && !name.startsWith("$")) return { set: null, entity };
+    }
+    return { set, entity };
+  }
+
   /** The operations of a set's entities, with their parameters. */
   function operationsOf(model, set) {
     const repositories = [set.repository];
     for (let base = set.baseType; base && model.byType.has(base); base = model.byType.get(base).baseType) repositories.push(model.byType.get(base).repository);
     return set.operations.map((name) => model.operationDetails.find((known) => known.name === name && (known.boundTo === "*" || known.boundTo === "documents" && set.isDocument || repositories.includes(known.boundTo))) || { name, parameters: [], isFunction: false, returns: null });
   }
+
+  // --- JSON whose numbers stay as they were written: decimals are exact, numbers of JavaScript are not.
+
+  const exact = (name, value, { source } = {}) => (typeof value === "number" && JSON.rawJSON && source !== String(value) ? JSON.rawJSON(source) : value);
+  const json = {
+    parse: (text) => JSON.parse(text, exact),
+    format: (value) => JSON.stringify(value, null, 2),
+    /** The text of a number, string or literal. */
+    text: (value) => (value === null || value === undefined ? "" : String(value.rawJSON ?? value)),
+    isObject: (value) => typeof value === "object" && value !== null && !Array.isArray(value) && !("rawJSON" in value),
+  };
 
   // --- small things
 
@@ -198,17 +245,53 @@ window.site = (() => {
     }
   }
 
-  function download(name, text) {
-    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  function download(name, text, type = "application/json") {
+    const url = URL.createObjectURL(new Blob([text], { type }));
     const link = el("a", { href: url, download: name });
     document.body.append(link);
     link.click();
     link.remove();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
+    setTimeout(() => URL.revokeObjectURL(url), 60_000); // a busy browser begins the download late
   }
+
+  /** Download a file that the service makes with the rights of the token; the name is the service's. Throws Refused. */
+  async function downloadFrom(url) {
+    const response = await fetch(url, { headers: { Authorization: `Bearer ${await token()}`, "Accept-Language": data.language }, credentials: "omit", cache: "no-store" });
+    if (!response.ok) {
+      let error = { message: `${response.status} ${response.statusText}` };
+      try { error = (await response.json()).error; } catch { /* a page of a proxy */ }
+      throw new Refused(error);
+    }
+    const [, name] = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") || "") || [];
+    download(name || url.split("/").pop().split("?")[0], await response.blob(), response.headers.get("Content-Type"));
+  }
+
+  const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/; // as domain/odata/sheets/cells.py
+  /** The text with an apostrophe before it, where a spreadsheet would take it for a formula. */
+  const neutral = (text) => (FORMULA.test(text) ? `'${text}` : text);
 
   const number = new Intl.NumberFormat(data.language);
   const size = (bytes) => (bytes < 1024 ? `${number.format(bytes)} B` : bytes < 1048576 ? `${number.format(Math.round(bytes / 102.4) / 10)} KB` : `${number.format(Math.round(bytes / 104857.6) / 10)} MB`);
+
+  /** A grid of Tabulator in `place`, when it is built: sorted and resized by its heads, cells chosen by arrow keys and copied. */
+  function grid(place, label, { columnDefaults, ...options }) {
+    // The mark in a column's head, which sorts by keyboard, too.
+    const sorting = (column, direction) => el("button", { type: "button", "aria-label": t("sortBy", { name: column.getDefinition().title }) }, { asc: "▲", desc: "▼" }[direction] || "↕").outerHTML;
+    // Tabulator takes titles for HTML; ours may come from a file.
+    const titleFormatter = (cell) => document.createTextNode(cell.getValue());
+    place.className = "grid";
+    place.setAttribute("aria-label", label);
+    const table = new Tabulator(place, {
+      nestedFieldSeparator: false, layout: "fitDataStretch", maxHeight: "70vh", headerSortElement: sorting, selectableRange: 1, clipboard: "copy", clipboardCopyRowRange: "range",
+      clipboardCopyConfig: { columnHeaders: false }, columnDefaults: { headerSortTristate: true, titleFormatter, ...columnDefaults }, ...options,
+    });
+    return new Promise((built) => table.on("tableBuilt", () => {
+      // Rows are in the part that has the focus: a child of a grid without a role could not.
+      place.querySelector(".tabulator-tableholder").setAttribute("role", "rowgroup");
+      place.querySelector(".tabulator-table").setAttribute("role", "presentation");
+      built(table);
+    }));
+  }
 
   // --- the access panel
 
@@ -234,7 +317,7 @@ window.site = (() => {
     $("token-drop").addEventListener("click", () => { tab.drop("token"); showAccess(); $("token").focus(); });
     const end = $("session-end");
     if (end) end.addEventListener("click", async () => {
-      const response = await callSession("DELETE");
+      const response = await ask("DELETE", data.session);
       own = null;
       announce(response.ok ? t("sessionEnded") : `${response.status} ${response.statusText}`, true);
     });
@@ -243,5 +326,5 @@ window.site = (() => {
   }
   document.addEventListener("DOMContentLoaded", wireAccess);
 
-  return { $, data, t, el, announce, local, tab, token, logInUrl, encoded, halves, options, belowRoot, send, get, model, ownModel, operationsOf, copy, download, number, size, Refused };
+  return { $, data, t, el, announce, local, tab, ask, token, logInUrl, encoded, halves, options, belowRoot, send, get, model, ownModel, part, members, member, resource, operationsOf, json, copy, download, downloadFrom, neutral, grid, number, size, Refused };
 })();

@@ -2,7 +2,6 @@
 "use strict";
 (() => {
   const { $, t, el } = site;
-  const editorUrl = document.currentScript.dataset.editor;
   const HISTORY_MOST = 100, HISTORY_BODY_MOST = 20000;
   const COMMON_HEADERS = [
     "Prefer: odata.maxpagesize=50", "Prefer: return=representation", "Prefer: odata.track-changes", "Prefer: erpnet.trace-rules",
@@ -34,9 +33,9 @@
 
   function fill(request) {
     $("method").value = request.method || "GET";
-    $("path").value = request.path || "";
+    set("path", request.path || "");
     $("headers").value = request.headers || "";
-    setBody(request.body || "");
+    set("body", request.body || "");
     if (request.transaction !== undefined) $("transaction").value = request.transaction;
     // Bodies, headers and transactions that are sent must be seen.
     $("headers-panel").open = $("headers-panel").open || Boolean(request.headers);
@@ -44,21 +43,14 @@
     changed();
   }
 
-  function setBody(text) {
-    $("body").value = text;
-    // The editor over the field listens to this; without it the field itself is what is seen.
-    document.dispatchEvent(new CustomEvent("code:set", { detail: { field: "body", text } }));
-  }
-
-  function grow() {
-    const area = $("path");
-    area.style.height = "auto";
-    area.style.height = `${area.scrollHeight + 2}px`;
+  /** The editor over a field follows the field's event. */
+  function set(id, text) {
+    $(id).value = text;
+    $(id).dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   /** After any change: states of the panels, the body's problem, the draft that survives a sign-in. */
   function changed() {
-    grow();
     const request = typed();
     const takesBody = !BODILESS.has(request.method);
     if (takesBody && !$("body-panel").open && !changed.opened) { changed.opened = true; $("body-panel").open = true; }
@@ -68,6 +60,7 @@
     $("headers-state").textContent = lines ? String(lines) : "";
     $("transaction-state").textContent = request.transaction.trim();
     checkBody();
+    showCode();
     site.tab.set("draft", request);
   }
 
@@ -77,12 +70,10 @@
     let problem = null;
     let named = "";
     try { named = Object.entries(headers()).find(([name]) => name.toLowerCase() === "content-type")?.[1] || ""; } catch { /* told at the headers */ }
-    const isJson = !named || /json/.test(named);
-    if (text.trim() && isJson) { try { site.json.parse(text); } catch (found) { problem = found; } }
-    const at = problem && site.json.place(text, problem.position);
-    $("body-problem").textContent = problem ? t("jsonProblem", { line: at.line, column: at.column, message: problem.message }) : "";
+    if (text.trim() && (!named || /json/.test(named))) problem = code.jsonProblem(text);
+    $("body-problem").textContent = problem ? t("jsonProblem", problem) : "";
     $("body").toggleAttribute("aria-invalid", Boolean(problem));
-    document.dispatchEvent(new CustomEvent("code:problems", { detail: { field: "body", problems: problem ? [{ ...at, message: problem.message }] : [] } }));
+    document.dispatchEvent(new CustomEvent("code:problems", { detail: { field: "body", problems: problem ? [problem] : [] } }));
     return problem;
   }
 
@@ -94,10 +85,10 @@
     const [path] = site.halves($("path").value.trim());
     const steps = path.split("/");
     const last = steps.pop().replace(/\(\)$/, "");
-    const { set } = site.completion.resource(model, steps.length ? steps.join("/") : path);
+    const { set } = site.resource(model, steps.length ? steps.join("/") : path);
     const operation = steps.length ? set && site.operationsOf(model, set).find((known) => known.name === last) : model.operationDetails.find((known) => known.name === last);
     if (operation) return Object.fromEntries(operation.parameters.map((p) => [p.name, example(p.type, null)]));
-    const target = site.completion.resource(model, path).set;
+    const target = site.resource(model, path).set;
     if (!target) return null;
     // Booleans always have a value; a template that says false would change what is the default.
     const wanted = [...target.attributes, ...target.references].filter((member) => member.required && !member.readOnly && member.isDefault && member.type !== "Edm.Boolean");
@@ -120,9 +111,8 @@
     if (!made) { site.announce(t("noTemplate"), true); return; }
     // What is written already is never lost: the template gives only what is missing.
     let written = {};
-    try { written = $("body").value.trim() ? JSON.parse($("body").value) : {}; } catch { $("body-panel").scrollIntoView(); return; }
-    setBody(JSON.stringify({ ...made, ...written }, null, 2));
-    changed();
+    try { written = $("body").value.trim() ? site.json.parse($("body").value) : {}; } catch { $("body-panel").scrollIntoView(); return; }
+    set("body", site.json.format({ ...made, ...written }));
   }
 
   // --- running
@@ -132,36 +122,32 @@
     if (follows) {
       // What is followed is read: the body belongs to the request before.
       $("method").value = "GET";
-      $("path").value = readable(path);
-      changed();
+      set("path", readable(path));
     }
     const request = typed();
-    const asked = { method: request.method, path: follows ? path : site.encoded(request.path) };
+    const asked = { method: request.method, path: follows ? path : site.encoded(request.path), typed: request.path };
     const section = $("answer");
     let sent;
-    try { sent = headers(); $("headers-problem").textContent = ""; } catch (problem) {
+    try { sent = content(request); $("headers-problem").textContent = ""; } catch (problem) {
       $("headers-panel").open = true;
       $("headers-problem").textContent = problem.message;
       $("headers").focus();
       return;
     }
-    const withBody = !BODILESS.has(asked.method) && request.body.trim() !== "";
-    if (withBody && checkBody()) {
+    if (sent.body !== null && checkBody()) {
       $("body-panel").open = true;
-      const at = site.json.place(request.body, checkBody().position);
-      document.dispatchEvent(new CustomEvent("code:goto", { detail: { field: "body", ...at } }));
+      document.dispatchEvent(new CustomEvent("code:goto", { detail: { field: "body", ...checkBody() } }));
       site.announce($("body-problem").textContent);
       return;
     }
-    if (withBody && !Object.keys(sent).some((name) => name.toLowerCase() === "content-type")) sent["Content-Type"] = "application/json";
     if (running) running.abort();
     running = new AbortController();
     section.setAttribute("aria-busy", "true");
     $("run").disabled = true;
     $("cancel").hidden = false;
     try {
-      const answer = await site.send({ ...asked, headers: sent, body: withBody ? request.body : undefined, signal: running.signal });
-      site.answer.show(section, answer, asked, run, site.tab.get("view", "json"));
+      const answer = await site.send({ ...asked, ...sent, signal: running.signal });
+      site.answer.show(section, answer, asked, run, site.saved.chart(request.path) ? "chart" : site.tab.get("view", "json"));
       remember({ ...request, status: answer.status, milliseconds: answer.milliseconds });
     } catch (failure) {
       if (failure.name === "AbortError") { section.removeAttribute("aria-busy"); site.announce(t("cancelled"), true); }
@@ -202,20 +188,24 @@
     if (!all.length) $("history").append(el("li", { class: "quiet" }, t("historyEmpty")));
   }
 
-  // --- for the shell
+  // --- for programs
 
-  const quoted = (text) => `'${text.replace(/'/g, "'\\''")}'`;
   const publicUrl = () => site.data.publicRoot + site.encoded($("path").value);
 
-  function curl() {
-    const request = typed();
-    const parts = ["curl", request.method === "GET" ? "" : request.method === "HEAD" ? "--head" : `-X ${request.method}`, quoted(publicUrl()), '-H "Authorization: Bearer $TOKEN"'];
+  /** The headers and the body that are sent: {headers: {name: value}, body: text or null}. Throws Error naming a line. */
+  function content({ method, body }) {
     const sent = headers();
-    const withBody = !BODILESS.has(request.method) && request.body.trim() !== "";
+    const withBody = !BODILESS.has(method) && body.trim() !== "";
     if (withBody && !Object.keys(sent).some((name) => name.toLowerCase() === "content-type")) sent["Content-Type"] = "application/json";
-    for (const [name, value] of Object.entries(sent)) parts.push(`-H ${quoted(`${name}: ${value}`)}`);
-    if (withBody) parts.push(`--data-binary ${quoted(request.body)}`);
-    return parts.filter(Boolean).join(" ");
+    return { headers: sent, body: withBody ? body : null };
+  }
+
+  function showCode() {
+    if (!$("code-panel").open) return;
+    const request = typed();
+    let sent;
+    try { sent = content(request); } catch (problem) { $("snippet").textContent = problem.message; return; }
+    $("snippet").textContent = site.snippets[$("language").value]({ method: request.method, url: publicUrl(), headers: Object.entries(sent.headers), body: sent.body });
   }
 
   // --- Domain transactions
@@ -234,14 +224,6 @@
     } catch (failure) { site.answer.showFailure($("answer"), failure, asked); }
   }
 
-  // --- the editor of the body is large, and most requests have none: it comes when the panel is opened.
-
-  function loadEditor() {
-    if (loadEditor.done) return;
-    loadEditor.done = true;
-    document.head.append(el("script", { src: editorUrl, onload: () => { document.documentElement.dataset.editor = "ready"; checkBody(); } }));
-  }
-
   function fromAddress() {
     const methods = "(GET|POST|PATCH|PUT|DELETE|HEAD|OPTIONS)";
     let found = new RegExp(`^#${methods}(?:%20| )(.*)$`).exec(location.hash);
@@ -255,7 +237,7 @@
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    site.completion.attach($("path"), $("path-choices"), (text) => (model ? site.completion.complete(model, text) : { length: 0, items: [] }), () => run());
+    code.address($("path"), { complete: (text) => (model ? site.completion(model, text) : { length: 0, items: [] }), enter: () => run() });
     site.model().then((found) => { model = model || found; document.documentElement.dataset.model = "ready"; });
     // Once a session is open anyway, completion knows custom properties and leaves out what may not be read.
     document.addEventListener("site:called", () => site.ownModel().then((found) => { model = found; document.documentElement.dataset.model = "own"; }, () => {}), { once: true });
@@ -272,9 +254,12 @@
       run();
     }, true);
     $("cancel").addEventListener("click", () => running && running.abort());
-    $("copy-curl").addEventListener("click", () => { try { site.copy(curl()); } catch (problem) { $("headers-problem").textContent = problem.message; $("headers-panel").open = true; } });
+    $("language").append(...Object.keys(site.snippets).map((name) => el("option", {}, name)));
+    $("language").addEventListener("change", showCode);
+    $("code-panel").addEventListener("toggle", showCode);
+    $("copy-code").addEventListener("click", () => site.copy($("snippet").textContent));
     $("copy-url").addEventListener("click", () => site.copy(publicUrl()));
-    $("body-format").addEventListener("click", () => { if ($("body").value.trim() && !checkBody()) { setBody(site.json.format(site.json.parse($("body").value))); changed(); } });
+    $("body-format").addEventListener("click", () => { if ($("body").value.trim() && !checkBody()) set("body", site.json.format(site.json.parse($("body").value))); });
     $("body-template").addEventListener("click", fillTemplate);
     for (const line of COMMON_HEADERS) $("headers-more").append(el("option", {}, line));
     $("headers-more").addEventListener("change", () => {
@@ -288,7 +273,6 @@
     $("transaction-begin").addEventListener("click", () => transaction("BeginTransaction", { model: $("transaction-model").value, trackChanges: true }));
     $("transaction-commit").addEventListener("click", () => transaction("EndTransaction", { commit: true }));
     $("transaction-discard").addEventListener("click", () => transaction("EndTransaction", { commit: false }));
-    $("body-panel").addEventListener("toggle", () => { if ($("body-panel").open) loadEditor(); });
     window.addEventListener("hashchange", fromAddress);
 
     if (!fromAddress()) fill(site.tab.get("draft", { method: "GET", path: "" }));

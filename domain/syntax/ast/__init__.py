@@ -18,7 +18,7 @@ takes no part in equality, so trees of equal structure are equal whatever their 
     ├── SearchExpression   SearchTerm SearchNot SearchLogical
     ├── QueryOptions, SelectItem, ExpandItem, OrderItem, ComputeItem, AliasValue
     ├── Transformation     one class per kind of $apply transformation
-    └── ResourcePath, RelativeUri
+    └── ResourcePath
 
 Section numbers refer to OData 4.01 Part 2 (URL Conventions), rule names to the OASIS ABNF construction rules.
 """
@@ -109,7 +109,6 @@ from domain.syntax.ast.paths import (
     KeywordSegment,
     LiteralSegment,
     NameSegment,
-    RelativeUri,
     ResourcePath,
     Segment,
 )
@@ -184,7 +183,6 @@ __all__ = [
     "PrimitiveValue",
     "QueryOptions",
     "RankTransformation",
-    "RelativeUri",
     "ResourcePath",
     "Rollup",
     "RollupRecursive",

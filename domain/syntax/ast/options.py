@@ -138,8 +138,9 @@ class QueryOptions(Node):
     """Query options of a request, or nested ones in $expand and $select.
 
     An empty tuple or None means that the option was not given; the grammar has no empty $select and the like. levels
-    occurs only nested in $expand; the fields from format on only at the top. custom has every option that is neither a
-    system option nor an alias, decoded, in order, duplicates included.
+    occurs only nested in $expand; the fields from format on only at the top. at, from_time and to_time are $at, $from
+    and $to (OData Extension for Temporal Data). custom has every option that is neither a system option nor an alias,
+    decoded, in order, duplicates included.
     """
 
     filter: Expression | None = None
@@ -160,6 +161,9 @@ class QueryOptions(Node):
     schemaversion: str | None = None
     index: int | None = None
     id: str | None = None
+    at: str | None = None
+    from_time: str | None = None
+    to_time: str | None = None
     custom: tuple[tuple[str, str], ...] = ()
 
     def first_given(self, names: Iterable[str]) -> str | None:

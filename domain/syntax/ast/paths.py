@@ -1,11 +1,11 @@
-"""Nodes of resource paths and of whole relative URIs (Part 2, section 4)."""
+"""Nodes of resource paths (Part 2, section 4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from domain.syntax.ast.expressions import Expression, Node
-from domain.syntax.ast.options import NO_OPTIONS, Arguments, Key, QueryOptions
+from domain.syntax.ast.options import Arguments, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,3 @@ class ResourcePath(Node):
 
     def __len__(self) -> int:
         return len(self.segments)
-
-
-@dataclass(frozen=True, slots=True)
-class RelativeUri(Node):
-    """Rule odataRelativeUri. fragment is the raw context of ``$metadata#...``, None without one."""
-
-    path: ResourcePath
-    options: QueryOptions = NO_OPTIONS
-    fragment: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandParser
+from django.db import transaction
 
 from identity.factors.listing import factors_of, factors_remove
 from identity.factors.notices import REMOVED_BY_ADMINISTRATOR, user_notify
@@ -25,7 +26,8 @@ class Command(PlatformCommand):
         user = user_get(options["login"])
         factors = factors_of(user)
         removed = len(factors.passkeys) + int(factors.app is not None)
-        factors_remove(user, passkeys=factors.passkeys, app=True)
-        if removed:
-            user_notify(user, REMOVED_BY_ADMINISTRATOR)
+        with transaction.atomic():
+            factors_remove(user, passkeys=factors.passkeys, app=True)
+            if removed:
+                user_notify(user, REMOVED_BY_ADMINISTRATOR)
         self.print_result({"removed": removed}, f"Removed {removed} second factors.", as_json=options["as_json"])

@@ -7,8 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
+from audit.actors import OPERATOR
+from audit.record import record
 from foundation import vault
 from foundation.sealed_columns import reseal_all, rows_of_former_keys
+from identity.audit_kinds import SecretChanged
 from identity.management.support import PlatformCommand
 from identity.models import SigningKey
 from identity.oauth.keys import keys_rotate
@@ -59,7 +62,7 @@ class Command(PlatformCommand):
         # Rows of a former key remain from an interrupted run; this run then encrypts with the key that it made.
         new = not (changed or options["forget_former"] or settings.ENCRYPTION_KEYS)
         if new:
-            vault.key_add()
+            record(SecretChanged, by=OPERATOR, subject=f"encryption key {vault.key_add()}")
             changed, unreadable = reseal_all()
         if options["forget_former"]:
             if needing := rows_of_former_keys():

@@ -40,6 +40,8 @@ from identity.models import Session, User
 from identity.oauth.keys import key_set
 from identity.sessions import open_count
 from identity.usage import usage_warnings
+from jobs.clock import database_now
+from jobs.planning import runs_overdue
 from platform_site.environment import BASE_DIR, SETTINGS
 from scripts.services import pool, script_run
 from webhooks import selectors
@@ -252,12 +254,22 @@ def _workers() -> Iterator[Finding]:
     numbers = selectors.delivery_statistics()
     late = numbers.lag_seconds > selectors.LATE_SECONDS
     text = f"webhooks: {numbers.by_state.get('Pending', 0)} pending, the oldest due for {numbers.lag_seconds:.0f} s"
-    yield Finding("worker", "warning" if late else "ok", text)
+    yield Finding("worker", "warning" if late else "ok", text, "see Webhook deliveries in the admin" if late else "")
     if numbers.open_circuits:
         yield Finding("worker", "warning", f"webhooks wait for receivers that fail: {', '.join(numbers.open_circuits)}")
     if numbers.suspended_templates:
         text = f"{numbers.suspended_templates} webhooks are suspended"
         yield Finding("worker", "warning", text, "see Webhook deliveries in the admin")
+
+
+@_examines("jobs")
+def _jobs() -> Iterator[Finding]:
+    overdue = runs_overdue(database_now())
+    if overdue:
+        text = f"{overdue} runs of jobs have waited for more than ten minutes for a worker"
+        yield Finding("jobs", "warning", text, "manage.py qcluster, or a look at *Job runs* in the admin")
+    else:
+        yield Finding("jobs", "ok", "no run is overdue")
 
 
 @_examines("keys")

@@ -8,6 +8,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from audit.actors import OPERATOR
+from audit.record import record
+from identity.audit_kinds import DataExported
 from identity.management.support import PlatformCommand
 from platform_site import configuration
 
@@ -27,6 +30,7 @@ class Command(PlatformCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         document = configuration.export()
+        record(DataExported, by=OPERATOR, subject="configuration", command="export_config")
         if options["as_json"]:
             text = json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"
         else:

@@ -9,7 +9,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from audit.actors import OPERATOR
+from audit.record import record
 from foundation.errors import PlatformError
+from identity.audit_kinds import ConfigurationChanged
 from identity.management.support import PlatformCommand
 from platform_site.configuration import ConfigurationError, load
 from platform_site.configuration_changes import Difference, apply, compare
@@ -38,6 +41,11 @@ class Command(PlatformCommand):
             text = sys.stdin.read() if options["file"] == "-" else Path(options["file"]).read_text(encoding="utf-8")
             differences = compare(load(text), delete=options["delete"])
             notes = apply(differences) if options["apply"] else []
+            if options["apply"] and differences:
+                changes = [f"{each.section} {each.key}" for each in differences[:100]]
+                record(
+                    ConfigurationChanged, by=OPERATOR, subject="import_config", objects=len(differences), first=changes
+                )
         except (OSError, ConfigurationError) as exc:
             raise CommandError(str(exc)) from exc
         except PlatformError as exc:

@@ -17,7 +17,8 @@ class Command(PlatformCommand):
 
     help = (
         "Remove what is past its retention: expired sessions, sign-ins and tokens, abandoned Domain transactions, "
-        "changes that no delta link can ask for, the history of script runs, finished webhook deliveries."
+        "changes that no delta link can ask for, the history of script runs, finished webhook deliveries, "
+        "audit entries (a signed stub of them stays)."
     )
     example = "manage.py prune\n  manage.py prune --only tokens --only script_runs --json"
 

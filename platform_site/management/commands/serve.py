@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import gc
 import time
 from typing import Any
 
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import resolve
 
-from platform_site.environment import BASE_DIR
-from platform_site.serving import addresses, preparation, service_manager
+from platform_site.serving import addresses, granian_server, preparation, service_manager
 from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.console import Console
-from platform_site.serving.listening import ListeningSocket
 
 READY_TIMEOUT_SECONDS = 60.0
 
@@ -56,6 +55,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             # Nothing runs yet; each step of the preparation that was not finished is due again at the next start.
             raise CommandError("Stopped before it was started.", returncode=130) from None
+        _load_code()
         children = _children(host, port, options["only"], web_processes=settings.WEB_PROCESSES)
         supervisor = Supervisor(console, children)
         try:
@@ -100,8 +100,15 @@ class Command(BaseCommand):
 
 
 def _children(host: str, port: int, only: str | None, *, web_processes: int) -> list[Child]:
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "platform_site.serving.granian_server", "--workers", str(web_processes)]
-    web = Child("web", command, environment, ListeningSocket(host, port))
-    worker = Child("worker", [sys.executable, str(BASE_DIR / "manage.py"), "qcluster"], environment)
+    web = Child("web", lambda: granian_server.serve(host, port, workers=web_processes))
+    worker = Child("worker", lambda: call_command("qcluster"), waits=True)
     return [child for child in (web, worker) if only in (None, child.name)]
+
+
+def _load_code() -> None:
+    """Import all code before the children are forked: once for all of them, in memory that they share."""
+    resolve("/healthz")
+    # The loaded code and models are permanent: a full collection over all of it would stop a process for a third of a
+    # second, and write into each page of the shared memory.
+    gc.collect()
+    gc.freeze()

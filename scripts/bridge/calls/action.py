@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scripts.bridge.bridge import Bridge
 
 
-@host_call("log")
+@host_call("log", reads=True)
 def log(bridge: Bridge, kind: str, text: str) -> Answer:
     if len(bridge.messages) < 1_000:
         bridge.messages.append(("Error" if kind == "Error" else "Information", text[:10_000]))
@@ -46,11 +46,11 @@ def file(bridge: Bridge, document: Any, name: str, data: Any) -> Answer:
     return bridge.with_record({}, record)
 
 
-@host_call("user")
+@host_call("user", reads=True)
 def user(bridge: Bridge) -> Answer:
     return actions.user_of(bridge.dataset.context)
 
 
-@host_call("session")
+@host_call("session", reads=True)
 def session(bridge: Bridge) -> Answer:
     return actions.session_of(bridge.dataset.context)

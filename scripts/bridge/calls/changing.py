@@ -45,7 +45,7 @@ def set_custom(bridge: Bridge, handle: Any, code: str, value: Any) -> Answer:
     return bridge.changed()
 
 
-@host_call("customCode")
+@host_call("customCode", reads=True)
 def custom_code(bridge: Bridge, handle: Any, api_name: str) -> Answer:
     return definition(bridge.handles.record(handle).repository.name, api_name).code
 

@@ -28,12 +28,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def boss(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("boss", "vast-Harbour-42"))
-    return client
-
-
-@pytest.fixture
 def pages_restored() -> Iterator[None]:
     """Take back the pages that a test registers."""
     known, shown = dict(entity_pages._pages), dict(admin.site._registry)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 
-from domain.demo import master_data, orders
+from domain.demo import configuration, master_data, orders
 from domain.demo.items import Kind, demo_guid
 from domain.demo.mass_data import load_mass_data
-from domain.demo.seed import STEPS, is_seeded, seed
+from domain.demo.seed import STEPS, seed
 from domain.model.registry import repositories
+from foundation.fields import utc_now
 from foundation.guids import is_guid
+from rules.models import RuleDay
+from webhooks.models import WebHookDelivery
 
 
 def _silent(what: str, done: int, count: int) -> None:
@@ -41,9 +45,9 @@ def test_no_two_demo_entities_share_a_guid() -> None:
 
 @pytest.mark.django_db
 def test_the_small_company_is_there_and_loading_it_again_changes_nothing() -> None:
-    assert not is_seeded()
+    assert not _count("General.EnterpriseCompanies")
     call_command("seed_demo", verbosity=0)
-    assert is_seeded()
+    assert _count("General.EnterpriseCompanies")
     assert _count("General.Products.Products") == master_data.PRODUCTS
     assert _count("Crm.Sales.Customers") == master_data.CUSTOMERS
     assert _count("Crm.Sales.SalesOrders") == orders.ORDERS
@@ -56,7 +60,8 @@ def test_the_small_company_is_there_and_loading_it_again_changes_nothing() -> No
     assert not _count("Crm.Sales.SalesOrderLines", unit_price=0)
     assert not _count("Crm.Sales.SalesOrders", total_line_amount__isnull=True)
     assert _count("Systems.Bpm.UserBusinessRules", is_active=False) == 2
-    assert _count("Systems.Config.WebHooks") == 1
+    assert set(_values("Systems.Bpm.UserBusinessRules", "code", is_active=True)) == set(configuration.ACTIVE)
+    assert _count("Systems.Config.WebHooks") == 2
     assert _count("Systems.Core.Scripts") == 1
     stored = _count("Systems.Security.Users"), _count("General.Documents.Documents"), _count("General.Contacts.Parties")
     seed("small", _silent)
@@ -65,6 +70,30 @@ def test_the_small_company_is_there_and_loading_it_again_changes_nothing() -> No
         _count("General.Documents.Documents"),
         _count("General.Contacts.Parties"),
     )
+
+
+@pytest.mark.django_db
+def test_recent_work_makes_rules_act_and_webhooks_wait_for_the_worker() -> None:
+    seed("small", _silent)
+    today = utc_now().date()
+    days = dict(_firings("DEMO-DISCOUNT"))
+    assert len(days) > 3
+    assert today - timedelta(days=14) < min(days) < max(days) < today
+    released = _count("Crm.Presales.Offers", state="Released")
+    assert _firings("DEMO-OFFER") == [(today, released)]
+    assert WebHookDelivery.objects.filter(state="Pending").count() == released
+    sent = _values("Crm.Presales.Offers", "pk", state="Released")
+    assert set(_values("General.Documents.DocumentStateChanges", "update_user", document__in=sent)) == {"demo"}
+
+
+def _firings(code: str) -> list[tuple[date, int]]:
+    (rule_id,) = _values("Systems.Bpm.UserBusinessRules", "pk", code=code)
+    return list(RuleDay.objects.filter(rule_id=rule_id).order_by("day").values_list("day", "fired_count"))
+
+
+def _values(repository: str, name: str, **conditions: Any) -> list[Any]:
+    model = repositories[repository].model
+    return list(model._default_manager.filter(**conditions).values_list(name, flat=True))
 
 
 @pytest.mark.django_db

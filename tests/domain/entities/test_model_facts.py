@@ -19,8 +19,20 @@ FACTS: dict[str, Any] = json.loads((Path(__file__).parent / "model_facts.json").
 #: Beyond the facts, each for a reason of the specification.
 OURS = {
     "Systems.Security.Roles": {"RequiredFactor"},
+    "Systems.Bpm.CustomProperties": {
+        "AllowedValuesFilter",
+        "Currency",
+        "DefaultValue",
+        "IsIndexed",
+        "IsSearchable",
+        "Required",
+        "RequiredFromState",
+        "Unit",
+    },
+    "Systems.Bpm.CalculatedAttributes": {"ValueType"},
     "General.Products.MeasurementCategories": {"BaseUnit"},
     "General.Products.ProductGroups": {"IsDefault"},
+    "Systems.Config.Jobs": {"CronExpression"},
     "Systems.Config.WebHooks": {"IsActive", "TimeoutSeconds", "MaxRetries", "ContentType"},
     "Systems.Security.TrustedApplications": {
         "FrontChannelLogoutUrl",
@@ -65,6 +77,8 @@ def test_every_repository_of_the_domain_is_in_the_facts_or_ours() -> None:
     declared = {r.name for r in repositories if type(r).__module__.startswith("domain.entities.")}
     # Of folders the facts have the name and the references to them; of extensions nothing.
     known = {"Systems.Core.Scripts", "General.Files.Folders", "Systems.Core.Extensions"}
+    known |= {"Systems.Bpm.CustomEntities", "Systems.Bpm.CustomEntityAttributes"}
+    known |= {f"Systems.Core.{name}" for name in ("ObjectChangesets", "ObjectChanges", "RepositoryTracking")}
     assert declared - FACTS["repositories"].keys() == known
 
 

@@ -186,7 +186,7 @@ def test_parts_of_rules_and_types_are_numbered(cast: Cast) -> None:
         {"Name": "Total", "Caption": {"EN": "Total"}, "RepositoryName": "Crm.Sales.SalesOrders"},
     )
     expressions = [
-        dataset.create("Systems.Bpm.CalculatedAttributeExpressions", {"Operator": "ADD"}, parent=calculated)
+        dataset.create("Systems.Bpm.CalculatedAttributeExpressions", {"Operator": "TODAY"}, parent=calculated)
         for _ in range(2)
     ]
     order_type = dataset.load("Systems.Documents.DocumentTypes", cast.order_type)

@@ -81,6 +81,22 @@ def call_of(api: Api, world: World) -> Callable[..., Any]:
                 return inside.post(name, {}, **headers)
             case "GetRepositoryEvents":
                 return api.get(f"{name}(repositoryName='General.Products.Products')", **headers)
+            case "PlanChange":
+                # In a Domain transaction, which makes no table.
+                inside = api.begin()
+                made = inside.create("Systems_Bpm_CustomEntities", {"Name": f"Custom.Test{new_guid()[:8]}.Cars"})
+                return inside.post(f"{made['@odata.id']}/{name}", {}, **headers)
+            case "RunNow" | "GetRuns":
+                # A job that waits for a worker is not run again.
+                job = api.create("Systems_Config_Jobs", {"Name": new_guid(), "JobType": "RefreshStatistics"})
+                path = f"{job['@odata.id']}/{name}"
+                return api.get(path, **headers) if name == "GetRuns" else api.post(path, {}, **headers)
+            case "StartRule":
+                rule = {"Code": new_guid()[-16:], "Name": {"EN": "x"}, "IsActive": True, "UserStartable": True}
+                rule["RepositoryName"] = "General.Currencies.Currencies"
+                warning = {"ActionType": "WARNING", "Parameter1Type": "Constant", "Parameter1Value": "x"}
+                api.create("Systems_Bpm_UserBusinessRules", {**rule, "Actions": [{"ActionNo": 10, **warning}]})
+                return api.post(f"{entity}/{name}", {"rule": rule["Code"]}, **headers)
             case "GetChanges" | "WaitForChanges":
                 inside = api.begin(trackChanges=True)
                 inside.create(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar"})

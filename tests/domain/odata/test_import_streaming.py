@@ -93,6 +93,7 @@ def test_a_hundred_thousand_objects_grow_the_process_by_less_than_100_mb(world: 
 
 
 @pytest.mark.parametrize("mode,count", [("per-object", 4_000), ("all-objects", 20_000)])
+@pytest.mark.alone
 def test_reads_are_answered_while_an_import_runs(live_platform: LivePlatform, mode: str, count: int) -> None:
     """It works for long in one of the processes, and others go first between its objects."""
     importer, reader = Caller(live_platform), Caller(live_platform)

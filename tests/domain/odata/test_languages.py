@@ -25,7 +25,7 @@ CURRENCIES = "General_Currencies_Currencies"
 PRODUCTS = "General_Products_Products"
 ORDERS = "Crm_Sales_SalesOrders"
 LANGUAGES = ["bg", "de"]
-APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "platform_site")
+APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
 
 #: Names in these are nonsense, so that no word of a request is one of a message.
 WRONG_OPTIONS = [
@@ -236,7 +236,7 @@ _SAME = re.compile(
     r"\"[^\"]*\"|'[^']*'|„[^“]*“|[$@]\w+|\b(?:Edm|Erp|Xn)\.\w+|\w+_\w+|\b[A-Z]+\b|\([^)]*\|[^)]*\)"
     r"|Input, Output, InputOutput|Attribute, Reference|New, Adjustment"
 )
-_TOKENS = {"average", "contains", "delete", "find", "model", "nest", "transaction"}
+_TOKENS = {"average", "contains", "customer", "delete", "find", "model", "nest", "transaction"}
 
 
 def left_over(message: str, language: str, asked: str = "") -> set[str]:

@@ -208,7 +208,7 @@ def test_random_interleavings_are_as_the_model_says(four: LivePlatform) -> None:
 
 
 def web_workers(platform: LivePlatform) -> list[int]:
-    """Process ids of the web server's worker processes: children of the granian that the supervisor started."""
+    """Process ids of the web server's worker processes: children of the web server that the supervisor started."""
     children: dict[int, list[int]] = {}
     commands: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
@@ -217,8 +217,8 @@ def web_workers(platform: LivePlatform) -> list[int]:
                 stat = (entry / "stat").read_text().rpartition(")")[2].split()
                 children.setdefault(int(stat[1]), []).append(int(entry.name))
                 commands[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-    granians = [pid for pid in children.get(platform.process.pid, []) if "granian" in commands.get(pid, "")]
-    return [pid for granian in granians for pid in children.get(granian, []) if "resource_tracker" not in commands[pid]]
+    servers = [pid for pid in children.get(platform.process.pid, []) if "platform: web" in commands.get(pid, "")]
+    return [pid for server in servers for pid in children.get(server, []) if "resource_tracker" not in commands[pid]]
 
 
 def _kills(platform: LivePlatform, caller: Caller, kills: int) -> None:
@@ -345,6 +345,7 @@ class Waiter:
         return json.loads(b"".join(parts[1::2]))
 
 
+@pytest.mark.alone
 def test_two_hundred_waiting_clients_hold_nobody_up(four: LivePlatform) -> None:
     caller = Caller(four)
     key = caller.send("POST", CURRENCIES, {"CurrencySign": "WAI", "Name": f"{PREFIX}waited for"}).json()["@odata.id"]

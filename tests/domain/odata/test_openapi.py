@@ -16,6 +16,7 @@ from openapi_spec_validator import OpenAPIV30SpecValidator
 from domain.model.registry import repositories
 from domain.odata.metadata.csdl import csdl_tree
 from domain.odata.metadata.openapi import openapi_tree
+from domain.odata.metadata.openapi_schemas import REFERENCE, ref
 from domain.odata.operations.catalogue import operations
 from tests.domain.odata.test_writing import order_body
 from tests.rules.cast import World
@@ -48,6 +49,38 @@ def test_it_describes_every_set_type_and_operation(db: None) -> None:
         method = "get" if operation.is_function else "post"
         ending = f"/{operation.name}"
         assert any(method in item for path, item in document["paths"].items() if path.endswith(ending)), operation.name
+
+
+@pytest.mark.parametrize("namespace", ["Crm.Sales", "General.Products", "Operations"])
+def test_the_part_of_a_namespace_is_a_small_valid_document(db: None, namespace: str) -> None:
+    part = Client().get(DOCUMENT, {"namespace": namespace}).json()
+    assert [error.message for error in OpenAPIV30SpecValidator(part).iter_errors()] == []
+    whole = openapi_tree(custom=False)
+    tags = {tag["name"] for tag in part["tags"]}
+    owned = {
+        path: item
+        for path, item in whole["paths"].items()
+        if any(tags & set(node["tags"]) for name, node in item.items() if name != "parameters")
+    }
+    assert part["paths"] == owned
+    assert len(part["components"]["schemas"]) < len(whole["components"]["schemas"]) / 2
+
+
+def test_a_part_has_the_members_of_its_own_types_and_links_to_others(db: None) -> None:
+    whole = openapi_tree(custom=False)["components"]["schemas"]
+    part = openapi_tree(custom=False, namespace="Crm.Sales")["components"]["schemas"]
+    order, base = "Erp.Crm_Sales_SalesOrder", "Erp.General_Documents_Document"
+    assert list(part[order]["allOf"][1]["properties"]) == list(whole[order]["allOf"][1]["properties"])
+    assert part[order]["allOf"][1]["properties"]["Customer"] == {"allOf": [ref(REFERENCE)]}
+    assert list(part[base]["properties"]) == list(whole[base]["properties"])
+    assert "Erp.General_Products_Product" not in part
+
+
+def test_an_unknown_namespace_is_refused_and_similar_ones_are_named(db: None) -> None:
+    refused: Any = Client().get(DOCUMENT, {"namespace": "Crm.Sale"})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["type"] == "UnknownNamespace"
+    assert "Crm.Sales" in refused.json()["error"]["message"]
 
 
 def test_what_is_read_only_is_not_offered_for_writing(db: None) -> None:

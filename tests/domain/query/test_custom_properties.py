@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from domain.entities.general_products import Product
-from domain.entities.systems_bpm import CustomProperty
+from domain.entities.systems_custom_properties import CustomProperty
 from domain.model.registry import repositories
 from domain.query import select_rows
 from foundation import errors, stamps

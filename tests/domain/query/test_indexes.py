@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from domain.entities.systems_bpm import CustomProperty
+from domain.entities.systems_custom_properties import CustomProperty
 from foundation import stamps
 from tests.domain.query.conftest import Ask, english, reads
 from tests.domain.query.reference import Row

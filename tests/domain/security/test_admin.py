@@ -105,7 +105,9 @@ class TestReading:
         hidden, missing = book(library, "A3", name), reverse(f"admin:sample_library_book_{name}", args=["0" * 32])
         answers = [page.get(address) for address in (hidden, missing)]
         assert [answer.status_code for answer in answers] == [404, 404]
-        assert answers[0].content == answers[1].content
+        # But for the id of the request.
+        texts = [re.sub(r"\b[0-9a-f]{32}\b", "", answer.content.decode()) for answer in answers]
+        assert texts[0] == texts[1]
         assert page.get(book(library, "A1", name)).status_code == 200
 
     def test_a_page_shows_hidden_references_and_rows_as_nothing(self, library: Library, page: Client) -> None:

@@ -142,15 +142,26 @@ BESIDE = {
     "profile": (True, "/profile/me"),
 }
 
+#: (path, statuses without a token, for a token without the scope read, and for one with it)
+DATA = {
+    "export": ("/api/export/General_Currencies.csv", 401, 403, 200),
+    "dry-run-report": (f"/api/domain/dry-runs/{NOBODY}", 401, 404, 404),
+}
+
 
 def test_what_lies_beside_the_service_asks_for_a_token_at_most(library: Library, admin: dict[str, Api]) -> None:
     named = {pattern.name for pattern in urlpatterns if pattern.name}
     pages = {name for name in named if name.startswith("api-")}
-    assert named - pages - {"odata"} <= set(BESIDE)
+    assert named - pages - {"odata"} <= {*BESIDE, *DATA}
     for needs_token, path in BESIDE.values():
         assert Client().get(path).status_code == (401 if needs_token else 200), path
         shown = Client().get(path, headers={"Authorization": f"Bearer {admin['only exec'].token}"})
         assert shown.status_code == 200, path
+    for path, anonymous, without, reading in DATA.values():
+        assert Client().get(path).status_code == anonymous, path
+        for token, status in (("only exec", without), ("only read", reading)):
+            shown = Client().get(path, headers={"Authorization": f"Bearer {admin[token].token}"})
+            assert shown.status_code == status, path
 
 
 def path_of(operation: Operation) -> str:

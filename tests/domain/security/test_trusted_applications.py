@@ -225,7 +225,7 @@ def test_a_secret_that_signs_is_kept_encrypted_as_long_as_it_signs(admin: Client
 
 @pytest.mark.parametrize("sent, stored", [("true", True), ("false", False), ("unknown", None)])
 def test_top_paging_has_a_field_of_three_values(admin: Client, sent: str, stored: bool | None) -> None:
-    assert b'name="top_paging"' in admin.get(reverse(ADD)).content
+    assert b'name="top_paging"' in admin.get(reverse(ADD), {"kind": "all"}).content
     admin.post(reverse(ADD), form(top_paging=sent))
     assert TrustedApplication.objects.get(application_uri="Till").top_paging is stored
 

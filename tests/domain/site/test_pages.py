@@ -23,7 +23,7 @@ from platform_site.environment import BASE_DIR
 from tests.support.api import Api
 
 ORDERS = "Crm_Sales_SalesOrders"
-PAGES = ["/api/", "/api/query", "/api/builder", "/api/domain/import", "/api/model", "/api/description"]
+PAGES = ["/api/", "/api/query", "/api/builder", "/api/domain/import", "/api/model", "/api/explorer"]
 _STATIC = BASE_DIR / "domain/static/domain"
 
 
@@ -89,14 +89,14 @@ def test_the_public_root_is_the_configured_one(db: None, client: Client) -> None
     assert data["root"] == "/api/domain/odata/"
 
 
-def test_the_description_lists_sets_and_operations(db: None, client: Client) -> None:
-    index = client.get("/api/description").content.decode()
-    assert f'href="/api/sets/{ORDERS}"' in index
-    assert "GET /GetVersion" in index
-    detail = client.get(f"/api/sets/{ORDERS}").content.decode()
-    assert f"PATCH /{ORDERS}({{Id}})" in detail
-    assert f"POST /{ORDERS}({{Id}})/ChangeState" in detail
-    assert client.get("/api/sets/Nothing").status_code == 404
+def test_the_explorer_offers_every_namespace_of_the_document(db: None, client: Client) -> None:
+    page = client.get("/api/explorer").content.decode()
+    offered = re.findall(r'href="#([^"]+)"', page.partition('id="namespaces"')[2])
+    assert {"Crm.Sales", "General.Products", "Operations"} < set(offered)
+    sets: list[str] = []
+    for namespace in offered:
+        sets += client.get("/api/openapi.json", {"namespace": namespace}).json()["paths"]
+    assert sorted(sets) == sorted(client.get("/api/openapi.json").json()["paths"])
 
 
 # --- the token ----------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _version(token: str) -> int:
 
 def _scripts() -> list[Path]:
     found = sorted(_STATIC.glob("site_*.js"))
-    assert len(found) == 8
+    assert len(found) == 12
     return found
 
 

@@ -35,6 +35,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(fields=["aggregate_last_update_time_utc", "id"], name="sample_app__aggrega_373521_idx")
+                ],
             },
         ),
     ]

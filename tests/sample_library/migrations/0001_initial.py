@@ -46,7 +46,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
-                "indexes": [models.Index(fields=["publisher", "id"], name="sample_libr_publish_bb03a0_idx")],
+                "indexes": [
+                    models.Index(
+                        fields=["aggregate_last_update_time_utc", "id"], name="sample_libr_aggrega_c14e6f_idx"
+                    ),
+                    models.Index(fields=["publisher", "id"], name="sample_libr_publish_bb03a0_idx"),
+                ],
             },
         ),
         migrations.CreateModel(

@@ -100,7 +100,9 @@ def test_a_worker_is_seen_confined_from_outside() -> None:
             assert descriptors[0].startswith("socket:")
             assert (proc / "environ").read_bytes() == b""
             assert os.readlink(proc / "cwd") == "/"
-        assert os.getsid(worker.pid) == worker.pid
+        assert os.getpgid(worker.pid) == worker.pid
+        mine = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, worker.pid) == min(mine + confinement.NICENESS, 19)
         for name in ("Max open files", "Max processes", "Max file size", "Max core file size"):
             line = next(line for line in limits.splitlines() if line.startswith(name))
             assert line[len(name) :].split()[:2] == ["0", "0"], line

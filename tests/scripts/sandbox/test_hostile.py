@@ -123,7 +123,7 @@ HOSTILE = [
     Hostile("std and os", "return [typeof std, typeof os, typeof require, typeof process, typeof scriptArgs]",
             b'["undefined","undefined","undefined","undefined","undefined"]'),
     Hostile("Python's closures are not global",
-            # The one name is a function of preludes/sandbox.js that marked `throw` statements call: throws.py.
+            # The one name is a function of preludes/sandbox.js that marked `throw` statements call: throw_statements.py.
             "return Object.getOwnPropertyNames(globalThis).filter(n => n.startsWith('__'))", b'["__throwSite"]'),
     Hostile("a throw site leads nowhere",
             "const site = __throwSite(1e9); site.value = 'x'; return [Object.keys(site), site.value === undefined]",

@@ -134,6 +134,7 @@ def test_runs_are_served_in_the_order_of_their_coming() -> None:
     assert order == list(range(8))
 
 
+@pytest.mark.alone
 def test_a_busy_pool_gives_up_after_the_wait_and_says_when_to_come_again() -> None:
     with SandboxPool(1, SLOW, wait_seconds=0.2) as pool:
         pool.run("1")
@@ -149,6 +150,7 @@ def test_a_busy_pool_gives_up_after_the_wait_and_says_when_to_come_again() -> No
         pool.run("1")
 
 
+@pytest.mark.alone
 def test_too_many_waiting_are_refused_at_once() -> None:
     with SandboxPool(1, SLOW, wait_seconds=5, max_waiting=1) as pool:
         pool.run("1")

@@ -29,9 +29,10 @@ def run(request: ODataRequest, serve: Serve) -> ODataResponse:
     _check_names(parts)
     answers: list[dict[str, Any]] = []
     # 19.4: unlike a multipart batch, a JSON batch continues after an error unless the caller prefers otherwise.
-    for group in Runner(request, serve).run(parts, continue_on_error=continue_on_error(request, default=True)):
+    runner = Runner(request, serve)
+    for group in runner.run(parts, continue_on_error=continue_on_error(request, default=True)):
         answers.extend(_answer(done) for done in group)
-    return ODataResponse(200, orjson.dumps({"responses": answers}), {"Content-Type": JSON})
+    return runner.response(orjson.dumps({"responses": answers}), JSON)
 
 
 def _check_names(parts: list[Part]) -> None:

@@ -30,7 +30,8 @@ def run(request: ODataRequest, serve: Serve) -> ODataResponse:
             parts.append(_http_part(headers, body, ""))
     boundary = f"batchresponse_{secrets.token_hex(8)}"
     out: list[bytes] = []
-    for group in Runner(request, serve).run(parts, continue_on_error=continue_on_error(request, default=False)):
+    runner = Runner(request, serve)
+    for group in runner.run(parts, continue_on_error=continue_on_error(request, default=False)):
         out.append(f"--{boundary}\r\n".encode())
         # A failed changeset has a single error response, without a nested changeset (11.7.4).
         if group[0].part.group and not group[0].failed:
@@ -41,7 +42,7 @@ def run(request: ODataRequest, serve: Serve) -> ODataResponse:
         else:
             out.append(_http_answer(group[0]))
     out.append(f"--{boundary}--\r\n".encode())
-    return ODataResponse(200, b"".join(out), {"Content-Type": f"multipart/mixed; boundary={boundary}"})
+    return runner.response(b"".join(out), f"multipart/mixed; boundary={boundary}")
 
 
 def _boundary(content_type: str) -> str:

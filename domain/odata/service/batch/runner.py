@@ -20,12 +20,16 @@ from domain.odata.message.json_body import invalid_body
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse, ReceivedRequest
 from domain.odata.message.response_annotations import annotate
 from domain.odata.resources import former_names, targets
+from domain.odata.service import idempotency
 from domain.odata.service.batch.conditions import holds
 from domain.odata.service.batch.parts import Done, Part, Serve
+from domain.odata.service.current_model import with_current_model
+from domain.odata.service.dry_run import check_no_part_alone
 from domain.odata.service.parsing import parse, transaction_id_of
 from domain.odata.service.steps import Exchange, apply, authorize, resolve
 from domain.query.run.row_json import MAX_ANSWER_BYTES
 from foundation import errors
+from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
 from identity.preferences import parse_prefer
@@ -36,6 +40,7 @@ MAX_PARTS = 1000
 CONTENT_ID = "@Org.OData.Core.V1.ContentID"
 #: Seconds after which no further part is started.
 MAX_SECONDS = 30.0
+_FAILED_DEPENDENCY = 424
 #: Headers of the batch itself that do not apply to its parts.
 _OWN_HEADERS = frozenset(
     {
@@ -48,6 +53,7 @@ _OWN_HEADERS = frozenset(
         "if-none-match",
         "host",
         "connection",
+        *idempotency.HEADERS,
     }
 )
 
@@ -68,6 +74,8 @@ class Runner:
     begun        start of the batch by the monotonic clock
     counted      requests that the rate limits have counted: the batch itself is one
     answered     bytes of responses so far
+    error        of the first part that failed by itself
+    failed       number of failed parts
     """
 
     request: ODataRequest
@@ -77,6 +85,8 @@ class Runner:
     begun: float = field(default_factory=time.monotonic)
     counted: int = 1
     answered: int = 0
+    error: ErrorSummary | None = None
+    failed: int = 0
 
     def run(self, parts: list[Part], *, continue_on_error: bool) -> Iterator[list[Done]]:
         """Responses group by group, in order; stops after the first failure unless `continue_on_error`.
@@ -90,11 +100,23 @@ class Runner:
             for answer in answers:
                 self.done[answer.part.id] = answer
                 self.answered += len(answer.response.body)
+                if answer.failed:
+                    self._count_failure(answer.response)
             if group[0].group:
                 self.done[group[0].group] = answers[0]
             yield answers
             if not continue_on_error and any(answer.failed for answer in answers):
                 return
+
+    def response(self, body: bytes, content_type: str) -> ODataResponse:
+        """The response of the batch, with what its record says of failed parts."""
+        headers = {"Content-Type": content_type}
+        return ODataResponse(200, body, headers, error=self.error, failed_parts=self.failed)
+
+    def _count_failure(self, response: ODataResponse) -> None:
+        self.failed += 1
+        if self.error is None and response.status != _FAILED_DEPENDENCY:
+            self.error = response.error
 
     def _single(self, part: Part) -> Done:
         try:
@@ -121,6 +143,11 @@ class Runner:
             with self._dataset_of(parts, retry) as (dataset, commits):
                 for culprit in parts:
                     exchange = Exchange(self._received(culprit), dataset=dataset)
+                    check_no_part_alone(exchange.received)
+                    if idempotency.is_repeatable(exchange.received):
+                        raise errors.BadRequest(
+                            errors.INVALID_HEADER, "Idempotency-Key", Message("a group has that of its batch")
+                        )
                     exchange.request = parse(exchange.received)
                     resolve(exchange)
                     authorize(exchange)
@@ -138,7 +165,10 @@ class Runner:
                 self._check_dependencies(culprit, inside)
             culprit = None
             self._check_budget(len(parts))
-            return run_with_retries(attempted)
+            return with_current_model(
+                partial(run_with_retries, attempted),
+                may_repeat=lambda: transaction_id_of(self._received(parts[0])) is None,
+            )
         except Exception as error:
             for other in parts:
                 self.references.pop(other.id, None)
@@ -197,7 +227,7 @@ class Runner:
     def _failure(self, error: Exception) -> ODataResponse:
         response = failure(error, self.request.context, f"{self.request.method} {self.request.path}")
         if isinstance(error, _DependencyFailed):
-            response.status = 424
+            response.status = _FAILED_DEPENDENCY
         response.headers.setdefault("OData-Version", self.request.version)
         return response
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.syntax import ODataSyntaxError, parse_apply, parse_query_options
+from domain.syntax import ODataSyntaxError, parse_query_options
 from domain.syntax.ast import (
     AggregateFrom,
     AggregateItem,
@@ -16,6 +16,7 @@ from domain.syntax.ast import (
     Rollup,
 )
 
+from .rules import parse_apply
 from .unparse import sequence
 
 

@@ -12,15 +12,15 @@ from domain.syntax import (
     ODataSyntaxError,
     ODataUrlError,
     lift_literals,
-    parse_apply,
     parse_boolean_expression,
-    parse_expand,
     parse_orderby,
     parse_query_options,
     parse_resource_path,
     parse_search,
     parse_select,
 )
+
+from .rules import parse_apply, parse_expand
 
 MEGABYTE = 1_000_000
 Parse = Callable[[str], object]

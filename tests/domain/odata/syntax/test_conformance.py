@@ -13,15 +13,9 @@ from domain.syntax import (
     NotSupportedConstruct,
     ODataSyntaxError,
     ODataUrlError,
-    parse_apply,
     parse_boolean_expression,
-    parse_common_expression,
-    parse_compute,
-    parse_expand,
     parse_orderby,
-    parse_primitive_literal,
     parse_query_options,
-    parse_relative_uri,
     parse_resource_path,
     parse_search,
     parse_select,
@@ -30,6 +24,14 @@ from tests.support.standards import standard_file
 
 from .abnf import Generator, Grammar, definitions
 from .abnf_deviations import ASSERTIONS, DECODED, LOOSER, REFUSALS, STRICTER, rules_of
+from .rules import (
+    parse_apply,
+    parse_common_expression,
+    parse_compute,
+    parse_expand,
+    parse_primitive_literal,
+    parse_relative_uri,
+)
 from .unparse import sequence, unparse
 
 FILES = "odata-abnf-construction-rules.txt", "odata-aggregation-abnf.txt"

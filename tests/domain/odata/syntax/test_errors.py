@@ -3,13 +3,9 @@
 import pytest
 
 from domain.odata.message.failures import known_error
-from domain.syntax import (
-    NotSupportedConstruct,
-    ODataSyntaxError,
-    ODataUrlError,
-    parse_boolean_expression,
-    parse_common_expression,
-)
+from domain.syntax import NotSupportedConstruct, ODataSyntaxError, ODataUrlError, parse_boolean_expression
+
+from .rules import parse_common_expression
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from domain.syntax import ast, parse_boolean_expression, parse_common_expression
+from domain.syntax import ast, parse_boolean_expression
 from domain.syntax.ast import (
     CollectionExpression,
     Comparison,
@@ -21,6 +21,7 @@ from domain.syntax.ast import (
     VariableStep,
 )
 
+from .rules import parse_common_expression
 from .unparse import unparse
 
 GUID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"

@@ -5,8 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from domain.syntax import NotSupportedConstruct, ODataSyntaxError, parse_primitive_literal
+from domain.syntax import NotSupportedConstruct, ODataSyntaxError
 from domain.syntax.ast import LiteralKind as Kind
+
+from .rules import parse_primitive_literal
 
 GUID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 

@@ -7,8 +7,6 @@ import pytest
 from domain.syntax import (
     NotSupportedConstruct,
     ODataSyntaxError,
-    parse_compute,
-    parse_expand,
     parse_orderby,
     parse_query_options,
     parse_search,
@@ -33,6 +31,7 @@ from domain.syntax.ast import (
     StarStep,
 )
 
+from .rules import parse_compute, parse_expand
 from .unparse import unparse
 
 

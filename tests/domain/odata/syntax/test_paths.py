@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.syntax import ODataSyntaxError, ODataUrlError, parse_relative_uri, parse_resource_path
+from domain.syntax import ODataSyntaxError, parse_resource_path
 from domain.syntax.ast import (
     Arguments,
     CrossjoinSegment,
@@ -154,47 +154,3 @@ def test_wrong_paths_are_refused_where_they_are_wrong(text: str, position: int, 
     assert message in str(caught.value)
     if message not in ("hexadecimal", "a literal"):
         assert caught.value.position == position, caught.value
-
-
-# --- whole URIs
-
-
-def test_uri_with_options() -> None:
-    uri = parse_relative_uri("Set(1)/Lines?$top=2&culture=bg")
-    assert uri.path == parse_resource_path("Set(1)/Lines")
-    assert uri.options.top == number(2)
-    assert uri.options.custom == (("culture", "bg"),)
-    assert uri.fragment is None
-
-
-def test_service_document() -> None:
-    assert len(parse_relative_uri("").path) == 0
-    assert len(parse_relative_uri("?$format=json").path) == 0
-
-
-def test_metadata_with_fragment() -> None:
-    uri = parse_relative_uri("$metadata?$format=xml#Set/$entity")
-    assert (uri.options.format, uri.fragment) == ("xml", "Set/$entity")
-
-
-def test_entity_by_id() -> None:
-    uri = parse_relative_uri("$entity/Erp.Type?$id=Set(1)&$select=Name")
-    assert uri.options.id == "Set(1)"
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("$entity", "$id"),
-        ("$entity?$id=a&$filter=b", "$filter does not go with $entity"),
-        ("$entity?$id=a&$select=b", "$select does not go with $entity"),
-        ("$entity/Erp.Type?$id=a&$filter=b", "$filter does not go with $entity"),
-        ("$batch?$top=1", "$top does not go with $batch"),
-        ("$metadata?$filter=a", "$filter does not go with $metadata"),
-        ("Set#x", "fragment"),
-    ],
-)
-def test_wrong_uris_say_what_is_wrong(text: str, message: str) -> None:
-    with pytest.raises(ODataUrlError) as caught:
-        parse_relative_uri(text)
-    assert message in str(caught.value)

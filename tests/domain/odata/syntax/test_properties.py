@@ -13,21 +13,23 @@ from domain.syntax import (
     ODataUrlError,
     ast,
     lift_literals,
-    parse_apply,
     parse_boolean_expression,
-    parse_common_expression,
-    parse_compute,
-    parse_expand,
     parse_orderby,
-    parse_primitive_literal,
     parse_query_options,
-    parse_relative_uri,
     parse_resource_path,
     parse_search,
     parse_select,
 )
 from domain.syntax.ast import LiteralKind as Kind
 
+from .rules import (
+    parse_apply,
+    parse_common_expression,
+    parse_compute,
+    parse_expand,
+    parse_primitive_literal,
+    parse_relative_uri,
+)
 from .unparse import quoted, unparse
 
 PARSERS: list[Callable[[str], object]] = [

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 import domain.syntax
+import foundation.guids
 import foundation.messages
 
 FOLDER = Path(domain.syntax.__file__).parent
-MODULES = [*sorted(FOLDER.rglob("*.py")), Path(foundation.messages.__file__)]
-OWN = ("domain.syntax", "foundation.messages")
+MODULES = [*sorted(FOLDER.rglob("*.py")), Path(foundation.messages.__file__), Path(foundation.guids.__file__)]
+OWN = ("domain.syntax", "foundation.messages", "foundation.guids")
 
 
 def imported(module: Path) -> set[str]:

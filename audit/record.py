@@ -1,0 +1,145 @@
+"""Writes entries. They are neither chained nor read here, so that writers never wait for each other.
+
+record   in the caller's transaction, with the change that it describes: one insert
+note     of what only reads, such as an export: after the request, without waiting for SQLite's lock
+failure  of anonymous callers, bounded: the first of a minute one by one, of more only their number by address
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from audit.actors import Actor
+from audit.hashing import canonical, entry_seal
+from audit.kinds import EntryKind
+from audit.models import MAX_NAME, AuditEntry
+from foundation.fields import utc_now
+from foundation.write_behind import WriteBehind
+
+#: Failures that a process records one by one in a minute, of all kinds and callers together.
+FAILURES_PER_MINUTE = 20
+#: Addresses that the count of further failures names; those of the others are counted together.
+MOST_ADDRESSES = 20
+OTHER_ADDRESSES = "(others)"
+_WINDOW_SECONDS = 60
+#: Notes that wait for the database in a process; the oldest go first.
+_MOST_WAITING = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    """Failures of one kind from one address that are only counted."""
+
+    kind: type[EntryKind]
+    address: str
+    count: int
+    since: datetime.datetime
+    until: datetime.datetime
+
+
+def record(kind: type[EntryKind], *, by: Actor, subject: str = "", **content: Any) -> None:
+    """Write an entry, in the open transaction if there is one. content: values of JSON, in camelCase names."""
+    entry_of(kind, by, subject, content).save(force_insert=True)
+
+
+def note(kind: type[EntryKind], *, by: Actor, subject: str = "", **content: Any) -> None:
+    """Write an entry after the request, or later while SQLite is busy; a killed process loses what waits."""
+    pending.add([entry_of(kind, by, subject, content)])
+
+
+def failure(kind: type[EntryKind], *, by: Actor, subject: str = "", **content: Any) -> None:
+    """As `note`, of what anybody can cause. Beyond FAILURES_PER_MINUTE only the number by address is written."""
+    if _counts_alone():
+        note(kind, by=by, subject=subject, **content)
+    else:
+        now = utc_now()
+        pending_failures.add([_Failures(kind, by.address, 1, now, now)])
+
+
+def forget() -> None:
+    """Drop what waits and the count of the minute, as in a new process."""
+    global _in_window
+    pending.clear()
+    pending_failures.clear()
+    _in_window = 0
+
+
+def entry_of(kind: type[EntryKind], by: Actor, subject: str, content: dict[str, Any]) -> AuditEntry:
+    """A sealed entry, which the caller inserts."""
+    at = utc_now()
+    actor, subject = _storable(by.name), _storable(subject)
+    text = canonical({**by.details(), **content})
+    seal = entry_seal(kind.name, at, actor, subject, text)
+    return AuditEntry(kind=kind.name, at=at, actor=actor, subject=subject, content=text, seal=seal)
+
+
+def _storable(text: str) -> str:
+    """A name that may come from anybody, as every database stores it."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:MAX_NAME]
+
+
+_window_lock = threading.Lock()
+_window, _in_window = 0, 0
+
+
+def _counts_alone() -> bool:
+    global _window, _in_window
+    now = int(time.time()) // _WINDOW_SECONDS
+    with _window_lock:
+        if now != _window:
+            _window, _in_window = now, 0
+        _in_window += 1
+        return _in_window <= FAILURES_PER_MINUTE
+
+
+def _merge(rows: Iterable[_Failures]) -> list[_Failures]:
+    """Sums by kind and address; all but the largest under OTHER_ADDRESSES."""
+    sums = _summed(rows)
+    if len(sums) <= MOST_ADDRESSES:
+        return sums
+    sums.sort(key=lambda row: (row.address != OTHER_ADDRESSES, row.count), reverse=True)
+    kept = MOST_ADDRESSES // 2
+    return _summed([*sums[:kept], *(replace(row, address=OTHER_ADDRESSES) for row in sums[kept:])])
+
+
+def _summed(rows: Iterable[_Failures]) -> list[_Failures]:
+    sums: dict[tuple[type[EntryKind], str], _Failures] = {}
+    for row in rows:
+        known = sums.get((row.kind, row.address))
+        if known is not None:
+            row = replace(
+                row, count=known.count + row.count, since=min(known.since, row.since), until=max(known.until, row.until)
+            )
+        sums[row.kind, row.address] = row
+    return list(sums.values())
+
+
+def _write(rows: Sequence[AuditEntry]) -> None:
+    for row in rows:
+        row.pk = None  # set by an attempt that was rolled back
+    AuditEntry.objects.bulk_create(rows)
+
+
+def _write_failures(rows: Sequence[_Failures]) -> None:
+    _write(
+        [
+            entry_of(
+                row.kind,
+                Actor(address=row.address),
+                "",
+                {"failures": row.count, "since": row.since.isoformat(), "until": row.until.isoformat()},
+            )
+            for row in rows
+        ]
+    )
+
+
+pending: WriteBehind[AuditEntry] = WriteBehind("audit entries", _write, limit=_MOST_WAITING)
+pending_failures: WriteBehind[_Failures] = WriteBehind(
+    "audited failures", _write_failures, limit=10 * MOST_ADDRESSES, interval_seconds=_WINDOW_SECONDS, merge=_merge
+)

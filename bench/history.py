@@ -1,0 +1,204 @@
+# ruff: noqa: E402  (the settings must be chosen before Django is imported)
+"""What the change history costs: `.venv/bin/python -m bench.history [--turns N]`.
+
+Goal (spec 12, 12.2): POST and PATCH of a product, and POST of an order with ten lines, cost at most 15 % more at
+level 3 than at level 0. Processor time of whole requests inside one process, the levels in turns.
+
+A page by key as of a time costs at most three times one of now (12.3).
+
+Needs nothing that runs already: a data directory of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parents[1]
+_DIRECTORY = tempfile.TemporaryDirectory(prefix="bench-history-")
+os.environ.update(DATA_DIR=_DIRECTORY.name, DJANGO_SETTINGS_MODULE="platform_site.settings", LOG_LEVEL="ERROR")
+
+import django
+
+django.setup()
+
+from django.test import Client
+
+from domain.dataset.commit.tracking import STAMP
+from domain.dataset.dataset import Dataset
+from domain.dataset.tables.history import RepositoryTracking
+from domain.entities.general_products import Product
+from foundation import stamps
+from foundation.fields import utc_now
+from identity.demo import seed_identity
+from platform_site.wsgi import application
+from tests.rules.cast import ORDERS, PRODUCTS, World, make_world
+from tests.support.api import ROOT as ODATA
+from tests.support.api import service_api
+
+REQUESTS_A_TURN = 15
+#: Products of the pages.
+ROWS = 10_000
+LEVELS = ("DoNotTrackChanges", "TrackObjectAndAttributeChanges")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=30)
+    turns = parser.parse_args().turns
+    subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, check=True)
+    for name in (ORDERS, PRODUCTS):
+        RepositoryTracking.objects.create(repository_name=name)
+    world = make_world()
+    for title, ask in requests(world).items():
+        spent: dict[str, list[float]] = {level: [] for level in LEVELS}
+        for turn in range(turns):
+            level = LEVELS[turn % 2]
+            RepositoryTracking.objects.exclude(repository_name="*").update(tracking_level=level)
+            stamps.bump(STAMP)
+            stamps.expire()
+            ask()
+            ask()
+            for _ in range(REQUESTS_A_TURN):
+                began = time.process_time()
+                ask()
+                spent[level].append(time.process_time() - began)
+        without, with_ = (statistics.median(spent[level]) * 1000 for level in LEVELS)
+        print(f"{title:30} {without:6.2f} ms at level 0, {with_:6.2f} ms at level 3: {with_ / without - 1:+.1%}")
+    measure_reads(world, turns)
+
+
+def measure_reads(world: World, turns: int) -> None:
+    """Pages as of a time, of products of which a tenth was changed since, against pages of now; in turns."""
+    like = Dataset(world.context).load(PRODUCTS, world.product)
+    assert like is not None
+    stored = Product.objects.get(pk=world.product)
+    fields = {
+        each.attname: getattr(stored, each.attname) for each in Product._meta.concrete_fields if each.name != "id"
+    }
+    for start in range(0, ROWS, 1_000):
+        Product.objects.bulk_create(
+            Product(**{**fields, "part_number": f"M{number}"}) for number in range(start, start + 1_000)
+        )
+    RepositoryTracking.objects.exclude(repository_name="*").update(tracking_level=LEVELS[1], tracked_since=utc_now())
+    stamps.bump(STAMP)
+    stamps.expire()
+    at = quote(utc_now().isoformat())
+    keys = [str(key) for key in Product.objects.values_list("pk", flat=True)[: ROWS // 10]]
+    for start in range(0, len(keys), 100):
+        dataset = Dataset(world.context)
+        for record in dataset.load_many(PRODUCTS, keys[start : start + 100]).values():
+            dataset.set(record, "Name", {"EN": "changed since"})
+        dataset.commit()
+    seed_identity()
+    send = _sender(f"Bearer {service_api(Client(headers={'Host': 'localhost'})).token}")
+    for title, query in {
+        "page of 100 by key": "$top=100&$orderby=Id",
+        "page of 50, filtered and ordered": "$top=50&$orderby=PartNumber&$filter=startswith(PartNumber,'M1')",
+    }.items():
+        spent: dict[str, list[float]] = {"": [], f"&$at={at}": []}
+        for turn in range(turns * 4):
+            option = list(spent)[turn % 2]
+            began = time.process_time()
+            send("GET", "General_Products_Products", None, query + option)
+            if turn > 3:
+                spent[option].append(time.process_time() - began)
+        now, then = (statistics.median(each) * 1000 for each in spent.values())
+        print(f"{title:34} {now:6.2f} ms now, {then:6.2f} ms as of a time: {then / now:.2f} times")
+
+
+def requests(world: World) -> dict[str, Callable[[], None]]:
+    """The measured requests, given to the application as the web server does."""
+    like = Dataset(world.context).load(PRODUCTS, world.product)
+    assert like is not None
+    sets = {
+        "ProductGroup": "ProductGroups",
+        "ProductType": "ProductTypes",
+        "MeasurementUnit": "MeasurementUnits",
+        "BaseMeasurementCategory": "MeasurementCategories",
+    }
+    references = {
+        name: {"@odata.id": f"General_Products_{entity_set}({like.values[name]})"} for name, entity_set in sets.items()
+    }
+    seed_identity()
+    send = _sender(f"Bearer {service_api(Client(headers={'Host': 'localhost'})).token}")
+    numbers = itertools.count()
+    line = {
+        "Product": {"@odata.id": f"General_Products_Products({world.product})"},
+        "QuantityUnit": {"@odata.id": f"General_Products_MeasurementUnits({world.unit})"},
+    }
+    order = {
+        "DocumentType": {"@odata.id": f"Systems_Documents_DocumentTypes({world.document_type})"},
+        "EnterpriseCompany": {"@odata.id": f"General_EnterpriseCompanies({world.company})"},
+        "Customer": {"@odata.id": f"Crm_Sales_Customers({world.customer})"},
+        "DocumentCurrency": {"@odata.id": f"General_Currencies_Currencies({world.currency})"},
+        "FromParty": {"@odata.id": f"General_Contacts_Parties({world.party})"},
+        "Lines": [line] * 10,
+    }
+
+    def post() -> None:
+        send(
+            "POST",
+            "General_Products_Products",
+            {"PartNumber": f"H{next(numbers)}", "Name": {"EN": "Posted"}, **references},
+        )
+
+    def patch() -> None:
+        send("PATCH", f"General_Products_Products({world.product})", {"Name": {"EN": f"Chair {next(numbers)}"}})
+
+    return {
+        "POST of a product": post,
+        "PATCH of a product": patch,
+        "POST of an order with 10 lines": lambda: send("POST", "Crm_Sales_SalesOrders", order),
+    }
+
+
+def _sender(authorization: str) -> Callable[..., None]:
+    fixed = {
+        "SCRIPT_NAME": "",
+        "CONTENT_TYPE": "application/json",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "HTTP_HOST": "localhost",
+        "HTTP_AUTHORIZATION": authorization,
+        "wsgi.url_scheme": "http",
+        "wsgi.errors": sys.stderr,
+    }
+    statuses: list[str] = []
+
+    def start(status: str, headers: list[tuple[str, str]], failure: Any = None, /) -> Any:
+        statuses.append(status)
+
+    def send(method: str, path: str, values: Any, query: str = "$select=Id") -> None:
+        body = b"" if values is None else json.dumps(values).encode()
+        environ = {
+            **fixed,
+            "REQUEST_METHOD": method,
+            "PATH_INFO": f"{ODATA}{path}",
+            "QUERY_STRING": query,
+            "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": io.BytesIO(body),
+        }
+        content = b"".join(application(environ, start))
+        if statuses.pop()[0] != "2":
+            raise RuntimeError(content.decode())
+
+    return send
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What saving would do: pages that try a change in a dry run and show its report (spec 12, 12.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.db import transaction
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from domain.dataset.tables.write_transaction import write_transaction
+from domain.model.template_syntax import format_value
+from domain.odata.message.dry_run_report import Report, report_of
+from foundation import dry_runs, errors
+from foundation.languages import active_language
+from identity.context import CallContext
+
+#: Name of the button that tries in place of saving.
+TRY = "_dry_run"
+
+
+@dataclass(frozen=True, slots=True)
+class TryButton:
+    """The button beside Save, as the row of buttons shows it."""
+
+    action_name: ClassVar[str] = TRY
+    description: ClassVar[Promise] = _("Preview")
+    icon: ClassVar[str] = ""
+    attrs: ClassVar[Mapping[str, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChange:
+    """An entity of the report, with (attribute, old, new) as texts."""
+
+    entity: str
+    operation: str
+    attributes: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavePreview:
+    """The report of a change that was tried; problems: messages of its refusal, if it was refused."""
+
+    report: Report
+    problems: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> Iterator[ShownChange]:
+        """The changes as texts."""
+        for change in self.report["changes"]:
+            attributes = tuple(
+                (name, _text(values["old"]), _text(values["new"]))
+                for name, values in change.get("attributes", {}).items()
+            )
+            yield ShownChange(f"{change['set']}({change['key']})", change["operation"], attributes)
+
+
+def previewed(context: CallContext, work: Callable[[], object]) -> SavePreview:
+    """Do the work as a dry run; a refusal (PlatformError) is a part of what it tells."""
+    problems: tuple[str, ...] = ()
+    with dry_runs.dry_run(write_transaction) as run:
+        try:
+            with transaction.atomic():
+                work()
+        except errors.PlatformError as error:
+            problems = tuple(dict.fromkeys([error.message, *(detail.message for detail in error.details)]))
+        return SavePreview(report_of(run, context), problems)
+
+
+def _text(value: Any) -> str:
+    """A value of the report: amounts and quantities with their measure."""
+    if isinstance(value, dict):
+        parts = (format_value(inner, language=active_language()) for inner in value.values() if inner is not None)
+        return " ".join(parts)
+    return "" if value is None else format_value(value, language=active_language())

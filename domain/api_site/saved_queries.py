@@ -1,0 +1,146 @@
+"""Saved queries of the query tool: each user's own, and those that others share; some are tiles of the home page."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext
+from rest_framework import serializers
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from domain.api_site.query_charts import KINDS, MOST_SERIES, ChartChoice
+from domain.model.saved_queries import COLUMN_CHARACTERS, NAME_CHARACTERS, PATH_CHARACTERS, SavedQuery
+from foundation import errors
+from foundation.browser_pages import BrowserPage
+from identity.models import User
+from identity.page_tokens import page_user
+from identity.rest_views import PlatformView
+
+MOST_OF_USER, MOST_SHARED, MOST_TILES = 100, 200, 6
+
+
+def saved_queries_list(user: User) -> list[SavedQuery]:
+    """The user's own queries and at most MOST_SHARED that others share, each part by name, with `on_home`."""
+    tiles = SavedQuery.on_home_of.through.objects.filter(savedquery_id=OuterRef("pk"), user_id=user.pk)
+    known = SavedQuery.objects.select_related("user").annotate(on_home=Exists(tiles)).order_by("name", "id")
+    return [*known.filter(user=user), *known.filter(is_shared=True).exclude(user=user)[:MOST_SHARED]]
+
+
+def home_queries(user_id: object) -> QuerySet[SavedQuery]:
+    """The queries that the user has on the home page: own ones, and others' while they are shared."""
+    return _readable(user_id).filter(on_home_of=user_id).order_by("name", "id")
+
+
+def saved_query_pin(*, user: User, query_id: UUID, on_home: bool) -> None:
+    """Put a query on the user's home page, or take it away.
+
+    Raises NotFound for another's query that is not shared, Refused for more than MOST_TILES.
+    """
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)
+        query = _readable(user.pk).filter(pk=query_id).first()
+        if query is None:
+            raise errors.NotFound(errors.RESOURCE_NOT_FOUND, str(query_id))
+        if not on_home:
+            query.on_home_of.remove(user)
+            return
+        if home_queries(user.pk).exclude(pk=query_id).count() >= MOST_TILES:
+            reason = gettext("The home page has %(count)d queries; take one away first.") % {"count": MOST_TILES}
+            raise errors.Refused(errors.VALIDATION_FAILED, reason)
+        query.on_home_of.add(user)
+
+
+def _readable(user_id: object) -> QuerySet[SavedQuery]:
+    return SavedQuery.objects.filter(Q(user=user_id) | Q(is_shared=True))
+
+
+def saved_query_save(
+    *, user: User, name: str, path: str, is_shared: bool, chart: ChartChoice | None = None
+) -> SavedQuery:
+    """Save a query, or replace the user's query of that name. Raises Refused for more than MOST_OF_USER."""
+    with transaction.atomic():
+        # One save of a user at a time: two would both find room for the last one.
+        User.objects.select_for_update().get(pk=user.pk)
+        own = SavedQuery.objects.filter(user=user)
+        if not own.filter(name=name).exists() and own.count() >= MOST_OF_USER:
+            reason = gettext("You have %(count)d saved queries; delete one first.") % {"count": MOST_OF_USER}
+            raise errors.Refused(errors.VALIDATION_FAILED, reason)
+        values = {"path": path, "is_shared": is_shared, "chart": chart}
+        return SavedQuery.objects.update_or_create(user=user, name=name, defaults=values)[0]
+
+
+def saved_query_delete(*, user: User, query_id: UUID) -> None:
+    """Delete a query of the user. Raises NotFound, for queries of others, too."""
+    if not SavedQuery.objects.filter(user=user, pk=query_id).delete()[0]:
+        raise errors.NotFound(errors.RESOURCE_NOT_FOUND, str(query_id))
+
+
+class ChartSerializer(serializers.Serializer[ChartChoice]):
+    """The choice of a chart."""
+
+    kind = serializers.ChoiceField(choices=KINDS)
+    label = serializers.CharField(max_length=COLUMN_CHARACTERS)  # type: ignore[assignment]  # hides no name that is used
+    split = serializers.CharField(max_length=COLUMN_CHARACTERS, allow_blank=True, default="")
+    values = serializers.ListField(
+        child=serializers.CharField(max_length=COLUMN_CHARACTERS), min_length=1, max_length=MOST_SERIES
+    )
+
+
+class SavedQuerySerializer(serializers.Serializer[SavedQuery]):
+    """A saved query as the page's script reads and writes it."""
+
+    id = serializers.UUIDField(read_only=True)
+    name = serializers.CharField(max_length=NAME_CHARACTERS)
+    path = serializers.CharField(max_length=PATH_CHARACTERS)
+    isShared = serializers.BooleanField(source="is_shared", default=False)
+    chart = ChartSerializer(allow_null=True, default=None)
+    onHome = serializers.BooleanField(source="on_home", read_only=True, default=False)
+    owner = serializers.CharField(source="user.login", read_only=True)
+
+
+class PinSerializer(serializers.Serializer[SavedQuery]):
+    """Whether the user's home page has a tile of the query."""
+
+    onHome = serializers.BooleanField(source="on_home")
+
+
+class SavedQueriesView(PlatformView, BrowserPage):
+    """The queries of the signed-in user. Writing requires the CSRF header."""
+
+    authentication_classes = (SessionAuthentication,)
+    permission_classes = ()
+
+    def get(self, request: Request) -> Response:
+        """The user's own queries and those that others share."""
+        return Response([SavedQuerySerializer(each).data for each in saved_queries_list(page_user(request._request))])
+
+    def post(self, request: Request) -> Response:
+        """Save a query; one of the same name is replaced."""
+        user = page_user(request._request)
+        wanted = SavedQuerySerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        return Response(SavedQuerySerializer(saved_query_save(user=user, **wanted.validated_data)).data)
+
+
+class SavedQueryView(PlatformView, BrowserPage):
+    """One query of the signed-in user. Requires the CSRF header."""
+
+    authentication_classes = (SessionAuthentication,)
+    permission_classes = ()
+
+    def patch(self, request: Request, query_id: UUID) -> Response:
+        """Put the query on the user's home page, or take it away."""
+        user = page_user(request._request)
+        wanted = PinSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        saved_query_pin(user=user, query_id=query_id, **wanted.validated_data)
+        return Response(status=204)
+
+    def delete(self, request: Request, query_id: UUID) -> Response:
+        """Delete the query."""
+        saved_query_delete(user=page_user(request._request), query_id=query_id)
+        return Response(status=204)

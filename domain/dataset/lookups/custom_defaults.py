@@ -1,0 +1,51 @@
+"""Default values and required values of custom properties (spec 10, 10.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from domain.dataset.lookups.allowed_values import find_allowed
+from domain.dataset.records.record import Record
+from domain.model.custom_properties import Definition, definitions
+from domain.model.custom_values import stored_form
+from foundation.enums import DOCUMENT_STATE
+
+
+def fill_custom_defaults(record: Record) -> None:
+    """Give a new entity the default values of its custom properties; one that is no longer allowed is left out."""
+    for known in definitions(record.repository.name).values():
+        if not known.default:
+            continue
+        find = partial(find_allowed, record.dataset, by_client=False)
+        if known.allowed_from and find(known, known.default, None) is None:
+            continue
+        if not known.allowed_from and known.limited and known.default not in known.allowed:
+            continue
+        stored = stored_form(known, known.default, record.dataset.context.language, find)
+        if stored is not None:
+            record.custom = {**record.custom, known.code: stored}
+
+
+def missing_custom(record: Record) -> Iterator[Definition]:
+    """Required custom properties without a value.
+
+    An entity from before the property was required is held up by its callers' edits and changes of its state only, not
+    by what the platform calculates.
+    """
+    known = definitions(record.repository.name)
+    if not known or not (
+        record.is_new or record.by_client or record.custom_changed or "State" in record.original_values
+    ):
+        return
+    if record.values.get("Void"):
+        return
+    for definition in known.values():
+        if definition.required and definition.code not in record.custom and _reached(record, definition.required_from):
+            yield definition
+
+
+def _reached(record: Record, state: str) -> bool:
+    """Whether a document's state is the given one or a later one; every entity has reached no state."""
+    members = DOCUMENT_STATE.members
+    return not state or members.get(str(record.values.get("State")), 0) >= members[state]

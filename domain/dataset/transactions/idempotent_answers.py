@@ -1,0 +1,151 @@
+"""Answers to writes that carry an idempotency key: a repeated request gets the first answer (spec 13, 13.4).
+
+The answer is stored in the database transaction of the write, so neither exists without the other: after a crash
+between write and answer the repeated request finds both or none. Keys belong to a user and application.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import orjson
+from django.db import connection
+from django.db.models import Count, Sum
+
+from domain.dataset.tables.models import IdempotentAnswer
+from foundation import errors
+from foundation.execution_slot import defer_to_slot
+from foundation.fields import utc_now
+from identity.context import CallContext
+
+#: How long a key is remembered.
+LIFETIME: Final = timedelta(hours=24)
+#: Maximum of one answer's body.
+MAX_ANSWER_BYTES: Final = 1 << 20
+#: Maximum of the answers of one caller, and of their bytes.
+MAX_ANSWERS: Final = 100_000
+MAX_BYTES: Final = 256 << 20
+#: A repeated request waits for the first one for so long.
+WAIT_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.05
+#: The answers of a caller are counted again after so many seconds.
+_USAGE_SECONDS: Final = 30.0
+_MAX_USAGES: Final = 10_000
+#: Part of the hash, so that these locks differ from those of looked-up values (lookups.advisory_locks).
+_SEED: Final = 3
+#: Rows deleted by one statement: on SQLite each blocks the other writers for some milliseconds.
+_ROWS_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """A key of a caller, as digests.
+
+    owner         the user and application
+    digest        the owner and the key
+    fingerprint   what was requested: method, URL, body
+    """
+
+    owner: str
+    digest: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The first answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def request_key(context: CallContext, key: str, fingerprint: str) -> RequestKey:
+    """The key of the caller of this context. `key` has the name of its header in front."""
+    user = context.user.id if context.user is not None else ""
+    owner = hashlib.sha256(f"{user} {context.application}".encode()).hexdigest()
+    return RequestKey(owner, hashlib.sha256(f"{owner} {key}".encode()).hexdigest(), fingerprint)
+
+
+def answer_find(key: RequestKey) -> KeptAnswer | None:
+    """The answer to the first request with the key; None for the first, which then holds the key until it ends.
+
+    Call in the database transaction of the write. Waits while another transaction holds the key: on SQLite its
+    beginning waits. Raises Conflict after WAIT_SECONDS, UnprocessableContent for a key of another request, and
+    TooManyRequests beyond MAX_ANSWERS and MAX_BYTES.
+    """
+    _lock(key)
+    row = IdempotentAnswer.objects.filter(digest=key.digest).first()
+    if row is not None and row.made_at > utc_now() - LIFETIME:
+        if row.fingerprint != key.fingerprint:
+            raise errors.UnprocessableContent(errors.IDEMPOTENCY_KEY_REUSED)
+        answer = orjson.loads(row.answer)
+        return KeptAnswer(answer["status"], answer["headers"], answer["body"].encode("latin-1"))
+    if row is not None:
+        row.delete()
+    _check_usage(key.owner)
+    return None
+
+
+def answer_keep(key: RequestKey, answer: KeptAnswer) -> None:
+    """Store the answer. Raises PayloadTooLarge beyond MAX_ANSWER_BYTES."""
+    if len(answer.body) > MAX_ANSWER_BYTES:
+        raise errors.PayloadTooLarge(errors.IDEMPOTENT_ANSWER_TOO_LARGE, MAX_ANSWER_BYTES)
+    # Latin-1 has a character for each byte.
+    fields = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body.decode("latin-1")}
+    IdempotentAnswer.objects.create(
+        digest=key.digest,
+        owner=key.owner,
+        fingerprint=key.fingerprint,
+        answer=orjson.dumps(fields).decode(),
+        size=len(answer.body),
+        made_at=utc_now(),
+    )
+
+
+def answers_prune() -> int:
+    """Delete answers past their time; returns their number."""
+    old, deleted = IdempotentAnswer.objects.filter(made_at__lte=utc_now() - LIFETIME), 0
+    while digests := list(old.values_list("digest", flat=True)[:_ROWS_AT_ONCE]):
+        deleted += IdempotentAnswer.objects.filter(digest__in=digests).delete()[0]
+    return deleted
+
+
+def _lock(key: RequestKey) -> None:
+    """Hold the key until the transaction ends. SQLite has one writing transaction at a time."""
+    if connection.vendor != "postgresql":
+        return
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, %s))", [key.digest, _SEED])
+            if cursor.fetchone()[0]:
+                return
+        if time.monotonic() > deadline:
+            raise errors.Conflict(errors.REQUEST_IN_PROGRESS, 1, retry_after_seconds=1)
+        time.sleep(_POLL_SECONDS)
+        defer_to_slot()
+
+
+#: Owner → when counted, answers, bytes.
+_usages: dict[str, tuple[float, int, int]] = {}
+
+
+def _check_usage(owner: str) -> None:
+    """Refuse another key of a caller with too many. Counting them takes milliseconds, so it is done now and then."""
+    counted, answers, size = _usages.get(owner, (0.0, 0, 0))
+    if time.monotonic() - counted > _USAGE_SECONDS or not counted:
+        kept = IdempotentAnswer.objects.filter(owner=owner).aggregate(answers=Count("digest"), size=Sum("size"))
+        if len(_usages) >= _MAX_USAGES:
+            _usages.clear()
+        answers, size = kept["answers"], kept["size"] or 0
+        _usages[owner] = time.monotonic(), answers, size
+    if answers >= MAX_ANSWERS or size >= MAX_BYTES:
+        raise errors.TooManyRequests(
+            MAX_ANSWERS, MAX_BYTES >> 20, retry_after_seconds=60, code=errors.TOO_MANY_IDEMPOTENCY_KEYS
+        )

@@ -1,0 +1,129 @@
+"""Systems.Core: the change history over the API, and its settings (spec 12, 12.2)."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from domain.dataset.commit import tracking
+from domain.dataset.records.record import Record
+from domain.dataset.tables.history import (
+    ATTRIBUTES,
+    DEFAULTS,
+    TRACKING_LEVEL,
+    ObjectChange,
+    ObjectChangeset,
+    RepositoryTracking,
+)
+from domain.entities.behaviour import refuse_change
+from domain.model.admin_options import AdminOptions
+from domain.model.attributes import Child, TellsOf
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation import errors
+
+
+@repositories.register
+class ObjectChangesets(Repository[ObjectChangeset]):
+    name = "Systems.Core.ObjectChangesets"
+    display_format = "{ChangeTimeUtc}: {UserLogin}"
+    ordering = ("-ChangeTimeUtc",)
+    category = "SystemData"
+    access = "ReadOnly"
+    search_members = ("user_login", "request_id", "reason")
+    children = (Child("Changes", "Systems.Core.ObjectChanges"),)
+    seen_through = "Changes"
+    validations = (refuse_change,)
+    # A session is its user's secret towards other users.
+    unpublished = frozenset({"session_id", "audit_entry"})
+    admin = AdminOptions(open_collections=frozenset({"Changes"}))
+
+
+@repositories.register
+class ObjectChanges(Repository[ObjectChange]):
+    name = "Systems.Core.ObjectChanges"
+    display_format = "{Operation} {RepositoryName}"
+    category = "SystemData"
+    access = "ReadOnly"
+    tells_of = TellsOf("RepositoryName", "EntityItemId", values=("Changes", "OldValues"))
+    validations = (refuse_change,)
+    # Pages show the differences on the versions of the entity, with the rights of the reader.
+    admin = AdminOptions(
+        hidden=frozenset({"changes", "old_values"}),
+        unlisted=frozenset({"changes", "old_values"}),
+        row_columns=("operation", "repository_name", "entity_item_id", "item_version", "rules"),
+    )
+
+
+def is_known_root(setting: Record) -> None:
+    """Validation: the setting is for a root repository, or for all, and stays with it."""
+    name = setting.repository_name
+    if setting.is_deleted or (not setting.is_new and setting.is_changed("repository_name")):
+        # What was not kept meanwhile would be missing, and nothing would say so.
+        raise _invalid(gettext("A setting stays with its repository: set another level."))
+    if name == DEFAULTS:
+        return
+    if name not in repositories:
+        raise _invalid(gettext("There is no repository {0}.").replace("{0}", name))
+    root = tracking.root_of(repositories[name])
+    if root.name != name:
+        raise _invalid(gettext("Parts are kept as their root: set it for {0}.").replace("{0}", root.name))
+    if tracking.default_level(root) == 0:
+        raise _invalid(gettext("The history keeps nothing of {0}.").replace("{0}", name))
+
+
+def note_start(setting: Record) -> None:
+    """Late default: note from when on all changes of attributes are known. A lower level forgets it."""
+    known = tracking.tracking()
+    name = setting.repository_name
+    former = known.get(name)
+    if name == DEFAULTS:
+        # For the repositories that begin with it; those of level 3 before keep what they know.
+        since = setting.tracked_since or setting.dataset.now()
+        if setting.is_changed("tracking_level") and not setting.is_new:
+            since = setting.dataset.now()
+    elif _level(setting) < ATTRIBUTES:
+        since = None
+    elif former is not None and former.since is not None:
+        since = former.since
+    else:
+        since = setting.dataset.now()
+    if setting.tracked_since != since:
+        setting.tracked_since = since
+
+
+def _level(setting: Record) -> int:
+    if setting.tracking_level is not None:
+        return TRACKING_LEVEL.members[setting.tracking_level]
+    everywhere = setting.dataset.find_one(setting.repository.name, repository_name=DEFAULTS)
+    if everywhere is not None and everywhere.tracking_level is not None:
+        return TRACKING_LEVEL.members[everywhere.tracking_level]
+    name = setting.repository_name
+    return tracking.default_level(repositories[name]) if name in repositories else 0
+
+
+def _invalid(why: str) -> errors.Refused:
+    return errors.Refused(errors.VALIDATION_FAILED, why, target="RepositoryName")
+
+
+@repositories.register
+class RepositoryTrackings(Repository[RepositoryTracking]):
+    name = "Systems.Core.RepositoryTracking"
+    code_member = "repository_name"
+    display_format = "{RepositoryName}"
+    category = "Settings"
+    stamp = tracking.STAMP
+    # Whoever sets it decides what others may later prove.
+    decides_access = True
+    read_only = frozenset({"tracked_since"})
+    late_defaults = (note_start,)
+    validations = (is_known_root,)
+    admin = AdminOptions(
+        repository_names=frozenset({"repository_name"}),
+        hints={
+            "repository_name": _("A repository, or * for all that have no setting of their own."),
+            "tracking_level": _("What is kept of each change. Empty: by the kind of the repository."),
+            "retention_days": _("How long changes are kept. Empty: as for all; 0: forever."),
+            "tracked_since": _("Queries as of a time can go back to here."),
+        },
+    )

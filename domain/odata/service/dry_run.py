@@ -1,0 +1,78 @@
+"""Handles a request as a dry run, in a database transaction that is rolled back (spec 12, 12.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+from django.db import connection, transaction
+
+from domain.dataset.commit.retries import ATTEMPTS
+from domain.dataset.tables.write_transaction import write_transaction
+from domain.odata.message.dry_run_report import attach, is_preferred, report_of
+from domain.odata.message.message import ODataRequest, ODataResponse, ReceivedRequest
+from domain.odata.service.steps import Exchange
+from foundation import dry_runs, errors
+from foundation.messages import TranslatableMessage as Message
+
+#: Work of many parts ends after this time: a dry run keeps its locks until then.
+MAX_SECONDS = 30.0
+
+
+def is_dry_run(received: ReceivedRequest) -> bool:
+    """Whether the request begins a dry run, and is no part of one."""
+    return is_preferred(received.method, received.context) and dry_runs.current() is None
+
+
+def perform(exchange: Exchange, respond: Callable[[Exchange], ODataResponse]) -> ODataResponse:
+    """The response of `respond`, of whose effects nothing remains; the exchange keeps the report.
+
+    Raises what `respond` raises.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _perform_once(exchange, respond)
+        except dry_runs.RepeatDryRun as repeat:
+            if attempt == ATTEMPTS:
+                raise (repeat.__cause__ or repeat) from None
+            if exchange.received.body_file is not None:
+                exchange.received.body_file.seek(0)
+    raise AssertionError("the last attempt raises")
+
+
+def _perform_once(exchange: Exchange, respond: Callable[[Exchange], ODataResponse]) -> ODataResponse:
+    with dry_runs.dry_run(write_transaction, limit_seconds=MAX_SECONDS, is_repeatable=True) as run:
+        try:
+            return respond(exchange)
+        finally:
+            warnings = exchange.dataset.warnings if exchange.dataset is not None else ()
+            exchange.report = report_of(run, exchange.received.context, warnings)
+
+
+def is_only_write(received: ReceivedRequest) -> bool:
+    """Whether a dry run has one commit, which is never repeated: without a savepoint it costs a tenth less."""
+    return dry_runs.current() is not None and not received.depth and connection.vendor == "sqlite"
+
+
+def read_savepoint(request: ODataRequest) -> AbstractContextManager[None]:
+    """For a reading part of a dry run, a savepoint: PostgreSQL ends a transaction with a failed statement.
+
+    Writes have savepoints of their own, one for each commit.
+    """
+    return transaction.atomic() if dry_runs.current() is not None and request.is_read else nullcontext()
+
+
+def add_report(exchange: Exchange, response: ODataResponse) -> None:
+    """Add the report to the response; an empty one if the request was refused before it ran."""
+    report = exchange.report
+    if report is None:
+        with dry_runs.dry_run() as nothing:
+            report = report_of(nothing, exchange.received.context)
+    attach(response, report, exchange.received.context, exchange.received.service_root)
+
+
+def check_no_part_alone(received: ReceivedRequest) -> None:
+    """Refuse a request of a group that asks for a dry run: one commit writes all of the group, or nothing."""
+    if is_dry_run(received):
+        reason = Message("a request of a group cannot be a dry run by itself; ask for a dry run of the batch")
+        raise errors.BadRequest(errors.INVALID_HEADER, "Prefer", reason)

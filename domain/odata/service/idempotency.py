@@ -1,0 +1,163 @@
+"""Writes that may be repeated: Idempotency-Key, and OData's Repeatability-Request-ID (spec 13, 13.4).
+
+Idempotency-Key            IETF draft-ietf-httpapi-idempotency-key-header
+Repeatability-Request-ID   with Repeatability-First-Sent; the response has Repeatability-Result (OASIS Repeatable
+                           Requests 1.0)
+
+A request with one of them runs in one database transaction, in which its response is stored, too. A request with the
+same key gets that response. Responses that a repetition may improve are not stored, and nothing of their requests is:
+the database is busy, a limit is reached, the platform failed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Final
+
+from django.db import transaction
+
+from domain.dataset.commit.retries import RetryState, run_with_retries
+from domain.dataset.tables.write_transaction import write_transaction
+from domain.dataset.transactions.idempotent_answers import (
+    LIFETIME,
+    KeptAnswer,
+    RequestKey,
+    answer_find,
+    answer_keep,
+    request_key,
+)
+from domain.model import model_version
+from domain.odata.message.failures import failure
+from domain.odata.message.message import ODataResponse, ReceivedRequest
+from domain.odata.service.current_model import with_current_model
+from foundation import errors
+from foundation.fields import utc_now
+from foundation.messages import TranslatableMessage as Message
+
+KEY: Final = "idempotency-key"
+REQUEST_ID: Final = "repeatability-request-id"
+FIRST_SENT: Final = "repeatability-first-sent"
+#: All of them.
+HEADERS: Final = frozenset({KEY, REQUEST_ID, FIRST_SENT})
+#: Of a response that was stored by an earlier request.
+REPLAYED: Final = "Idempotent-Replayed"
+RESULT: Final = "Repeatability-Result"
+
+_WRITING: Final = frozenset({"POST", "PATCH", "PUT", "DELETE", "MERGE"})
+_WRITING_SCOPES: Final = frozenset({"update", "exec"})
+#: Headers that decide what a write does.
+_MEANING: Final = ("transactionid", "prefer", "if-match", "if-none-match", "content-type", "erpcontextparameters")
+#: Clocks of clients may be ahead by this much.
+_AHEAD: Final = timedelta(minutes=15)
+#: A string of structured fields (RFC 9651, 3.3.3) without quotes inside, or what clients send instead: a bare token.
+_VALUE: Final = re.compile(r'"(?P<quoted>[ !#-\[\]-~]{1,255})"|(?P<bare>[!#-~]{1,255})')
+
+
+def is_repeatable(received: ReceivedRequest) -> bool:
+    """Whether the request is a write with an idempotency key, of a caller who may write."""
+    headers = received.headers
+    if received.method not in _WRITING or not (KEY in headers or REQUEST_ID in headers or FIRST_SENT in headers):
+        return False
+    # A token that cannot write gets its refusal, and no answer of another token.
+    return not received.context.scopes.isdisjoint(_WRITING_SCOPES)
+
+
+def respond_once(received: ReceivedRequest, serve: Callable[[], ODataResponse]) -> ODataResponse:
+    """The response to the first request with this key: of `serve`, which reports failures, or the stored one."""
+    is_odata = KEY not in received.headers
+    try:
+        key = request_key(received.context, _key(received), _fingerprint(received))
+        response = with_current_model(partial(run_with_retries, partial(_attempt, received, key, serve)))
+    except Exception as error:
+        response = failure(error, received.context, f"{received.method} {received.path}")
+        if is_odata:
+            response.headers[RESULT] = "rejected"
+        return response
+    if is_odata:
+        response.headers[RESULT] = "accepted"
+    return response
+
+
+def _attempt(
+    received: ReceivedRequest, key: RequestKey, serve: Callable[[], ODataResponse], retry: RetryState
+) -> ODataResponse:
+    with write_transaction():
+        retry.begin()
+        kept = answer_find(key)
+        if kept is not None:
+            return ODataResponse(kept.status, kept.body, {**kept.headers, REPLAYED: "true"})
+        if received.body_file is not None:
+            received.body_file.seek(0)
+        response = serve()
+        is_kept = _is_kept(response)
+        if is_kept:
+            answer_keep(key, KeptAnswer(response.status, response.headers, response.body))
+        else:
+            transaction.set_rollback(True)
+    if not is_kept and model_version.has_changed():
+        # Inside of a transaction the service does not see that.
+        raise model_version.ModelChanged
+    return response
+
+
+def _is_kept(response: ODataResponse) -> bool:
+    """Whether a repeated request would get the same response: a success, or a refusal."""
+    is_temporary = response.status in (429, 503) or response.poll is not None
+    is_bug = response.error is not None and response.error.code == errors.INTERNAL_ERROR.number
+    return not (is_temporary or is_bug)
+
+
+def _key(received: ReceivedRequest) -> str:
+    """The key with its header's name in front. Raises BadRequest, and VersionConflict for an old request."""
+    headers = received.headers
+    if KEY in headers and (REQUEST_ID in headers or FIRST_SENT in headers):
+        raise errors.BadRequest(
+            errors.INVALID_HEADER, "Idempotency-Key", Message("Repeatability-Request-ID is in the request, too")
+        )
+    if KEY in headers:
+        return f"{KEY} {_value(headers[KEY], 'Idempotency-Key')}"
+    _check_first_sent(headers.get(FIRST_SENT, ""))
+    return f"{REQUEST_ID} {_value(headers.get(REQUEST_ID, ''), 'Repeatability-Request-ID')}"
+
+
+def _value(text: str, name: str) -> str:
+    match = _VALUE.fullmatch(text.strip())
+    if match is None:
+        raise errors.BadRequest(errors.INVALID_HEADER, name, Message("it is a text of 1 to 255 ASCII characters"))
+    return match["quoted"] or match["bare"]
+
+
+def _check_first_sent(text: str) -> None:
+    """Refuse a request whose first answer may be forgotten: it could be executed twice."""
+    try:
+        sent = parsedate_to_datetime(text)
+    except ValueError as exc:
+        raise errors.BadRequest(
+            errors.INVALID_HEADER, "Repeatability-First-Sent", Message("it is a date as in Date (RFC 9110, 5.6.7)")
+        ) from exc
+    sent = sent if sent.tzinfo is not None else sent.replace(tzinfo=UTC)
+    now: datetime = utc_now()
+    if not now - LIFETIME < sent < now + _AHEAD:
+        raise errors.VersionConflict(errors.REPEATABILITY_EXPIRED, int(LIFETIME.total_seconds() // 3600))
+
+
+def _fingerprint(received: ReceivedRequest) -> str:
+    """A digest of what is requested: method, URL, headers that matter, body."""
+    meaning = (received.headers.get(name, "") for name in _MEANING)
+    parts = (received.method, received.path, received.query, *meaning)
+    digest = hashlib.sha256("\0".join(parts).encode() + b"\0")
+    if received.body_file is None:
+        digest.update(received.body)
+    else:
+        received.body_file.seek(0)
+        while block := received.body_file.read(1 << 16):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+__all__ = ["HEADERS", "is_repeatable", "respond_once"]

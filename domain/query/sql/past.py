@@ -1,0 +1,132 @@
+"""Tables as they stood at a time (spec 12, 12.3): current rows, with the later changes of the history undone.
+
+A change of the history keeps the whole entity before it (ObjectChange.old_values). So an entity at a time is what the
+first later change kept, or, if there is none, its current row; one whose first later change created it was not there.
+Entities deleted since are in the history only.
+
+The rows of a table are therefore (`rows`) the keys of the current rows and those of entities deleted since, and each
+value is read from the entity's first later change (`first_change`) or from its current row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.model.attributes import Attribute
+from domain.model.registry import derived, repositories
+from domain.model.repository import Repository
+from domain.query.base.access import Access
+from domain.query.sql.dialect import Dialect
+from domain.query.sql.fragments import Run, Sql, quote
+from foundation import errors
+from foundation.kinds import Kind
+from foundation.messages import TranslatableMessage as Message
+
+#: The repository of the changes, whose table belongs to the write engine.
+_CHANGES = "Systems.Core.ObjectChanges"
+#: Key of the custom properties in the kept values.
+CUSTOM = "@custom"
+
+
+def check_known(access: Access, repository: Repository[Any]) -> None:
+    """Raise BadRequest if the history of the repository does not reach back to the time of the query."""
+    assert access.at is not None
+    if repository.name not in access.at.unknown:
+        return
+    since = access.at.unknown[repository.name]
+    if since is None:
+        raise errors.BadRequest(
+            errors.BAD_QUERY_OPTION,
+            "$at",
+            Message("the history does not keep the attributes of {0}", repository.name),
+            target="$at",
+        )
+    raise errors.BadRequest(
+        errors.BAD_QUERY_OPTION,
+        "$at",
+        Message("the history of {0} begins at {1}", repository.name, since.isoformat().replace("+00:00", "Z")),
+        target="$at",
+    )
+
+
+def moment(dialect: Dialect) -> Sql:
+    """The time of the query, as a parameter."""
+    encode = dialect.encode_moment()
+
+    def read(run: Run) -> Any:
+        assert run.ctx.at is not None
+        return encode(run.ctx.at.moment)
+
+    return Sql("%s", (read,))
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+@derived
+def own_names(repository: Repository[Any]) -> tuple[str, ...]:
+    """The repositories of the entities of a set."""
+    return (repository.name, *(subtype.name for subtype in repository.subtypes))
+
+
+@derived
+def _family(repository: Repository[Any]) -> tuple[str, ...]:
+    """The repositories that an entity of the repository may be of, seen as another type."""
+    base = repository
+    while base.base is not None:
+        base = base.base
+    return own_names(base)
+
+
+def rows(dialect: Dialect, repository: Repository[Any], alias: str) -> Sql:
+    """For FROM: the keys `k` of entities that may have been there at the time."""
+    changes = quote(repositories[_CHANGES].table)
+    table, key, at = quote(repository.table), quote(repository.key_column), moment(dialect)
+    return Sql(
+        f"(SELECT {key} AS k FROM {table} UNION ALL SELECT c.entity_item_id FROM {changes} c "  # noqa: S608  (names are the model's)
+        f"WHERE c.repository_name IN ({_names(own_names(repository))}) AND c.operation = 'Delete' "
+        f"AND c.change_time_utc > {at.text} "
+        f"AND NOT EXISTS (SELECT 1 FROM {table} p WHERE p.{key} = c.entity_item_id) "
+        f"AND NOT EXISTS (SELECT 1 FROM {changes} d WHERE d.entity_item_id = c.entity_item_id "
+        f"AND d.operation = 'Delete' AND d.change_time_utc > c.change_time_utc)) {alias}",
+        at.params,
+    )
+
+
+def first_change(dialect: Dialect, repository: Repository[Any], alias: str, key: Sql) -> Sql:
+    """A join of the first change after the time of the entity with the key."""
+    changes, at = quote(repositories[_CHANGES].table), moment(dialect)
+    return Sql(
+        f"LEFT JOIN {changes} {alias} ON {alias}.id = (SELECT f.id FROM {changes} f "  # noqa: S608  (as above)
+        f"WHERE f.entity_item_id = {key.text} AND f.change_time_utc > {at.text} "
+        f"AND f.repository_name IN ({_names(_family(repository))}) "
+        "ORDER BY f.change_time_utc, f.item_version LIMIT 1)",
+        key.params + at.params,
+    )
+
+
+def was_there(repository: Repository[Any], alias: str) -> str:
+    """The condition that the entity of a later change existed before it, as one of the repository."""
+    return f"{alias}.operation <> 'Create' AND {alias}.repository_name IN ({_names(own_names(repository))})"
+
+
+def kept_value(dialect: Dialect, repository: Repository[Any], table: str, column: str, alias: str) -> str | None:
+    """The stored value of a column in the form of the database; None if the history does not keep it."""
+    if column == "custom_property_values":
+        return dialect.kept_json(f"{alias}.old_values", CUSTOM)
+    if column == "concrete_repository":
+        return f"{alias}.repository_name"
+    attribute = _by_column(repository).get((table, column))
+    if attribute is None or attribute.secret or attribute.kind is Kind.BINARY:
+        return None
+    return dialect.kept_value(f"{alias}.old_values", attribute)
+
+
+@derived
+def _by_column(repository: Repository[Any]) -> dict[tuple[str, str], Attribute]:
+    return {
+        (attribute.table, attribute.column): attribute
+        for attribute in repository.attributes.values()
+        if attribute.field is not None and not attribute.key_alias
+    }

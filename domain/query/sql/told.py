@@ -1,0 +1,69 @@
+"""Compiles what a caller may be told of other entities, and of their past (domain.query.rights.told)."""
+
+from __future__ import annotations
+
+from domain.query.base.bound import STRING, Column, new_root
+from domain.query.bind.sources import column
+from domain.query.rights.policies import visible
+from domain.query.rights.told import Told, VisibleNow, hidden_references, subjects_of
+from domain.query.sql.compiler import Compiler
+from domain.query.sql.fragments import Sql, Static, compose, join, select_from
+from domain.query.sql.joins import Block
+
+
+def _told(compiler: Compiler, node: Told, exact: bool) -> Sql:
+    repository = node.source.repository
+    assert repository.tells_of is not None
+    name = compiler.value(column(node.source, repository.attributes[repository.tells_of.repository]))
+    entity = compiler.value(column(node.source, repository.attributes[repository.tells_of.entity]))
+    subjects = subjects_of(node.access)
+    alternatives = [Sql("(1 = 0)")]
+    if subjects.whole:
+        alternatives.append(
+            compose("({0} IN ({1}))", name, join(", ", [_text(compiler, each) for each in subjects.whole]))
+        )
+    for partly in subjects.partly:
+        root = new_root(partly)
+        condition = visible(node.access, root)
+        inner = Compiler(Block(compiler.block.statement, root, compiler.block))
+        conditions = [compose("({0} = {1})", inner.block.key(root), entity)]
+        if condition is not None:
+            conditions.append(inner.predicate(condition))
+        exists = select_from([Sql("1")], inner.block.from_sql(), conditions)
+        alternatives.append(compose("({0} = {1} AND EXISTS ({2}))", name, _text(compiler, partly.name), exists))
+    return compose("({0})", join(" OR ", alternatives))
+
+
+def _visible_now(compiler: Compiler, node: VisibleNow, exact: bool) -> Sql:
+    root = new_root(node.source.repository)
+    condition = visible(node.access, root)
+    inner = Compiler(Block(compiler.block.statement.of_now(), root))
+    conditions = [compose("({0} = {1})", inner.block.key(root), compiler.block.key(node.source))]
+    if condition is not None:
+        conditions.append(inner.predicate(condition))
+    return compose("EXISTS ({0})", select_from([Sql("1")], inner.block.from_sql(), conditions))
+
+
+def _text(compiler: Compiler, value: str) -> Sql:
+    return Sql(compiler.dialect.placeholder(STRING), (Static(value),))
+
+
+def _column(compiler: Compiler, node: Column) -> Sql:
+    """A stored attribute; the JSON of a row that tells of an entity has no references to what may be hidden."""
+    stored, source = compiler.column(node), node.source
+    tells_of, access = source.repository.tells_of, compiler.block.statement.access
+    if tells_of is None or node.attribute.name not in tells_of.values or not access.narrows:
+        return stored
+    branches = [
+        compose("WHEN {0} THEN {1}", _text(compiler, name), compiler.dialect.without_members(stored, hidden))
+        for name, hidden in hidden_references(access)
+    ]
+    if not branches:
+        return stored
+    name = compiler.block.column(source, source.repository.attributes[tells_of.repository])
+    return compose("CASE {0} {1} ELSE {2} END", name, join(" ", branches), stored)
+
+
+Compiler.register_predicate(Told, _told)
+Compiler.register_predicate(VisibleNow, _visible_now)
+Compiler.register_value(Column, _column)

@@ -1,0 +1,44 @@
+"""What a format of rows is, and functions over the columns of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from domain.database.cursor import Row
+from domain.table_api.table_query import TableColumn, TableQuery
+
+#: Gives the body of an answer, a batch of rows at a time.
+Encoder = Callable[[TableQuery, Iterable[Sequence[Row]]], Iterator[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format by its `$format` name and its media type; `ending` is that of a file.
+
+    broken          at the end of a body that has ended too early: no reader takes it for whole
+    is_compressed   the format compresses by itself
+    """
+
+    name: str
+    media_type: str
+    ending: str
+    encode: Encoder
+    broken: bytes = b""
+    is_compressed: bool = False
+
+
+def compiled(
+    columns: Sequence[TableColumn], cell: Callable[[TableColumn, str], str], row: str, names: dict[str, Any]
+) -> Callable[[Sequence[Row]], list[Any]]:
+    """A function from rows to a list of the values of the expression `row`.
+
+    cell gives the expression of a column's value from the name of its variable; the cells, separated by commas, stand
+    in place of `{}`. Names of columns enter expressions by repr(), values never do.
+    """
+    variables = [f"c{place}" for place in range(len(columns))]
+    cells = ", ".join(cell(column, variable) for column, variable in zip(columns, variables, strict=True))
+    source = f"lambda rows: [{row.replace('{}', cells, 1)} for {', '.join(variables)}, in rows]"
+    made: Callable[[Sequence[Row]], list[Any]] = eval(source, names)  # noqa: S307
+    return made

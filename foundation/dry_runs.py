@@ -1,0 +1,139 @@
+"""Dry runs: real work inside a database transaction that is rolled back (spec 12, 12.1).
+
+    with dry_run() as run:
+        ...                      # rows, numbers and stamps are written, seen by this connection alone, and undone
+        hooks = run.hooks()      # what would have run after the commit
+
+Everything that acts outside of the database transaction, and what becomes of it:
+
+transaction.on_commit      webhook workers, mails, COMMITTED rules, announcements of version stamps, waiting clients:
+                           Django drops the hooks with the transaction; `DryRun.hooks` are those that would have run
+foundation.write_behind    rows about requests (statistics, traces, history of scripts): not buffered
+foundation.egress          requests to other servers, those of scripts too: refused (errors.Refused, EGRESS_REFUSED)
+foundation.cluster         tasks enqueued without a hook: not enqueued
+foundation.stamps          a bump is a row, and known to its own transaction only as long as its hook waits
+database sequences         surrogate keys of PostgreSQL: may skip values, as after every refused write
+
+`current` tells this code, and whoever collects what a report shows, of the dry run of its thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from django.db import connection, transaction
+
+from foundation import errors
+
+#: Of these a run collects entries while it works; the others of its report come from its hooks.
+Section = Literal["rules", "notRun", "warnings"]
+Entry = Mapping[str, Any] | str
+
+#: Maximum of collected entries of one section, of changed entities, and of requests to webhooks or of mails.
+MAX_ENTRIES = 1_000
+
+
+class RepeatDryRun(BaseException):
+    """Begins a dry run again that was the victim of a deadlock; the cause is the database's error.
+
+    The locks of its earlier commits, which a real request would have released, are released only by the rollback of
+    all of it. It is no Exception, so that no part of the request answers it.
+    """
+
+
+@dataclass(slots=True)
+class DryRun:
+    """One dry run.
+
+    began     on the clock of time.perf_counter
+    entries   section → what happened in it, in order
+    omitted   section → entries beyond MAX_ENTRIES
+    shared    state that lives as long as the run, by its owner's key
+    limit_seconds   its longest time; None for none
+    is_repeatable   whether whoever began it repeats it on RepeatDryRun
+    """
+
+    began: float = field(default_factory=time.perf_counter)
+    entries: dict[Section, list[Entry]] = field(default_factory=dict)
+    omitted: Counter[str] = field(default_factory=Counter)
+    shared: dict[object, Any] = field(default_factory=dict)
+    limit_seconds: float | None = None
+    is_repeatable: bool = False
+    _earlier_hooks: int = 0
+
+    def begin(self) -> None:
+        """Tell the hooks of the run from those of the transaction that it is part of, if any."""
+        self._earlier_hooks = len(connection.run_on_commit)
+
+    def add(self, section: Section, entry: Entry) -> None:
+        """Collect an entry."""
+        if self.is_full(section):
+            self.omitted[section] += 1
+        else:
+            self.entries.setdefault(section, []).append(entry)
+
+    def is_full(self, section: Section) -> bool:
+        """Whether further entries are only counted."""
+        return len(self.entries.get(section, ())) >= MAX_ENTRIES
+
+    def mark(self) -> dict[Section, int]:
+        """What is collected so far, for `forget`."""
+        return {section: len(entries) for section, entries in self.entries.items()}
+
+    def forget(self, mark: Mapping[Section, int]) -> None:
+        """Drop what an attempt collected that is repeated."""
+        for section, entries in self.entries.items():
+            del entries[mark.get(section, 0) :]
+
+    def hooks(self) -> list[Callable[[], None]]:
+        """The hooks that would have run after the commit, in order; those of rolled back parts are gone."""
+        return [hook for _, hook, *_ in connection.run_on_commit[self._earlier_hooks :]]
+
+    def check_time(self) -> None:
+        """Raise PayloadTooLarge after the longest time. Work of many parts calls this between them: all the time the
+        run keeps locks, on SQLite that of all writers.
+        """
+        if self.limit_seconds is not None and self.elapsed_seconds() > self.limit_seconds:
+            raise errors.PayloadTooLarge(errors.DRY_RUN_TOO_LONG, round(self.limit_seconds))
+
+    def elapsed_seconds(self) -> float:
+        """The time since the run began."""
+        return time.perf_counter() - self.began
+
+
+_current: ContextVar[DryRun | None] = ContextVar("dry run", default=None)
+
+
+def current() -> DryRun | None:
+    """The dry run of this thread; None outside of one."""
+    return _current.get()
+
+
+@contextmanager
+def dry_run(
+    begin: Callable[[], AbstractContextManager[None]] = transaction.atomic,
+    *,
+    limit_seconds: float | None = None,
+    is_repeatable: bool = False,
+) -> Iterator[DryRun]:
+    """Roll back the database transaction of the block, which is a part of the open one if there is one.
+
+    begin   begins the transaction
+    """
+    run = DryRun(limit_seconds=limit_seconds, is_repeatable=is_repeatable)
+    token = _current.set(run)
+    try:
+        with begin():
+            run.begin()
+            try:
+                yield run
+            finally:
+                transaction.set_rollback(True)
+    finally:
+        _current.reset(token)

@@ -1,0 +1,96 @@
+"""The browsers in which a user is signed in to the pages of this instance, and how the user ends such a sign-in.
+
+The data of a browser's session is sealed, so its row cannot be found by user. A row beside it has the user, and is
+deleted with the session. It is written when a page answers a signed-in browser, at most once a minute.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.models import Session as BrowserSession
+from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext
+
+from foundation.fields import utc_now
+from foundation.lock_waits import hardly_waiting
+from identity.instance import client_address
+from identity.lru import GenerationalCache
+from identity.models import BrowserSignIn, User
+
+_SECONDS = 60.0
+_KEPT_CHARACTERS = 300
+#: Sign-ins that the profile lists.
+_LISTED = 50
+#: stored key → (user, monotonic time of the last write by this process)
+_written: GenerationalCache[str, tuple[str, float]] = GenerationalCache(4096)
+
+#: Name → what the User-Agent of the browser or system contains, the more special ones first.
+_BROWSERS = {"Edge": r"Edg(?:e|A|iOS)?/", "Opera": r"OPR/", "Firefox": r"Firefox/|FxiOS/",
+             "Chrome": r"Chrome/|CriOS/|Chromium/", "Safari": r"Safari/"}  # fmt: skip
+_SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows",
+            "macOS": "Mac OS X|Macintosh", "ChromeOS": "CrOS", "Linux": "Linux"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SignedInBrowser:
+    """A row for people; `is_current` is the browser that asks."""
+
+    sign_in: BrowserSignIn
+    name: str
+    is_current: bool
+
+
+def browser_seen(request: HttpRequest, key: str) -> None:
+    """Note that a user is signed in by the session with this stored key."""
+    user_id = request.session.get(SESSION_KEY)
+    now, known = time.monotonic(), _written.get(key)
+    if user_id is None or (known is not None and known[0] == user_id and now - known[1] < _SECONDS):
+        return
+    _written.put(key, (user_id, now))
+    moment = utc_now()
+    values = {
+        "user_id": user_id,
+        "user_agent": request.headers.get("User-Agent", "").replace("\0", "")[:_KEPT_CHARACTERS],
+        "client_address": client_address(request),
+        "last_used": moment,
+    }
+    try:
+        with hardly_waiting(), transaction.atomic():
+            if not BrowserSignIn.objects.filter(pk=key).update(**values):
+                BrowserSignIn.objects.create(session_id=key, since=moment, **values)
+    except DatabaseError:  # signed out meanwhile, or the database is busy: a later page notes it
+        _written.drop(key)
+
+
+def browsers_list(user: User, current: str) -> list[SignedInBrowser]:
+    """The live sign-ins of the user, the newest use first; current: stored key of the session that asks."""
+    rows = _live(user).order_by("-last_used")[:_LISTED]
+    return [SignedInBrowser(row, browser_name(row.user_agent), row.pk == current) for row in rows]
+
+
+def browser_sign_out(user: User, key: str) -> bool:
+    """End the sign-in with this stored key; returns whether the user had it."""
+    deleted, _ = BrowserSession.objects.filter(pk__in=_live(user).filter(pk=key).values("pk")).delete()
+    return deleted > 0
+
+
+def browser_name(user_agent: str) -> str:
+    """For people: the browser and the system of a User-Agent, as far as it says so."""
+    browser, system = _first(_BROWSERS, user_agent), _first(_SYSTEMS, user_agent)
+    if browser and system:
+        return gettext("%(browser)s on %(system)s") % {"browser": browser, "system": system}
+    return browser or system or gettext("Unknown browser")
+
+
+def _first(names: dict[str, str], user_agent: str) -> str:
+    return next((name for name, pattern in names.items() if re.search(pattern, user_agent)), "")
+
+
+def _live(user: User) -> QuerySet[BrowserSignIn]:
+    return BrowserSignIn.objects.filter(user=user, session__expire_date__gt=utc_now())

@@ -1,0 +1,36 @@
+"""Tasks of jobs (django-q2). Each is idempotent."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django_q.models import Schedule
+
+from foundation.cluster import every
+from foundation.pruning import pruners
+from foundation.schedules import scheduled
+from jobs.clock import database_now
+from jobs.planning import runs_prune
+from jobs.worker import MARGIN_SECONDS, RUN_SECONDS, Worker
+
+#: A task takes the time in which further runs begin, and one run.
+TASK_SECONDS = int(RUN_SECONDS + 2 * MARGIN_SECONDS)
+
+
+@every(lambda: float(settings.JOBS_TICK_SECONDS), timeout_seconds=TASK_SECONDS)
+def work() -> None:
+    """Make the runs that are due, and execute what no other worker executes."""
+    Worker().work()
+
+
+def prune_runs() -> int:
+    """Delete runs past their retention; returns their number."""
+    return runs_prune(database_now(), settings.JOB_HISTORY_DAYS)
+
+
+pruners.add("job_runs", prune_runs)
+
+
+@scheduled("jobs: prune runs", Schedule.DAILY)
+def prune() -> str:
+    """As prune_runs; returns a sentence for the task's row."""
+    return f"{prune_runs()} runs of jobs deleted"

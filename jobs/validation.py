@@ -1,0 +1,79 @@
+"""Validates a job when it is saved, by any client, and notes its author and the time of its schedule (spec 10.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from domain.dataset.checks.authority import NOBODY, context_of, is_administrator, weakest
+from domain.dataset.records.record import Record
+from domain.model import behaviours
+from foundation import errors
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import reason_of
+from jobs.authors import AUTHORS
+from jobs.clock import database_now
+from jobs.models import JobState
+from jobs.schedules import check_cron
+from jobs.types.base import job_types, read_settings
+
+JOBS = "Systems.Config.Jobs"
+_HARMLESS = frozenset({"IsActive", "Name", "Notes"})
+_OF_SCHEDULE = frozenset({"Schedule", "CronExpression", "IsActive"})
+
+
+def register() -> None:
+    """Register the validation of jobs and the recording of authors and schedules."""
+    behaviours.add_validation(JOBS, check_job)
+    behaviours.add_validation(JOBS, AUTHORS.note)
+    behaviours.add_validation(JOBS, note_schedule)
+
+
+def check_job(job: Record) -> None:
+    """Raise Refused(JOB_INVALID) with one detail for each problem. A broken job can be switched off."""
+    if job.is_deleted:
+        return
+    switched_off = job.state == "Modified" and not job.values["IsActive"] and set(job.original_values) <= _HARMLESS
+    problems = [] if switched_off else list(_problems(job))
+    if problems:
+        details = [errors.Detail(errors.JOB_INVALID, (text,), target) for target, text in problems]
+        raise errors.Refused(errors.JOB_INVALID, problems[0][1], target=problems[0][0], details=details)
+
+
+def _problems(job: Record) -> Iterator[tuple[str, str]]:
+    """(attribute, Message)"""
+    values = job.values
+    if values["Schedule"] == "Cron":
+        try:
+            check_cron(values["CronExpression"] or "")
+        except ValueError as exc:
+            yield "CronExpression", Message("CronExpression: {0}", reason_of(exc))
+    elif values["CronExpression"]:
+        yield "CronExpression", Message("CronExpression: {0}", Message("it needs the schedule Cron"))
+    job_type = job_types.get(values["JobType"] or "")
+    if job_type is None:
+        yield "JobType", Message("{0} is not one of {1}", values["JobType"], ", ".join(job_types.names()))
+        return
+    author = weakest(job.dataset.authorities.get(job.key, set()) or {NOBODY})
+    if job_type.administrators_only and not is_administrator(author):
+        yield "JobType", Message("only administrators may save a job of the type {0}", job_type.name)
+        return
+    try:
+        settings = read_settings(job_type, values["JobConfigurations"])
+    except ValueError as exc:
+        yield "JobConfigurations", Message("JobConfigurations: {0}", reason_of(exc))
+        return
+    for text in job_type.check(settings, context_of(author)):
+        yield "JobConfigurations", Message("JobConfigurations: {0}", text)
+
+
+def note_schedule(job: Record) -> None:
+    """Store with the commit that due times count from now, if the schedule is new or changed."""
+    if job.is_deleted or (job.state == "Modified" and not _OF_SCHEDULE & set(job.original_values)):
+        return
+    # After the author's write, which makes the row.
+    job.dataset.defer_write(("job schedule", job.id), partial(_store_schedule, job.id))
+
+
+def _store_schedule(id: str) -> None:
+    JobState.objects.update_or_create(pk=id, defaults={"scheduled_from": database_now()})

@@ -1,0 +1,49 @@
+"""--from and --to of the commands of the audit chain: positions, or times."""
+
+from __future__ import annotations
+
+import datetime
+
+from django.core.management.base import CommandError, CommandParser
+
+from audit.models import AuditEntry
+
+
+def add_range(parser: CommandParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--from", dest="first", default="", help="position, or time (2026-11-01T12:00Z), to begin at")
+    parser.add_argument("--to", dest="last", default="", help="position or time of the last entry")
+
+
+def range_read(first: str, last: str) -> tuple[int, int | None]:
+    """The positions, None for the end. Raises CommandError for what is neither a position nor a time."""
+    begin = 1 if not first else int(first) if _is_position(first) else _first_at(first)
+    if not last:
+        return begin, None
+    return begin, int(last) if _is_position(last) else _last_at(last)
+
+
+def _is_position(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def _first_at(text: str) -> int:
+    """The lowest position from this time on; beyond the end where there is none."""
+    chained = AuditEntry.objects.filter(position__isnull=False)
+    found = chained.filter(at__gte=_moment(text)).order_by("position").values_list("position", flat=True).first()
+    last = chained.order_by("-position").values_list("position", flat=True).first()
+    return found or (last or 0) + 1
+
+
+def _last_at(text: str) -> int:
+    """The highest position until this time; 0 where there is none."""
+    chained = AuditEntry.objects.filter(position__isnull=False, at__lte=_moment(text))
+    return chained.order_by("-position").values_list("position", flat=True).first() or 0
+
+
+def _moment(text: str) -> datetime.datetime:
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise CommandError(f"{text!r} is neither a position nor a time such as 2026-11-01T12:00Z.") from exc
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)

@@ -1,0 +1,233 @@
+"""Records failed and slow requests, so that an administrator finds them by the id that the response has.
+
+Recorded are requests that were answered 4xx or 5xx, batches and imports of which a part failed, and requests that took
+SLOW_REQUEST_SECONDS; of a fast successful one the middleware only compares its status and time. Rows are written after
+the request, since a failed one rolls its transaction back.
+
+Bounds keep a caller who causes errors from filling the table and from displacing the records of others. Before a row
+is written, the rate limits' counters bound the rows per minute; afterwards each caller keeps its newest rows, and
+callers with the most rows lose first when the table is full. Anonymous callers have separate, lower bounds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache
+from typing import NamedTuple
+from urllib.parse import quote
+
+import orjson
+from django.conf import settings
+from django.core.signals import got_request_exception
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+
+from foundation import errors
+from foundation.error_summaries import ErrorSummary, summary_of
+from foundation.fields import utc_now
+from foundation.write_behind import WriteBehind
+from identity.instance import base_url, client_address
+from identity.rate_limits import count, counted_as
+from platform_site.logging import loggable
+from platform_site.models import RecordedRequest
+
+logger = logging.getLogger(__name__)
+
+
+class _Bounds(NamedTuple):
+    """Most rows of one caller a minute and in the table, and of all of this kind a minute (0: any) and in the table."""
+
+    caller_per_minute: int
+    per_caller: int
+    per_minute: int
+    rows: int
+
+
+KNOWN = _Bounds(caller_per_minute=100, per_caller=1_000, per_minute=0, rows=20_000)
+ANONYMOUS = _Bounds(caller_per_minute=20, per_caller=100, per_minute=200, rows=2_000)
+#: Begins the `caller` of anonymous requests; that of others begins with a guid.
+_ADDRESS = "address "
+#: Counting all rows by caller takes some 10 ms: done once in so many rows.
+_ROWS_BETWEEN_CHECKS = 200
+#: Of rows that wait for the database, the newest are kept.
+_MOST_WAITING = 1_000
+_MOST_CHARACTERS = 2_000
+#: Larger bodies are no errors of OAuth and SCIM.
+_MOST_BYTES = 8_192
+
+
+def _write(rows: Sequence[RecordedRequest]) -> None:
+    for row in rows:
+        row.pk = None  # set by an attempt that was rolled back
+    RecordedRequest.objects.bulk_create(rows)
+    for caller in {row.caller for row in rows}:
+        bounds = ANONYMOUS if caller.startswith(_ADDRESS) else KNOWN
+        _keep_newest(RecordedRequest.objects.filter(caller=caller), bounds.per_caller)
+    if any(row.pk % _ROWS_BETWEEN_CHECKS == 0 for row in rows):
+        table_trim()
+
+
+pending: WriteBehind[RecordedRequest] = WriteBehind("recorded requests", _write, limit=_MOST_WAITING)
+
+
+def record_request(
+    request: HttpRequest,
+    response: HttpResponseBase,
+    *,
+    seconds: float = 0.0,
+    queries: int = 0,
+    error: ErrorSummary | None = None,
+) -> None:
+    """Record a failed or slow request, within the bounds, and link the response to its record. Never raises.
+
+    error: by default that of the response, or the exception that no view handled
+    """
+    if not settings.REQUEST_HISTORY_DAYS:
+        return
+    try:
+        row = _row(request, response, seconds, queries, error or _error_of(request, response))
+        if _is_within_bounds(row.caller):
+            pending.add([row])
+            response.headers["Link"] = f'<{_root(request)}{inspector_path(row.request_id)}>; rel="help"'
+    except Exception:
+        logger.exception("the request cannot be recorded")
+
+
+def inspector_path(request_id: str) -> str:
+    """Path of the admin page with the requests of this id."""
+    return f"{reverse('admin:platform_site_recordedrequest_changelist')}?q={quote(request_id)}"
+
+
+def _row(
+    request: HttpRequest, response: HttpResponseBase, seconds: float, queries: int, error: ErrorSummary
+) -> RecordedRequest:
+    context = getattr(request, "call_context", None)
+    # The user of a page, if a middleware or view has read the session; a record is not worth a query.
+    user = context.user if context is not None else getattr(request, "_cached_user", None)
+    user_id, login = (str(user.id), user.login) if user is not None and user.is_authenticated else ("", "")
+    application = context.application if context is not None else ""
+    address = client_address(request)
+    return RecordedRequest(
+        request_id=request.request_id,  # type: ignore[attr-defined]
+        at=utc_now() - timedelta(seconds=seconds),
+        method=_text(request.method or "", 16),
+        path=_text(_path(request)),
+        status=response.status_code,
+        error_type=_text(error.type, 64),
+        error_code=error.code,
+        message=_text(error.message),
+        failed_parts=getattr(response, "failed_parts", 0),
+        duration_ms=round(seconds * 1000, 1),
+        queries=queries,
+        user_id=user_id,
+        user_login=_text(login, 64),
+        application=application[:254],
+        session_id=context.session_id or "" if context is not None else "",
+        client_address=address[:64],
+        rule_id=error.rule_id,
+        caller=f"{user_id} {application[:254]}" if user_id else f"{_ADDRESS}{counted_as(address)[:64]}",
+        process=_process(os.getpid()),
+    )
+
+
+@cache
+def _process(pid: int) -> str:
+    return f"{socket.gethostname()[:64]}:{pid}"
+
+
+def _path(request: HttpRequest) -> str:
+    """The path; below /api/ with the query string. Those of pages have search terms, those of OAuth codes."""
+    query = request.META.get("QUERY_STRING", "")
+    return f"{request.path}?{query}" if query and request.path_info.startswith("/api/") else request.path
+
+
+def _text(text: str, most: int = _MOST_CHARACTERS) -> str:
+    """The text as the log writes it, without characters that PostgreSQL cannot store."""
+    return loggable(text).encode("utf-8", "replace").decode()[:most]
+
+
+def _root(request: HttpRequest) -> str:
+    try:
+        return base_url(request)
+    except Exception:  # of a host that is not this instance's
+        return ""
+
+
+def _error_of(request: HttpRequest, response: HttpResponseBase) -> ErrorSummary:
+    known: ErrorSummary | None = getattr(response, "error_summary", None) or getattr(request, "error_summary", None)
+    return known or _stated(response)
+
+
+def _stated(response: HttpResponseBase) -> ErrorSummary:
+    """The error that a response in the format of OAuth (RFC 6749, 5.2) or SCIM (RFC 7644, 3.12) states; else empty."""
+    is_json = response.headers.get("Content-Type", "").partition(";")[0].endswith("json")
+    if not is_json or not isinstance(response, HttpResponse) or len(response.content) > _MOST_BYTES:
+        return ErrorSummary("")
+    try:
+        body = orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return ErrorSummary("")
+    if not isinstance(body, dict):
+        return ErrorSummary("")
+    texts = {name: value for name, value in body.items() if isinstance(value, str)}
+    name = texts.get("error") or texts.get("scimType") or ""
+    return ErrorSummary(name, message=texts.get("error_description") or texts.get("detail") or "")
+
+
+def _note_exception(request: HttpRequest | None = None, **_: object) -> None:
+    """Keep what is recorded of an exception that no view handled; Django sends the signal where it caught it."""
+    error = sys.exc_info()[1]
+    if request is not None and error is not None:
+        request.error_summary = summary_of(error)  # type: ignore[attr-defined]
+
+
+got_request_exception.connect(_note_exception, dispatch_uid="recorded-requests")
+
+
+# --- bounds -------------------------------------------------------------------------------------------------------
+
+
+def _is_within_bounds(caller: str) -> bool:
+    bounds = ANONYMOUS if caller.startswith(_ADDRESS) else KNOWN
+    try:
+        count(f"recorded:{caller}", bounds.caller_per_minute)
+        if bounds.per_minute:
+            count("recorded:anonymous", bounds.per_minute)
+    except errors.TooManyRequests:
+        return False
+    return True
+
+
+def table_trim() -> int:
+    """Delete the rows beyond the bounds of the table; returns their number."""
+    anonymous = RecordedRequest.objects.filter(caller__startswith=_ADDRESS)
+    known = RecordedRequest.objects.exclude(caller__startswith=_ADDRESS)
+    return _trim(anonymous, ANONYMOUS.rows) + _trim(known, KNOWN.rows)
+
+
+def _trim(rows: QuerySet[RecordedRequest], most: int) -> int:
+    """Delete the oldest rows of the callers that have more than an equal share; returns the number of rows."""
+    counts = dict(rows.order_by().values_list("caller").annotate(Count("pk")))
+    if sum(counts.values()) <= most:
+        return 0
+    share = max(1, most // len(counts))
+    above = [caller for caller, rows_of_it in counts.items() if rows_of_it > share]
+    return sum(_keep_newest(rows.filter(caller=caller), share) for caller in above) + _keep_newest(rows, most)
+
+
+def _keep_newest(rows: QuerySet[RecordedRequest], most: int) -> int:
+    newest_to_go = rows.order_by("-pk").values_list("pk", flat=True)[most : most + 1].first()
+    return 0 if newest_to_go is None else rows.filter(pk__lte=newest_to_go).delete()[0]
+
+
+def recorded_requests_prune() -> int:
+    """Delete rows older than REQUEST_HISTORY_DAYS, and those beyond the bounds; returns their number."""
+    oldest = utc_now() - timedelta(days=settings.REQUEST_HISTORY_DAYS)
+    return RecordedRequest.objects.filter(at__lt=oldest).delete()[0] + table_trim()

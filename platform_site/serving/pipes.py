@@ -1,0 +1,171 @@
+"""Sends piped responses (foundation.piped_responses) as fast as their clients read.
+
+Granian buffers a streamed response without a limit, but reads a file only as fast as the client reads the response. So
+the server is given the path of a named pipe, which a thread fills: the thread waits while the pipe is full, and its
+writes fail after the client has disconnected.
+
+The end of the pipe is the end of the response, so the connection of a response that is given up is closed before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import select
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from django.db import DatabaseError
+
+from foundation.execution_slot import stand_aside
+from foundation.piped_responses import Parts
+from platform_site.serving.connections import break_off
+from platform_site.serving.exchange import HttpProtocol, ResponseHead
+
+logger = logging.getLogger("platform.serving")
+
+#: Bytes between the thread and the server: some parts.
+PIPE_BYTES: Final = 256 * 1024
+#: A client that reads nothing for this time has gone, or holds up what others could use.
+STALLED_SECONDS: Final = 60.0
+#: Time for the responses to end when the process stops: that of a statement that is cancelled.
+STOP_SECONDS: Final = 5.0
+#: Time for the server to open the pipe.
+_OPEN_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.5
+_TRY_SECONDS: Final = 0.002
+
+
+class Broken(Exception):
+    """The response has ended before its end: the client has gone or does not read, or the process stops."""
+
+
+class Pipes:
+    """The piped responses of a process."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._ended = threading.Condition()  # a response has
+        # One entry for each response: the next one of a connection may begin before the last one is removed.
+        self._clients: list[str] = []
+
+    def stop(self) -> None:
+        """The process stops: break off all responses, also those whose next part takes long, and wait for their ends.
+
+        The server stops with the interpreter lock held and waits for its reads of pipes, whose writers need the lock.
+        """
+        with self._ended:
+            self._stopping.set()
+            for client in self._clients:
+                break_off(client)
+            self._ended.wait_for(lambda: not self._clients, STOP_SECONDS)
+
+    def send(self, protocol: HttpProtocol, client: str, head: ResponseHead, parts: Parts) -> bool:
+        """Send the response to the client (address:port) in a thread of its own; False, and nothing, if the process
+        stops."""
+        with self._ended:
+            if self._stopping.is_set():
+                parts.close()
+                return False
+            self._clients.append(client)
+        arguments = (protocol, client, head, parts)
+        threading.Thread(target=self._send, args=arguments, name="piped response", daemon=True).start()
+        return True
+
+    def _send(self, protocol: HttpProtocol, client: str, head: ResponseHead, parts: Parts) -> None:
+        try:
+            with _Pipe(self._stopping) as pipe:
+                protocol.response_file(head.status, head.headers, str(pipe.path))
+                try:
+                    pipe.open()
+                    for part in parts:
+                        pipe.write(part)
+                        stand_aside()
+                except Broken:
+                    break_off(client)
+                    raise
+        except Broken as exc:
+            logger.info("a response was not sent to its end: %s", exc)
+        except DatabaseError as exc:
+            logger.warning("a response was not sent to its end: %s", exc)
+        except Exception:
+            logger.exception("unhandled exception in a piped response")
+        finally:
+            with self._ended:
+                self._clients.remove(client)
+                self._ended.notify_all()
+            parts.close()
+
+
+class _Pipe:
+    """A named pipe and its writing end."""
+
+    def __init__(self, stopping: threading.Event) -> None:
+        self._stopping = stopping
+        self._directory = Path(tempfile.mkdtemp(prefix="response-"))
+        self.path = self._directory / "body"
+        os.mkfifo(self.path, 0o600)
+        self._end: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._end is None:
+            # A thread of the server may wait for a writer: this opens both ends, and closes them.
+            self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
+            self._remove()
+        os.close(self._end)
+
+    def _remove(self) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def open(self) -> None:
+        """Wait until the server reads. Raises Broken."""
+        deadline = time.monotonic() + _OPEN_SECONDS
+        while True:
+            # ENXIO: nobody reads yet.
+            with contextlib.suppress(OSError):
+                self._end = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+                break
+            if self._stopping.wait(_TRY_SECONDS):
+                raise Broken("the process stops")
+            if time.monotonic() > deadline:
+                raise Broken("the client has disconnected")
+        # Both ends are open. A process that is killed leaves nothing behind.
+        self._remove()
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            # Refused where the user has too many pipes; the default will do.
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self._end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+    def write(self, part: bytes) -> None:
+        """Write a part, as fast as the client reads. Raises Broken."""
+        assert self._end is not None
+        left, deadline = memoryview(part), time.monotonic() + STALLED_SECONDS
+        while left:
+            if self._stopping.is_set():
+                raise Broken("the process stops")
+            try:
+                left = left[os.write(self._end, left) :]
+                deadline = time.monotonic() + STALLED_SECONDS
+            except BlockingIOError:
+                self._wait(deadline)
+            except BrokenPipeError:
+                raise Broken("the client has disconnected") from None
+
+    def _wait(self, deadline: float) -> None:
+        """Wait a moment until the pipe has room."""
+        room = select.poll()
+        room.register(self._end or -1, select.POLLOUT)
+        if not room.poll(_LOOK_SECONDS * 1000) and time.monotonic() > deadline:
+            raise Broken(f"the client has read nothing for {STALLED_SECONDS:.0f} seconds")

@@ -1,0 +1,158 @@
+"""Saved queries as cards of the home page.
+
+The home page has a place for each tile, and the browser asks for each by itself: a slow or broken query costs its own
+tile only. The query is a read with the rights and row policies of the user who looks, whoever saved it.
+
+A query that reads one number shows it; one with a chart is drawn; any other shows its first rows. Its time is bounded
+by QUERY_SECONDS as that of any read, its rows by MOST_ROWS. A tile is kept in the process for KEPT_SECONDS, also one
+that failed; changed rights, another language and a query that is saved anew make another tile at once, changed data
+wait until then.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Hashable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils.text import Truncator
+from django.utils.translation import gettext
+from django.views.decorators.http import require_safe
+
+from domain.admin.context import admin_context
+from domain.api_site.query_charts import MOST_CATEGORIES, Row, cell_number, cell_text, chart_of_rows, has_fraction
+from domain.api_site.saved_queries import home_queries
+from domain.model.registry import repositories
+from domain.model.saved_queries import SavedQuery
+from domain.odata.http.views import service_root
+from domain.odata.message.message import ODataResponse, ReceivedRequest
+from domain.odata.service import handler
+from identity.context import CallContext
+from identity.lru import GenerationalCache
+from platform_site.cards import Card, Line, Table, number_text
+
+KEPT_SECONDS = 60
+#: Rows that a tile reads at most; the first of them that a table shows.
+MOST_ROWS, TABLE_ROWS = MOST_CATEGORIES, 5
+_TABLE_COLUMNS, _CELL_CHARACTERS = 6, 80
+#: The service root before a path, if somebody saved a whole address; what a character outside quotes is followed by.
+_ROOT, _OUTSIDE_QUOTES = re.compile(r"^/*(?:[\w:./-]*/)?domain/odata/?|^/+"), r"(?=(?:[^']*'[^']*')*[^']*$)"
+#: (query, rights, language) → (when it expires by time.monotonic, card).
+_kept: GenerationalCache[Hashable, tuple[float, Card]] = GenerationalCache(500)
+
+
+def tiles_list(request: HttpRequest) -> list[Card]:
+    """A card for each tile of the user, which the browser loads."""
+    return [
+        replace(_card(query), said="…", load=reverse("admin:tile", args=[query.pk]))
+        for query in home_queries(request.user.pk)
+    ]
+
+
+@require_safe
+def tile_page(request: HttpRequest, query_id: UUID) -> HttpResponse:
+    """The card of one query that the user has on the home page."""
+    query = get_object_or_404(home_queries(request.user.pk), pk=query_id)
+    most = TABLE_ROWS + 1 if query.chart is None else MOST_ROWS
+    context = admin_context(request).with_(scopes=frozenset({"read"}), prefer={"odata.maxpagesize": str(most)})
+    return render(request, "site/_card.html", {"card": _kept_tile(query, context, service_root(request))})
+
+
+def _kept_tile(query: SavedQuery, context: CallContext, root: str) -> Card:
+    assert context.user is not None
+    rights = (context.user.id, context.permissions.key, repositories.generation)
+    key = (query.pk, query.name, query.path, json.dumps(query.chart), *rights, context.language)
+    known = _kept.get(key)
+    if known is None or known[0] < time.monotonic():
+        known = (time.monotonic() + KEPT_SECONDS, _tile(query, context, root))
+        _kept.put(key, known)
+    return known[1]
+
+
+def _tile(query: SavedQuery, context: CallContext, root: str) -> Card:
+    headers = {"accept": "application/json;odata.metadata=none"}
+    response = handler.handle(ReceivedRequest("GET", *_url(query.path), headers, b"", context, root))
+    card = _card(query)
+    if response.status >= 400:
+        return replace(card, said=_refusal(response))
+    try:
+        rows = _rows(response)
+    except ValueError:
+        return replace(card, said=gettext("This query reads no rows, so there is nothing to show here."))
+    if query.chart is None:
+        return _of_rows(card, rows, context.language)
+    try:
+        return replace(card, chart=chart_of_rows(rows, query.chart, context.language), lines=_more(rows, MOST_ROWS))
+    except LookupError as missing:
+        said = gettext("The rows have no column %(name)s any more; save the query with another chart.")
+        return replace(card, said=said % {"name": missing.args[0]})
+
+
+def _card(query: SavedQuery) -> Card:
+    return Card(f"tile-{query.pk}", query.name, f"{reverse('api-query')}#GET%20{quote(query.path, safe='')}")
+
+
+def _url(typed: str) -> tuple[str, str]:
+    """(path, query) of what was typed, as site.encoded of site_core.js: what is encoded already stays."""
+    text = _ROOT.sub("", "".join(line.strip() for line in typed.splitlines()))
+    path, *query = re.split(r"\?" + _OUTSIDE_QUOTES, text, maxsplit=1)
+    options = re.split("&" + _OUTSIDE_QUOTES, query[0]) if query else []
+    return _encoded(path), "&".join(re.sub("[+&#]", lambda sign: quote(sign[0]), _encoded(each)) for each in options)
+
+
+def _encoded(text: str) -> str:
+    return quote(re.sub("%(?![0-9a-fA-F]{2})", "%25", text), safe="%-._~!$&'()*+,;=:@/?")
+
+
+def _refusal(response: ODataResponse) -> str:
+    if response.status in (401, 403):
+        return gettext("You may not read what this query asks for.")
+    message = json.loads(response.body)["error"]["message"]
+    return gettext("This query cannot be shown: %(reason)s") % {"reason": message}
+
+
+def _rows(response: ODataResponse) -> list[Row]:
+    """The rows of a collection; an entity or a value as one row. Raises ValueError where there are none to read."""
+    if response.poll is not None or response.status != 200:
+        raise ValueError(response.status)
+    body: Any = json.loads(response.body, parse_float=Decimal)
+    found = body.get("value", body) if isinstance(body, dict) else body
+    return [each if isinstance(each, dict) else {"value": each} for each in _listed(found)]
+
+
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
+
+
+def _of_rows(card: Card, rows: list[Row], language: str) -> Card:
+    """One number, or the first rows as a table."""
+    names = list(dict.fromkeys(name for row in rows for name in row if "@" not in name))
+    if len(rows) == len(names) == 1 and (number := cell_number(cell := rows[0].get(names[0]))) is not None:
+        text = (
+            cell_text(cell, language)
+            if isinstance(cell, dict)
+            else number_text(number, 2 if has_fraction(number) else 0)
+        )
+        return replace(card, figure=text, said="" if names == ["value"] else names[0])
+    if not rows:
+        return replace(card, said=gettext("There are no such rows."))
+    shown = names[:_TABLE_COLUMNS]
+    texts = [
+        [Truncator(cell_text(row.get(name), language)).chars(_CELL_CHARACTERS) for name in shown]
+        for row in rows[:TABLE_ROWS]
+    ]
+    return replace(card, table=Table(shown, texts), lines=_more(rows, TABLE_ROWS + 1))
+
+
+def _more(rows: list[Row], most: int) -> tuple[Line, ...]:
+    """A line that says so where there are further rows."""
+    return (Line(gettext("There are more rows; the query has them all.")),) if len(rows) >= most else ()
