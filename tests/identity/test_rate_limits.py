@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ from identity import counters as counters_module
 from identity.counters import FileCounters, RedisCounters
 from identity.models import RateLimits, TrustedApplication
 from tests.identity.flows import SERVICE, Browser, fields_of, service_token, token_request
-from tests.support.programs import missing
+from tests.support.redis_server import redis_of_its_own
 
 pytestmark = pytest.mark.urls("tests.identity.api")
 
@@ -167,20 +167,19 @@ class TestFileCounters:
         assert FileCounters(path).add("x", 1, 0) == 8000
 
 
-class TestRedisCounters:
-    """For several nodes. The key is of this run alone: others may use the same Redis."""
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """REDIS_URL of a server of these tests."""
+    with redis_of_its_own() as url:
+        yield url
 
-    @pytest.fixture
-    def url(self) -> str:
-        found = os.environ.get("REDIS_URL") or "redis://127.0.0.1:6379/0"
-        try:
-            redis.Redis.from_url(found).ping()
-        except redis.ConnectionError:
-            missing("needs a Redis (REDIS_URL, else on this machine)")
-        return found
+
+@pytest.mark.xdist_group("tests/identity/test_rate_limits.py::TestRedisCounters")
+class TestRedisCounters:
+    """For several nodes."""
 
     def test_processes_count_together(self, url: str) -> None:
-        name = f"test-{secrets.token_hex(8)}"
+        name = "together"
         program = (
             "import sys; from identity.counters import RedisCounters;"
             "c = RedisCounters(sys.argv[1]); [c.add(sys.argv[2], 1) for _ in range(500)]"
@@ -192,7 +191,7 @@ class TestRedisCounters:
         assert counters.add(name, 2) == 1
 
     def test_counts_go_away_by_themselves(self, url: str) -> None:
-        name = f"test-{secrets.token_hex(8)}"
+        name = "short"
         RedisCounters(url).add(name, 1)
         assert 60 < redis.Redis.from_url(url).ttl(f"count:{name}:1") <= 120
 
