@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.urls import path
 from django.views.generic import RedirectView
 
+from domain.api_site.import_page import ImportPart
 from domain.api_site.model_pages import BuilderPart, ChartPart, SetPart, SetsPart
-from domain.api_site.saved_mappings import SavedMappingsView, SavedMappingView
 from domain.api_site.saved_queries import SavedQueriesView, SavedQueryView
-from domain.api_site.views import BuilderPage, ExplorerPage, Page, SessionView
+from domain.api_site.views import BuilderPage, ExplorerPage, ImportPage, Page, SessionView
 from foundation.browser_pages import BrowserPage
 
 
@@ -23,7 +23,7 @@ urlpatterns = [
     path("", Page.as_view(template="home"), name="api-index"),
     path("query", Page.as_view(template="query"), name="api-query"),
     path("builder", BuilderPage.as_view(), name="api-builder"),
-    path("domain/import", Page.as_view(template="import"), name="api-import"),
+    path("domain/import", ImportPage.as_view(), name="api-import"),
     path("model", Page.as_view(template="model"), name="api-model"),
     path("model/sets", SetsPart.as_view(), name="api-sets"),
     path("model/query", BuilderPart.as_view(), name="api-builder-form"),
@@ -35,7 +35,6 @@ urlpatterns = [
     path("queries", SavedQueriesView.as_view(), name="api-queries"),
     path("queries/<uuid:query_id>", SavedQueryView.as_view()),
     path("chart", ChartPart.as_view(), name="api-chart"),
-    path("mappings", SavedMappingsView.as_view(), name="api-mappings"),
-    path("mappings/<uuid:mapping_id>", SavedMappingView.as_view()),
+    path("import/sheets", ImportPart.as_view(), name="api-import-sheets"),
     path("session", SessionView.as_view(), name="api-session"),
 ]

@@ -68,6 +68,15 @@ class BuilderPage(Page):
         return {"sets": repositories.set_names()}
 
 
+class ImportPage(Page):
+    """The import page; what it shows of a spreadsheet is a part of it (domain.api_site.import_page)."""
+
+    template = "import"
+
+    def values(self) -> dict[str, Any]:
+        return {"sets": repositories.set_names()}
+
+
 class PageTokenSerializer(serializers.Serializer[PageToken]):
     """A token as the pages' scripts read it."""
 
@@ -105,7 +114,7 @@ def _script_data(request: HttpRequest) -> dict[str, Any]:
         "currentModel": reverse("site-current-model"),
         "openapi": reverse("openapi"),
         "queries": reverse("api-queries"),
-        "mappings": reverse("api-mappings"),
+        "sheets": reverse("api-import-sheets"),
         # Of export files: the name of a set and the kind of file follow (domain.odata.http.export_views).
         "exports": reverse("export", args=["SET", "csv"]).removesuffix("SET.csv"),
         "query": reverse("api-query"),

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
+from pathlib import PurePath
 from typing import Any, BinaryIO, cast
 from urllib.parse import parse_qsl
 
@@ -14,12 +15,13 @@ from django.utils.translation import gettext
 
 from domain.model.registry import repositories
 from domain.odata.invoke.importing import ImportOptions, ImportSummary, import_objects, read_options
+from domain.odata.message.form_data import FORM, read_form
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.json_stream import JsonObjectFile
 from domain.odata.message.references import reference_path
 from domain.odata.operations.catalogue import Operation, OperationCall, Parameter, Result, operations
 from domain.odata.sheets.mapping import FileMapping, read_mapping
-from domain.odata.sheets.saved import saved_mapping_get
+from domain.odata.sheets.saved import MOST_BYTES, saved_mapping_get
 from domain.odata.sheets.source import KINDS, BoundSheet, SheetSource, UnboundSheet
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
@@ -29,8 +31,8 @@ from identity.context import CallContext
 JSON = "application/json"
 #: Rows of a preview: at most, and unless the caller says how many.
 MOST_PREVIEWED, PREVIEWED = 200, 20
-#: Options of a spreadsheet, whose body has no place for them, in the query string.
-_IN_QUERY = ("transaction", "model", "loggingLevel", "mapping", "repository", "preview", "offset", "limit")
+#: Options of a spreadsheet: fields of the form that has the file, or in the query string.
+_OPTIONS = ("transaction", "model", "loggingLevel", "mapping", "repository", "preview", "offset", "limit")
 
 
 @operations.register
@@ -52,22 +54,51 @@ class Import(Operation):
     def run(self, call: OperationCall) -> Result:
         """{"@erpnet.result", "objects": […], "data-exchange"?} in input order.
 
-        Of a spreadsheet, answers of refused rows have `@erpnet.source`: sheet, row and cells. With `preview` nothing is
-        imported: {"@erpnet.result", "sheets": […], "objects": […]}, the answers of the first rows.
+        A spreadsheet is the body, or the field `file` of a form. Answers of its refused rows have `@erpnet.source`:
+        sheet, row and cells. With `preview` nothing is imported: {"@erpnet.result", "sheets": […], "objects": […]}, the
+        answers of the first rows.
         """
         if call.transaction_id is not None:
             raise invalid_body(Message("Import has transactions of its own; send no TransactionId"))
         media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
         file = call.body_file or cast(BinaryIO, io.BytesIO(call.body))
-        if media in KINDS:
-            given = {name: value for name, value in parse_qsl(call.query) if name in _IN_QUERY}
+        if media in KINDS or media == FORM:
+            given = dict(parse_qsl(call.query))
+            if media == FORM:
+                file, media, fields = _of_form(file, call.headers["content-type"])
+                given.update(fields)
+            given = {name: value for name, value in given.items() if name in _OPTIONS}
             return _import_sheets(call.context, SheetSource(file, KINDS[media], _mapping(call.context, given)), given)
         if media not in (JSON, ""):
-            raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join((JSON, *KINDS)), media)
+            raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join((JSON, *KINDS, FORM)), media)
         source = JsonObjectFile(file, "objects")
         options = read_options(source.members())
         summary = ImportSummary()
         return _answered(import_objects(call.context, source.elements(), options, summary), summary)
+
+
+def _of_form(body: BinaryIO, content_type: str) -> tuple[BinaryIO, str, dict[str, str]]:
+    """The spreadsheet in a form, its media type, and the fields. A mapping may be a file, too."""
+    fields, files = read_form(body, content_type)
+    sheet, mapping = files.get("file"), files.get("mapping")
+    if sheet is None:
+        raise invalid_body(Message("the form has no file in the field {0}", "file"), target="file")
+    media = kind_of(str(sheet.name), str(sheet.content_type))
+    given = {name: str(value) for name, value in fields.items()}
+    if mapping is not None:
+        given["mapping"] = mapping.read(MOST_BYTES + 1).decode("utf-8-sig", "replace")
+    return cast(BinaryIO, sheet.file), media, given
+
+
+def kind_of(name: str, media: str) -> str:
+    """The media type of a spreadsheet that was sent as a file of a form. Raises UnsupportedMediaType for others."""
+    if media in KINDS:
+        return media
+    ending = PurePath(name).suffix.removeprefix(".").lower()
+    for known, kind in KINDS.items():
+        if kind == ending:
+            return known
+    raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join(KINDS), media)
 
 
 def _answered(answers: Iterator[dict[str, Any]], summary: ImportSummary, **members: Any) -> Result:
@@ -94,13 +125,13 @@ def _import_sheets(context: CallContext, source: SheetSource, given: Mapping[str
         source.check()
         return _answered(import_sheets(context, source, options, summary, offset=offset, limit=limit), summary)
     preview = PREVIEWED if (number := _number(given, "preview")) is None else min(number, MOST_PREVIEWED)
-    if unbound := source.unbound():
-        return Result(
-            {"@erpnet.result": "fail", "sheets": [_unbound(each) for each in unbound], "objects": []}, is_object=True
-        )
+    found = source.all_sheets()
+    sheets = [described(each) if isinstance(each, BoundSheet) else _unbound(each) for each in found]
+    if any(isinstance(each, UnboundSheet) and each.problem is not None for each in found):
+        return Result({"@erpnet.result": "fail", "sheets": sheets, "objects": []}, is_object=True)
     rows = source.count()
     answers = import_sheets(context, source, replace(options, rolled_back=True), summary, offset=offset, limit=preview)
-    return _answered(answers, summary, rows=rows, sheets=[described(sheet) for sheet in source.sheets])
+    return _answered(answers, summary, rows=rows, sheets=sheets)
 
 
 def import_sheets(
@@ -143,7 +174,8 @@ def described(sheet: BoundSheet) -> dict[str, Any]:
 
 def _unbound(sheet: UnboundSheet) -> dict[str, Any]:
     columns = [{"header": header, "attribute": None} for header in sheet.headers]
-    return {"name": sheet.sheet.name, "repository": None, "problem": _reason(sheet.problem), "columns": columns}
+    problem = {"isLeftOut": True} if sheet.problem is None else {"problem": _reason(sheet.problem)}
+    return {"name": sheet.sheet.name, "repository": None, "columns": columns, **problem}
 
 
 def _reason(problem: errors.PlatformError) -> str:
@@ -161,7 +193,7 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _mapping(context: CallContext, given: Mapping[str, str]) -> FileMapping:
-    """The mapping in the query string: JSON, or the name of a saved one. `repository` is that of sheets without one."""
+    """The mapping: JSON, or the name of a saved one. `repository` is that of sheets that the mapping names none for."""
     text = given.get("mapping", "{}")
     if text.startswith("{"):
         try:

@@ -28,7 +28,7 @@ from foundation.messages import quoted
 #: Longest name of a sheet in XLSX; longer names of sets are cut.
 LONGEST_NAME = 31
 #: What browsers put behind the name of a file that is there already.
-_COPY = re.compile(r" ?\(\d{1,4}\)$")
+COPY = re.compile(r" ?\(\d{1,4}\)$")
 _OF_SHEETS = frozenset({"repository", "key", "columns"})
 
 
@@ -94,7 +94,7 @@ def repository_of(sheet: str, mapping: SheetMapping) -> Repository[Any]:
 
     Raises BadRequest for an unknown name.
     """
-    name = mapping.repository or _COPY.sub("", sheet)
+    name = mapping.repository or COPY.sub("", sheet)
     found = repositories.for_entity_name(name) or _by_caption(name)
     if found is None:
         reason = Message("there is no repository {0}; name it in a mapping", quoted(name))

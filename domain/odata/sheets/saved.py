@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext
 
-from domain.model.saved_mappings import SavedMapping
+from domain.model.saved_mappings import NAME_CHARACTERS, SavedMapping
 from domain.odata.message.json_body import invalid_body
 from domain.odata.sheets.mapping import FileMapping, read_mapping
 from foundation import errors
@@ -41,8 +41,11 @@ def saved_mapping_get(user_id: str | None, name: str) -> FileMapping:
 def saved_mapping_save(*, user: User, name: str, mapping: Any, is_shared: bool) -> SavedMapping:
     """Save a mapping, or replace the user's mapping of that name.
 
-    Raises BadRequest for what is no mapping, Refused for more than MOST_OF_USER.
+    Raises BadRequest for what is no mapping, and for a name that is empty, too long or looks like a mapping (it begins
+    with a brace); Refused for more than MOST_OF_USER.
     """
+    if not 0 < len(name.strip()) <= NAME_CHARACTERS or name.startswith("{"):
+        raise errors.BadRequest(errors.INVALID_LITERAL, name[:NAME_CHARACTERS], "Edm.String", "name", target="name")
     read_mapping(mapping)
     if len(orjson.dumps(mapping)) > MOST_BYTES:
         raise invalid_body(Message("a mapping has at most {0} bytes", MOST_BYTES), target="mapping")

@@ -55,11 +55,11 @@ class BoundSheet:
 
 @dataclass(frozen=True, slots=True)
 class UnboundSheet:
-    """A sheet that cannot be imported as it is mapped, for a preview."""
+    """A sheet that cannot be imported as it is mapped, for a preview. problem: None if the mapping leaves it out."""
 
     sheet: Sheet
     headers: tuple[str, ...]
-    problem: errors.PlatformError
+    problem: errors.PlatformError | None
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,20 @@ class SheetSource:
             raise invalid_body(Message("the file has no rows"))
         return bound
 
-    def unbound(self) -> list[UnboundSheet]:
-        """The sheets whose mapping is wrong. Raises BadRequest for a file that cannot be read."""
-        found = []
+    def all_sheets(self) -> list[BoundSheet | UnboundSheet]:
+        """All sheets that have a header, for a preview. Raises BadRequest for a file that cannot be read."""
+        found: list[BoundSheet | UnboundSheet] = []
         for sheet in self._all():
+            header = next(sheet.rows(), None)
+            if header is None:
+                continue
+            problem = None
             try:
-                self._bound(sheet)
-            except errors.PlatformError as problem:
-                header = next(sheet.rows())
-                headers = tuple(shown(cell).strip() for cell in header.cells[:MOST_COLUMNS])
-                found.append(UnboundSheet(sheet, headers, problem))
+                bound = self._bound(sheet)
+            except errors.PlatformError as exc:
+                bound, problem = None, exc
+            headers = tuple(shown(cell).strip() for cell in header.cells[:MOST_COLUMNS])
+            found.append(bound or UnboundSheet(sheet, headers, problem))
         return found
 
     def _all(self) -> list[Sheet]:

@@ -177,10 +177,45 @@ window.site = (() => {
   /** A part of a page, which the server draws for `values`; of the own model with a token. POST for forms. Throws Refused. */
   async function part(url, values, own, method = "POST") {
     const headers = { "Accept-Language": data.language, ...(own ? { Authorization: `Bearer ${await token()}` } : {}) };
-    const asked = new URLSearchParams(values);
+    const asked = values instanceof FormData ? values : new URLSearchParams(values);
     const response = await (method === "GET" ? fetch(`${url}?${asked}`, { headers, credentials: "omit" }) : fetch(url, { method, headers, body: asked, credentials: "omit" }));
     if (!response.ok) throw new Refused((await response.json()).error);
     return response.text();
+  }
+
+  /**
+   * A form whose `place` the server draws again. draw(action, fields) sends the form's fields (or those) by `send`, with a field `do`
+   * for each action, until what was written meanwhile is sent, too; then `shown(actions, failure)` is called.
+   */
+  function drawnForm(form, place, send, shown) {
+    const written = () => JSON.stringify([...new FormData(form)].filter(([, value]) => typeof value === "string"));
+    let actions = [], turn = 0, last = null;
+    let released = null; // a promise while a button is held down: what is drawn meanwhile would take it away before its click
+    async function redraw(mine, given) {
+      const before = written(), fields = given || new FormData(form);
+      for (const action of actions) fields.append("do", action);
+      let html = null, failure = null;
+      try { html = await send(fields); } catch (problem) { failure = problem; }
+      await released;
+      if (mine !== turn) { await last; return; }
+      if (html !== null && written() !== before) { await draw(); return; }
+      const done = actions, { id, selectionStart } = document.activeElement;
+      actions = [];
+      if (html !== null) {
+        place.innerHTML = html;
+        if (id && $(id) !== document.activeElement) $(id)?.focus();
+        if ($(id)?.type === "search") $(id).setSelectionRange(selectionStart, selectionStart);
+      }
+      shown(done, failure);
+    }
+    function draw(action = [], fields = null) {
+      actions = actions.concat(action);
+      return last = redraw(++turn, fields);
+    }
+    form.addEventListener("pointerdown", () => {
+      released = new Promise((done) => { for (const name of ["pointerup", "pointercancel"]) document.addEventListener(name, () => setTimeout(done), { once: true }); });
+    });
+    return { draw, drawn: () => last, forget() { turn++; actions = []; } };
   }
 
   /** What may stand in a path behind an entity of the set: [{label, detail, kind, attribute? | target? | custom?}]. */
@@ -326,5 +361,5 @@ window.site = (() => {
   }
   document.addEventListener("DOMContentLoaded", wireAccess);
 
-  return { $, data, t, el, announce, local, tab, ask, token, logInUrl, encoded, halves, options, belowRoot, send, get, model, ownModel, part, members, member, resource, operationsOf, json, copy, download, downloadFrom, neutral, grid, number, size, Refused };
+  return { $, data, t, el, announce, local, tab, ask, token, logInUrl, encoded, halves, options, belowRoot, send, get, model, ownModel, part, drawnForm, members, member, resource, operationsOf, json, copy, download, downloadFrom, neutral, grid, number, size, Refused };
 })();

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import openpyxl
 import pytest
 import xlsxwriter
+from django.test.client import encode_multipart
 
 from tests.domain.odata.test_writing import CURRENCIES, PRODUCTS
 from tests.rules.cast import World
@@ -43,6 +44,19 @@ def send(api: Api, content: bytes | str, media: str = "text/csv", **options: Any
     texts = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in options.items()}
     query = urlencode(texts)
     return api.post(f"Import?{query}", content, Content_Type=media)
+
+
+def named(name: str, content: str | bytes) -> io.BytesIO:
+    """A file of a form."""
+    file = io.BytesIO(content.encode() if isinstance(content, str) else content)
+    file.name = name
+    return file
+
+
+def post_form(api: Api, fields: dict[str, Any]) -> Any:
+    """The response to an import of a form."""
+    body = encode_multipart("boundary", fields)
+    return api.post("Import", body, Content_Type="multipart/form-data; boundary=boundary")
 
 
 def run(api: Api, content: bytes | str, media: str = "text/csv", **options: Any) -> dict[str, Any]:
@@ -148,11 +162,58 @@ def test_a_preview_tells_what_each_row_would_do_and_writes_nothing(api: Api) -> 
 
 def test_a_preview_shows_the_columns_of_sheets_without_a_repository(api: Api) -> None:
     body = run(api, workbook({"Geld": [["Zeichen"], ["USD"]], SET: [["Name"], ["x"]]}), XLSX, preview=5)
-    (sheet,) = body["sheets"]
+    sheet, known = body["sheets"]
     assert (sheet["name"], sheet["repository"]) == ("Geld", None)
     assert sheet["columns"] == [{"header": "Zeichen", "attribute": None}]
+    assert (known["repository"], known["columns"]) == (SET, [{"header": "Name", "attribute": "Name"}])
     assert "Geld" in sheet["problem"]
     assert body["objects"] == []
+
+
+def test_a_preview_tells_which_sheets_are_left_out(api: Api) -> None:
+    content = workbook({"Notes": [["a"], ["b"]], SET: [["CurrencySign", "Name"], ["USD", "x"]], "Empty": []})
+    body = run(api, content, XLSX, preview=5, mapping={"sheets": {"Notes": None}})
+    assert [(each["name"], each.get("isLeftOut", False)) for each in body["sheets"]] == [("Notes", True), (SET, False)]
+    assert states(body) == ["Added"]
+
+
+def test_a_form_has_the_file_and_a_mapping_of_any_length(api: Api) -> None:
+    columns = {f"Column of a very long name indeed {number:04}": None for number in range(500)}
+    mapping = json.dumps({"repository": SET, "columns": {**columns, "Zeichen": "CurrencySign"}})
+    assert len(mapping) > 2 * 8192  # what a URL takes
+    text = ",".join(["Zeichen", "Name", *columns]) + "\nUSD,Dollar" + ",x" * len(columns) + "\n"
+    form = {"file": named("money.CSV", text), "preview": "5"}
+    for given in (mapping, named("mapping.json", "\ufeff" + mapping)):
+        response = post_form(api, {**form, "mapping": given})
+        assert response.status_code == 200, response.content
+        assert states(response.json()) == ["Added"]
+        form["file"].seek(0)
+    assert states(post_form(api, {"file": form["file"], "mapping": mapping}).json()) == ["Added"]
+    refused = post_form(api, {"file": named("money.csv", "CurrencySign,Name\nCHF,\nx,y,z\n"), "repository": SET})
+    assert "row 3, column C" in error_of(refused)["message"]
+
+
+@pytest.mark.parametrize(
+    "form, status, said",
+    [
+        ({"mapping": "{}"}, 400, "no file"),
+        ({"file": "text"}, 400, "no file"),
+        ({"file": ("a.exe", "MZ")}, 415, "text/csv"),
+        ({"file": ("a.csv", "a\n1\n"), "mapping": "{"}, 400, "mapping"),
+        ({"file": ("a.csv", "a\n1\n"), "mapping": ("m.json", b"\xff" * 200_000)}, 400, "mapping"),
+    ],
+)
+def test_a_form_that_cannot_be_used_is_refused(api: Api, form: dict[str, Any], status: int, said: str) -> None:
+    fields = {name: named(*value) if isinstance(value, tuple) else value for name, value in form.items()}
+    response = post_form(api, fields)
+    assert (response.status_code, said in error_of(response)["message"]) == (status, True), response.content
+
+
+@pytest.mark.parametrize("body", [b"", b"--x", b"--x\r\n\r\n", b"--x\r\nContent-Disposition: form-data; name=file\r\n"])
+@pytest.mark.parametrize("boundary", ["; boundary=x", "", "; boundary=" + "y" * 300])
+def test_what_is_no_form_is_refused(api: Api, body: bytes, boundary: str) -> None:
+    response = api.post("Import", body or b" ", Content_Type=f"multipart/form-data{boundary}")
+    assert response.status_code == 400, response.content
 
 
 def test_a_part_of_the_rows_is_imported(api: Api) -> None:

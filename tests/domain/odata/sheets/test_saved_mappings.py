@@ -1,8 +1,13 @@
-"""Saved mappings: own and shared ones, bounds, who may not, and imports that name them (spec 11, 11.2)."""
+"""Saved mappings: own and shared ones, bounds, who may not, and imports that name them (spec 11, 11.2).
+
+They are saved, listed and deleted by the form of the import page.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +21,36 @@ from identity.models import User
 from tests.domain.odata.sheets.test_import_sheets import SET, run, send, states
 from tests.domain.security.conftest import caller, give_role
 from tests.domain.site.test_saved_queries import Person
+from tests.identity.flows import fields_of
 from tests.support.api import Api, error_of
 
-MAPPINGS = "/api/mappings"
+FORM = "/api/import/sheets"
 MAPPING: dict[str, Any] = {"repository": SET, "columns": {"Zeichen": "CurrencySign", "Titel": "Name", "Notiz": None}}
 TEXT = "Zeichen,Titel,Notiz\nUSD,Dollar,x\n"
 #: Names are no paths, whatever they look like.
 ODD_NAMES = ["../../etc/passwd", "C:\\x", "a/b", "<script>", "%00", "'; drop table x; --", "..", "Ü 😀"]
 
 
+def post(person: Person, **fields: str) -> Any:
+    """The form, sent with the token of the person's page."""
+    token = person.send("POST", "/api/session").json()["accessToken"]
+    return person.client.post(FORM, fields, headers={"Authorization": f"Bearer {token}"})
+
+
 def save(person: Person, name: str, mapping: Any = MAPPING, *, shared: bool = False) -> Any:
-    return person.send("POST", MAPPINGS, {"name": name, "mapping": mapping, "isShared": shared})
+    fields = {"saved-name": name, "mapping": json.dumps(mapping), "do": "save"}
+    return post(person, **fields, **({"saved-shared": "1"} if shared else {}))
+
+
+def listed(person: Person) -> dict[str, str]:
+    """The mappings to choose from: title → id."""
+    html = post(person).content.decode()
+    found = re.findall(r'<option value="([0-9a-f-]{36})"[^>]*>([^<]*)</option>', html)
+    return {unescape(title): id for id, title in found}
 
 
 def names(person: Person) -> list[str]:
-    return [each["name"] for each in person.client.get(MAPPINGS).json()]
+    return [*listed(person)]
 
 
 @pytest.fixture
@@ -45,14 +65,17 @@ def boris(db: None) -> Person:
 
 def test_own_mappings_come_first_and_others_only_if_shared(anna: Person, boris: Person) -> None:
     assert save(anna, "Z").status_code == 200
-    shared = save(anna, "A", shared=True).json()
-    assert (shared["owner"], shared["mapping"]) == ("anna-maps", MAPPING)
+    save(anna, "A", shared=True)
     save(boris, "Mine")
     save(anna, "Z", {"empty": "clear"})
-    assert names(anna) == ["A", "Z"]
-    assert names(boris) == ["Mine", "A"]
-    assert boris.send("DELETE", f"{MAPPINGS}/{shared['id']}").status_code == 404
-    assert anna.send("DELETE", f"{MAPPINGS}/{shared['id']}").status_code == 204
+    assert names(anna) == ["A (shared)", "Z"]
+    assert names(boris) == ["Mine", "A (anna-maps)"]
+    shared = listed(anna)["A (shared)"]
+    used = post(boris, saved=shared, do="saved").content.decode()
+    assert json.loads(unescape(fields_of(used)["mapping"])) == MAPPING
+    for missing in (shared, "x"):
+        assert post(boris, saved=missing, do="delete").status_code == 404
+    assert post(anna, saved=shared, do="delete").status_code == 200
     assert names(boris) == ["Mine"]
 
 
@@ -71,13 +94,18 @@ def test_what_is_no_mapping_is_not_saved(anna: Person) -> None:
     assert SavedMapping.objects.count() == MOST_OF_USER
 
 
-def test_strangers_external_users_and_other_sites_have_none(anna: Person) -> None:
-    assert Client().get(MAPPINGS).status_code == 401
-    outside = Person("external-maps", user_type="ExternalCommunityUser")
-    assert outside.client.get(MAPPINGS).status_code == 403
-    forged = anna.client.post(MAPPINGS, {"name": "x", "mapping": {}}, content_type="application/json")
-    assert forged.status_code == 403
-    assert SavedMapping.objects.count() == 0
+def test_strangers_external_users_and_other_scopes_have_none(api: Api, anna: Person) -> None:
+    save(anna, "A", shared=True)
+    assert Client().post(FORM, {}).status_code == 401
+    assert anna.client.post(FORM, {}).status_code == 401  # the cookie alone, which another site could send, too
+    outsider = User.objects.create_user(login="external-maps")
+    outside, reader = caller(outsider), caller(anna.user, scopes="read")
+    User.objects.filter(pk=outsider.pk).update(user_type="ExternalCommunityUser")
+    for client, status in ((outside, 401), (reader, 403)):
+        bearer = {"Authorization": f"Bearer {client.token}"}
+        response = client.client.post(FORM, {"do": "save", "saved-name": "x"}, headers=bearer)
+        assert response.status_code == status
+    assert SavedMapping.objects.count() == 1
 
 
 def caller_as(user: User) -> Api:
