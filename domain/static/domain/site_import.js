@@ -139,6 +139,7 @@
   function content(from, count) {
     if (!isSheet) return { headers: { "Content-Type": "application/json" }, body: `${JSON.stringify(options()).slice(0, -1)},"objects":[${objects.slice(from, from + count).map(({ text }) => text).join(",")}]}` };
     const body = new FormData($("import"));
+    body.set("file", $("file").files[0]); // the field is disabled meanwhile
     body.set("offset", from);
     body.set("limit", count);
     return { headers: {}, body };
