@@ -22,6 +22,7 @@ from foundation import stamps
 from foundation.fields import utc_now
 from identity.models import User
 from tests.domain.security.conftest import give_role
+from tests.support.c_sharp import syntax_errors
 from tests.support.programs import requires_program
 from tests.support.receiver import LoopbackReceiver, ReceivedRequest
 from tests.webhooks.cast import CURRENCIES, deliver_due, new_currency, new_delivery, new_web_hook
@@ -233,6 +234,12 @@ def test_the_program_with_curl_sends_a_signed_request(loopback_receiver: Loopbac
     (request,) = loopback_receiver.requests
     headers = {key.lower(): value for key, value in request.headers.items()}
     assert run(command_of(tmp_path, "verify.py"), request.body, headers, secret) == "valid"
+
+
+def test_the_program_in_c_sharp_can_be_parsed() -> None:
+    (program,) = (each.code for each in verification_snippets() if each.key == "verify.cs")
+    assert syntax_errors(program) == []
+    assert syntax_errors(program.replace(";", "", 1)) != []
 
 
 def test_every_program_is_on_the_page(boss: Client) -> None:

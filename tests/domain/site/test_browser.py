@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, StorageState, expect
 
 from tests.support.accessibility import violations
+from tests.support.c_sharp import syntax_errors
 from tests.support.chromium import PHONE, WIDE, fits, log_in, watched_page
 from tests.support.platform import LivePlatform
 from tests.support.programs import requires_program
@@ -250,6 +251,7 @@ def test_code_of_a_write_has_its_body_in_every_language(page: Page) -> None:
         expect(page.locator("#snippet")).to_contain_text(wanted)
         expect(page.locator("#snippet")).to_contain_text("application/json")
         expect(page.locator("#snippet")).to_contain_text("TOKEN")
+    assert syntax_errors(page.locator("#snippet").inner_text()) == []
 
 
 def test_decimals_are_shown_as_the_service_wrote_them(page: Page) -> None:
