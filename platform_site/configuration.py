@@ -65,6 +65,7 @@ class Section:
     key         attributes that make the key; several are joined by a slash
     children    collection → attributes that tell one child from another
     omitted     attributes that stay with the instance
+    is_kept     whether its objects are never deleted
     authors     of objects that act with the authority of who saved them last
     stamp       of what processes keep of these
     """
@@ -75,6 +76,7 @@ class Section:
     key: tuple[str, ...] = ("Code",)
     children: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     omitted: frozenset[str] = frozenset()
+    is_kept: bool = False
     authors: Authors | None = None
     stamp: str = ""
 
@@ -125,6 +127,8 @@ SECTIONS = (
         stamp=RULES_STAMP,
     ),
     Section("jobs", "job", "Systems.Config.Jobs", ("Name",), authors=JOB_AUTHORS),
+    # A setting stays with its repository: reading as of a time would end with it.
+    Section("history", "history setting", "Systems.Core.RepositoryTracking", ("RepositoryName",), is_kept=True),
 )
 
 

@@ -92,6 +92,7 @@ def compare(document: Document, *, delete: bool = False) -> list[Difference]:
     """Differences that applying the document would change; with `delete`, also objects that its sections leave out."""
     here, document = export(), _normal(document)
     nouns = {section.name: section.noun for section in (*SECTIONS, *ROLE_SECTIONS)}
+    kept = {section.name for section in SECTIONS if section.is_kept}
     result: list[Difference] = []
     for name, noun in nouns.items():
         if name not in document:
@@ -100,7 +101,7 @@ def compare(document: Document, *, delete: bool = False) -> list[Difference]:
             stored = here[name].get(key)
             if stored != there:
                 result.append(Difference(name, noun, key, stored, there))
-        if delete:
+        if delete and name not in kept:
             result += [
                 Difference(name, noun, key, stored, None)
                 for key, stored in here[name].items()

@@ -12,6 +12,7 @@ import yaml
 from django.core.management import CommandError, call_command
 
 from domain.dataset.dataset import Dataset
+from domain.dataset.tables.history import RepositoryTracking
 from domain.demo.configuration import rules, tools
 from identity.context import system_context
 from identity.demo import seed_identity
@@ -28,6 +29,7 @@ __all__ = ["fresh_process"]
 EMPTY: configuration.Document = {"version": 1} | {
     section.name: {} for section in (*configuration.SECTIONS, *configuration.ROLE_SECTIONS)
 }
+EMPTY["history"] = {"*": {}}
 
 HEADERS = "Content-Type: application/json\nAuthorization: Bearer planted-1\nX-Api-Key: planted-2\nDB-Pwd: planted-3"
 ADDRESS = "http://127.0.0.1:9/planted4Zk81PqWmXc02Rt/orders?token=planted-5&no={DocumentNo}"
@@ -59,6 +61,20 @@ def written(file: Path, document: Any) -> Path:
     """The file, with the document or text in it."""
     file.write_text(document if isinstance(document, str) else configuration.dump(document))
     return file
+
+
+def test_levels_of_the_history_are_imported_and_nothing_ends_reading_as_of(db: None, tmp_path: Path) -> None:
+    products = "General.Products.Products"
+    wanted = {"*": {"RetentionDays": 400}, products: {"TrackingLevel": "TrackObjectAndAttributeChanges"}}
+    file = written(tmp_path / "history.yaml", {"version": 1, "history": wanted})
+    import_config(file, "--apply")
+    assert yaml.safe_load(export_config())["history"] == wanted
+    assert import_config(file) == "Nothing differs.\n"
+    since = RepositoryTracking.objects.get(repository_name=products).tracked_since
+    assert since is not None
+    import_config(written(tmp_path / "none.yaml", {"version": 1, "history": {}}), "--delete", "--apply")
+    assert yaml.safe_load(export_config())["history"] == wanted
+    assert RepositoryTracking.objects.get(repository_name=products).tracked_since == since
 
 
 @pytest.fixture
