@@ -33,6 +33,7 @@ def main() -> None:
 
 
 def _measure(count: int) -> None:
+    from django.core.management import call_command
     from django.db import connection
 
     from audit.actors import Actor
@@ -43,13 +44,9 @@ def _measure(count: int) -> None:
     from audit.rows import TABLE
     from audit.verify import chain_verify
     from foundation.fields import utc_now
-    from foundation.models import VersionStamp
     from identity.audit_kinds import SignedIn
-    from identity.models import SigningKey
 
-    with connection.schema_editor() as editor:
-        for model in (VersionStamp, SigningKey, AuditEntry, AuditHead):
-            editor.create_model(model)
+    call_command("migrate", verbosity=0)
     content, previous = (
         '{"address":"192.0.2.7","methods":["pwd"],"requestId":"4bf92f3577b34da6a3ce929d0e0e4736"}',
         GENESIS,
