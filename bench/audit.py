@@ -39,7 +39,6 @@ def _measure(count: int) -> None:
     from audit.actors import Actor
     from audit.chain import entries_chain, head_write
     from audit.hashing import GENESIS, Row, entry_hash, entry_seal
-    from audit.models import AuditEntry, AuditHead
     from audit.record import record
     from audit.rows import TABLE
     from audit.verify import chain_verify
