@@ -192,6 +192,11 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": env.database(_database_url) if _database_url else _sqlite("platform.sqlite3"),
 }
 DATABASES["default"]["CONN_MAX_AGE"] = None
+DATABASE_TRANSACTION_POOLER = env.switch(
+    "DATABASE_TRANSACTION_POOLER",
+    False,
+    "DATABASE_URL leads to PgBouncer or another pooler in transaction mode: PostgreSQL's sessions keep nothing.",
+)
 REDIS_URL = env.url(
     "REDIS_URL", "", "Redis or Valkey for cache, limits, change signals and the task broker; empty: files in DATA_DIR."
 )
@@ -218,6 +223,16 @@ CACHES: dict[str, dict[str, Any]] = {
 # --- processes and tasks ------------------------------------------------------------------------------------------
 
 WEB_PROCESSES = env.number("WEB_PROCESSES", 2, "Web server processes.")
+DATABASE_CONNECTIONS = env.number(
+    "DATABASE_CONNECTIONS",
+    0,
+    "Connections to PostgreSQL that the web processes of this node open at most, all together, at least two for each; "
+    "0: no bound.",
+)
+if 0 < DATABASE_CONNECTIONS < 2 * WEB_PROCESSES:
+    raise ImproperlyConfigured(
+        f"DATABASE_CONNECTIONS must be at least {2 * WEB_PROCESSES}, two for each of the {WEB_PROCESSES} web processes."
+    )
 Q_CLUSTER: dict[str, Any] = {
     "name": "platform",
     "broker_class": "foundation.cluster.ClusterBroker",

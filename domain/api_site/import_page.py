@@ -65,7 +65,7 @@ class ImportPart(PlatformView, BrowserPage):
         """Raises BadRequest for a form that cannot be read, and what saved mappings raise."""
         context = context_of(request)
         require_scope_of(context.scopes, "update")
-        with request.data as body:
+        with cast(BinaryIO, request.data) as body:
             form, files = read_form(body, request.META.get("CONTENT_TYPE", ""))
             values: dict[str, Any] = {"most_characters": NAME_CHARACTERS}
             mapping = _edited(form, values)

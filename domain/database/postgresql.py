@@ -1,7 +1,7 @@
 """Reads from PostgreSQL without Django's cursor, which interpolates parameters and parses datetimes in Python.
 
-Statements are sent with separate parameters. Statements by key are prepared: PostgreSQL keeps them and, where that
-costs no more, one plan for all keys.
+Statements are sent with separate parameters. Statements by key are prepared, unless a pooler gives each transaction
+another session: PostgreSQL keeps them and, where that costs no more, one plan for all keys.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus, TransactionStatus
@@ -32,7 +33,8 @@ def fetch(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any],
     except psycopg.Error:
         with connection.wrap_database_errors:
             raise
-    # A migration has changed the type of a column under a prepared statement.
+    # A migration has changed the type of a column under a prepared statement. No pool takes back a closed connection.
+    connection.connection.close()
     connection.close()
     connection.ensure_connection()
     return fetch(connection, text, parameters, prepared=False)
@@ -67,7 +69,7 @@ def _read(connection: Any, text: str, parameters: Sequence[Any], prepared: bool)
     if reader is None or reader.connection is not raw:
         reader = psycopg.Cursor(raw)
         load_times_natively(reader)
-        raw.prepare_threshold = 0
+        raw.prepare_threshold = None if settings.DATABASE_TRANSACTION_POOLER else 0
         connection._reader = reader
     return reader.execute(text, parameters, prepare=prepared).fetchall()
 

@@ -54,12 +54,17 @@ def check() -> None:
 def limit_connection(connection: BaseDatabaseWrapper, **signal: Any) -> None:
     """Receiver of connection_created: PostgreSQL cancels every statement of the connection that takes longer.
 
-    A statement that waits for a lock is cancelled earlier, and reported as a busy database.
+    A statement that waits for a lock is cancelled earlier, and reported as a busy database. A pooler in transaction
+    mode has the limit in its own configuration.
     """
-    if connection.vendor == "postgresql":
-        milliseconds = round(settings.QUERY_SECONDS * 1000)
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = {milliseconds}; SET lock_timeout = {milliseconds * 2 // 3}")
+    if connection.vendor != "postgresql" or settings.DATABASE_TRANSACTION_POOLER:
+        return
+    milliseconds, raw = round(settings.QUERY_SECONDS * 1000), connection.connection
+    if getattr(raw, "limit_milliseconds", None) == milliseconds:
+        return  # a connection of the pool, which has it from an earlier request
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET statement_timeout = {milliseconds}; SET lock_timeout = {milliseconds * 2 // 3}")
+    raw.limit_milliseconds = milliseconds
 
 
 def was_exceeded(error: Exception) -> bool:

@@ -14,7 +14,7 @@ from typing import IO, Any
 from foundation.execution_slot import defer_to_slot
 from foundation.long_polls import LongPoll, chunks
 from foundation.piped_responses import Parts
-from platform_site.serving.connection_pool import ConnectionPool
+from platform_site.serving.connection_pool import ConnectionPool, configure_connections
 from platform_site.serving.exchange import RESPONSE_BYTES, Application, FileAnswer, PipedAnswer, StartResponse
 
 
@@ -23,7 +23,7 @@ class PooledApplication:
 
     def __init__(self, application: Application) -> None:
         self.application = application
-        self.connections = ConnectionPool()
+        self.connections = ConnectionPool(configure_connections())
         self._polls = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:

@@ -206,14 +206,15 @@ def _advisory_lock(alias: str) -> Iterator[None]:
     """Hold an advisory lock: nodes with separate data directories but one PostgreSQL database migrate one after the
     other.
     """
-    connection = connections[alias]
-    if connection.vendor != "postgresql":
+    if connections[alias].vendor != "postgresql":
         yield
         return
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [_ADVISORY_LOCK])
+    # In a transaction of its own: behind a pooler a lock of the session would stay with a session that others get.
+    holder = connections.create_connection(alias)
+    holder.set_autocommit(False)
     try:
+        with holder.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ADVISORY_LOCK])
         yield
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [_ADVISORY_LOCK])
+        holder.close()

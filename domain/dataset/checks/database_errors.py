@@ -21,7 +21,8 @@ _SQLITE_INDEX = re.compile(r"index '(?P<index>[^']+)'")
 _IDENTIFIER_BYTES = 63
 _CHECK = re.compile(r"(?:check constraint \"|CHECK constraint failed: )(?P<rule>[^\"\n]+)")
 #: Messages of SQLite and PostgreSQL for a lock timeout.
-_BUSY = ("locked", "busy", "deadlock", "could not serialize", "lock timeout")
+#: The last one is the message of a pool whose connections are all in use.
+_BUSY = ("locked", "busy", "deadlock", "could not serialize", "lock timeout", "couldn't get a connection")
 #: SQLSTATE classes and states of a PostgreSQL server that refuses or ends connections: connection exceptions, too many
 #: connections, shutdown, crash, start-up.
 _UNREACHABLE = ("08", "53300", "57P01", "57P02", "57P03")

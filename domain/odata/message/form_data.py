@@ -16,7 +16,7 @@ from domain.odata.message.json_body import invalid_body
 FORM = "multipart/form-data"
 
 
-def read_form(body: BinaryIO, content_type: str) -> tuple[QueryDict, MultiValueDict[str, UploadedFile]]:
+def read_form(body: BinaryIO, content_type: str) -> tuple[QueryDict, MultiValueDict[str, UploadedFile[bytes]]]:
     """The fields of a form, and its files, which are on disk. Raises BadRequest for a body that is no form.
 
     Django bounds the fields: their number, and together DATA_UPLOAD_MAX_MEMORY_SIZE.

@@ -173,6 +173,20 @@ def _proxies() -> Iterator[Finding]:
 
 
 @_examines("database")
+def _pooler() -> Iterator[Finding]:
+    """Behind a pooler the web processes set no limit of their own."""
+    if not settings.DATABASE_TRANSACTION_POOLER or connections["default"].vendor != "postgresql":
+        return
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        (limit,) = cursor.fetchone()
+    if limit == "0":
+        text = "the pooler's sessions have no statement_timeout: a query of a caller may run without end"
+        cure = "for web nodes: set it in connect_query of the pooler, as deploy/pgbouncer.ini does"
+        yield Finding("database", "warning", text, cure)
+
+
+@_examines("database")
 def _databases() -> Iterator[Finding]:
     for alias in connections:
         connection = connections[alias]
