@@ -23,8 +23,10 @@ from foundation.execution_slot import release_slot
 #: Sets of connections that are kept open when no thread uses them.
 MAX_FREE: Final = 4
 
-#: A request waits for a permit this long; then it gets a connection that is free at once, or 503.
+#: A request waits for a permit this long; then for a connection without one.
 PERMIT_SECONDS: Final = 10.0
+#: A request that has waited for a connection this long is answered with 503. Opening one takes milliseconds.
+CONNECT_SECONDS: Final = 5.0
 
 #: Alias → open connection.
 _ConnectionSet = dict[str, BaseDatabaseWrapper]
@@ -43,7 +45,7 @@ def configure_connections() -> int | None:
     if not settings.DATABASE_CONNECTIONS:
         return None
     most: int = settings.DATABASE_CONNECTIONS // settings.WEB_PROCESSES
-    database["OPTIONS"]["pool"] = {"min_size": 0, "max_size": most, "timeout": 1.0}
+    database["OPTIONS"]["pool"] = {"min_size": 0, "max_size": most, "timeout": CONNECT_SECONDS}
     database["CONN_MAX_AGE"] = 0  # each request gives its connection back
     return max(1, most - settings.TABLE_STREAMS)
 

@@ -164,11 +164,15 @@ class Caller:
         return self.answers
 
 
-def run_load(platform: LivePlatform) -> Counter[tuple[str, int]]:
-    """What CLIENTS callers at once were answered."""
+def access_token(platform: LivePlatform) -> str:
     form = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
     answer = requests.post(f"{platform.base_url}/id/connect/token", {**form, "scope": "read update exec"}, timeout=60)
-    token = answer.json()["access_token"]
+    return str(answer.json()["access_token"])
+
+
+def run_load(platform: LivePlatform) -> Counter[tuple[str, int]]:
+    """What CLIENTS callers at once were answered."""
+    token = access_token(platform)
     callers = [Caller(platform, number, token) for number in range(CLIENTS)]
     with ThreadPoolExecutor(CLIENTS) as pool:
         return sum(pool.map(Caller.run, callers), Counter())
@@ -249,6 +253,24 @@ def test_web_processes_open_no_more_connections_than_they_may(bound: int) -> Non
         with MostSessions(platform.environment["DATABASE_URL"]) as sessions:
             assert refused(run_load(platform)) == {}
         assert 1 <= sessions.most <= bound
+
+
+@pytest.mark.fuzz
+def test_fifty_web_processes_stay_below_the_bound() -> None:
+    settings = {"WEB_PROCESSES": "50", "DATABASE_CONNECTIONS": "100", "SANDBOX_WORKERS": "1"}
+    with start_platform(settings=settings) as platform:
+        token = access_token(platform)
+
+        def read(_number: int) -> set[int]:
+            with requests.Session() as http:
+                http.headers["Authorization"] = f"Bearer {token}"
+                url = f"{platform.odata_url}General_Products_Products?$top=100&$expand=ProductGroup"
+                return {(a.status_code, a.text[:150] if a.status_code != 200 else "") for a in (http.get(url, timeout=120) for _ in range(30))}
+
+        with MostSessions(platform.environment["DATABASE_URL"]) as sessions, ThreadPoolExecutor(200) as pool:
+            assert set().union(*pool.map(read, range(200))) == {(200, "")}
+        print(f"{sessions.most} connections of 50 processes")
+        assert 30 <= sessions.most <= 100
 
 
 def test_a_bound_that_is_too_low_is_refused(tmp_path: Path) -> None:
