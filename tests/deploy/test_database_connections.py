@@ -265,7 +265,10 @@ def test_fifty_web_processes_stay_below_the_bound() -> None:
             with requests.Session() as http:
                 http.headers["Authorization"] = f"Bearer {token}"
                 url = f"{platform.odata_url}General_Products_Products?$top=100&$expand=ProductGroup"
-                return {(a.status_code, a.text[:150] if a.status_code != 200 else "") for a in (http.get(url, timeout=120) for _ in range(30))}
+                return {
+                    (a.status_code, a.text[:150] if a.status_code != 200 else "")
+                    for a in (http.get(url, timeout=120) for _ in range(30))
+                }
 
         with MostSessions(platform.environment["DATABASE_URL"]) as sessions, ThreadPoolExecutor(200) as pool:
             assert set().union(*pool.map(read, range(200))) == {(200, "")}

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, StorageState, expect
 
-from tests.support.accessibility import violations
 from tests.support.c_sharp import syntax_errors
-from tests.support.chromium import PHONE, WIDE, fits, log_in, watched_page
+from tests.support.chromium import log_in, watched_page
 from tests.support.platform import LivePlatform
 from tests.support.programs import requires_program
 

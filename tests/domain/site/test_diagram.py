@@ -1,9 +1,10 @@
-"""The diagram of a set and its neighbours: drawn by the server, with a link for each, and never larger than a screen."""
+"""The diagram of a set and its neighbours: drawn by the server, each with a link, and never larger than a screen."""
 
 from __future__ import annotations
 
 import re
 from html import unescape
+from itertools import pairwise
 
 import pytest
 from django.test import Client
@@ -61,7 +62,7 @@ def test_boxes_do_not_overlap() -> None:
     for repository in repositories:
         found = diagram(repository)
         places = sorted((box.x, box.y) for box in found.boxes)
-        for (x, y), (next_x, next_y) in zip(places, places[1:], strict=False):
+        for (x, y), (next_x, next_y) in pairwise(places):
             assert x != next_x or next_y - y >= found.box_height, repository.name
         # No column is longer than what refers to it or what it refers to, unless both are full.
         columns = [sum(box.x < found.x for box in found.boxes), sum(box.x > found.x for box in found.boxes)]

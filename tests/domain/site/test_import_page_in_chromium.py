@@ -47,9 +47,16 @@ def _downloaded(page: Page, button: str) -> tuple[str, str]:
     return download.value.suggested_filename, Path(download.value.path()).read_text(encoding="utf-8-sig")
 
 
-def test_a_workbook_is_mapped_previewed_and_imported(page: Page, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_workbook_is_mapped_previewed_and_imported(
+    page: Page, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     prefix = "XD" if "desktop" in request.node.name else "XP"
-    rows: list[list[Any]] = [["Kürzel", "Name", "Notiz"], [f"{prefix}1", "=Bar", "x"], [f"{prefix}2", None, "x"], [f"{prefix}3", "Karte", None]]
+    rows: list[list[Any]] = [
+        ["Kürzel", "Name", "Notiz"],
+        [f"{prefix}1", "=Bar", "x"],
+        [f"{prefix}2", None, "x"],
+        [f"{prefix}3", "Karte", None],
+    ]
     file = tmp_path / "arten.xlsx"
     file.write_bytes(workbook({"Zahlarten": rows}, strings_to_formulas=False))
     page.set_input_files("#file", file)

@@ -28,7 +28,9 @@ def hits(client: Client, words: str) -> list[str]:
 def test_all_sets_stand_in_their_namespaces(client: Client) -> None:
     html = client.get("/api/model/sets", {"name": "Crm_CustomerTypes"}).content.decode()
     assert re.match(r"\d+ sets in \d+ namespaces", text_of(html))
-    assert '<a href="#Crm_Sales_CustomerTypes" aria-current="true">CustomerTypes</a>' in html, "found by its former name, too"
+    assert '<a href="#Crm_Sales_CustomerTypes" aria-current="true">CustomerTypes</a>' in html, (
+        "found by its former name, too"
+    )
     assert html.count("<details open>") == 1
 
 

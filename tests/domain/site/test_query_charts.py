@@ -39,7 +39,9 @@ def test_a_second_label_makes_the_series() -> None:
 
 
 def test_currencies_are_never_added_up() -> None:
-    rows = [{"S": "New", "T": {"Value": Decimal(value), "Currency": sign}} for value, sign in (("1", "EUR"), ("2", "USD"))]
+    rows = [
+        {"S": "New", "T": {"Value": Decimal(value), "Currency": sign}} for value, sign in (("1", "EUR"), ("2", "USD"))
+    ]
     assert figures(drawn(rows, "S", "T")) == {"T · EUR": [1], "T · USD": [2]}
 
 
@@ -57,14 +59,25 @@ def posted(rows: str, **choice: Any) -> Any:
 @pytest.mark.django_db
 def test_the_tab_gets_the_chart_and_its_figures_as_a_table() -> None:
     html = posted('[{"S": "New", "N": 0.10}, {"S": "New", "N": 0.20}]').content.decode()
-    assert json.loads(re.findall(r'<script type="application/json">(.*?)</script>', html)[0])["series"][0]["figures"] == [0.3]
+    assert json.loads(re.findall(r'<script type="application/json">(.*?)</script>', html)[0])["series"][0][
+        "figures"
+    ] == [0.3]
     assert re.search(r'<th scope="row">New</th><td>0.30</td>', html)
     assert "&lt;b&gt;" in posted('[{"S": "<b>", "N": 1}]').content.decode()
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "rows", ["", "{}", "[1]", "[" * 5000, '[{"S": "a", "N": 1e999999999}]', f'[{{"S": "a", "N": {"9" * 400}}}]', '[{"S": "a"}]']
+    "rows",
+    [
+        "",
+        "{}",
+        "[1]",
+        "[" * 5000,
+        '[{"S": "a", "N": 1e999999999}]',
+        f'[{{"S": "a", "N": {"9" * 400}}}]',
+        '[{"S": "a"}]',
+    ],
 )
 def test_what_is_no_chart_of_rows_is_refused(rows: str) -> None:
     assert posted(rows).status_code == 400
@@ -75,7 +88,8 @@ def test_what_is_no_chart_of_rows_is_refused(rows: str) -> None:
     "value,text",
     [
         (None, ""), (True, "true"), (Decimal("10.50"), "10.50"), ([1, 2], "[2]"), ({"Value": 3, "Unit": "kg"}, "3 kg"),
-        ({"EN": "Order", "DE": "Auftrag"}, "Order"), ({"DE": "Auftrag"}, "Auftrag"), ({"Id": 7, "Name": {"EN": "Oak"}}, "Oak"),
+        ({"EN": "Order", "DE": "Auftrag"}, "Order"), ({"DE": "Auftrag"}, "Auftrag"),
+        ({"Id": 7, "Name": {"EN": "Oak"}}, "Oak"),
         ({"A": 1, "@odata.id": "x", "B": None, "C": "c"}, "1 · c"), ({}, ""),
     ],
     ids=["null", "boolean", "decimal", "list", "quantity", "language", "other language", "entity", "object", "empty"],
@@ -84,8 +98,12 @@ def test_a_cell_is_told_as_the_grid_tells_it(value: object, text: str) -> None:
     assert cell_text(value, "en") == text
 
 
-_CELLS = st.none() | st.integers(-100, 100) | st.builds(
-    lambda value, sign: {"Value": value, "Currency": sign}, st.integers(-9, 9), st.sampled_from(["EUR", "USD"])
+_CELLS = (
+    st.none()
+    | st.integers(-100, 100)
+    | st.builds(
+        lambda value, sign: {"Value": value, "Currency": sign}, st.integers(-9, 9), st.sampled_from(["EUR", "USD"])
+    )
 )
 _ROWS = st.lists(
     st.fixed_dictionaries({"L": st.sampled_from("abc"), "S": st.sampled_from("xyz"), "N": _CELLS}), max_size=40
