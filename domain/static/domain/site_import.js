@@ -269,7 +269,8 @@
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    form = site.drawnForm($("import"), $("parts"), (fields) => site.part(site.data.sheets, fields, true), shown);
+    const send = (fields) => { ready(false); return site.part(site.data.sheets, fields, true); }; // what is shown is not what is written
+    form = site.drawnForm($("import"), $("parts"), send, shown);
     $("import").addEventListener("change", change);
     $("import").addEventListener("click", press);
     $("template-set").addEventListener("input", () => $("template-set").setCustomValidity(""));
