@@ -25,6 +25,7 @@ import psycopg
 import pytest
 import requests
 
+from platform_site.serving.preparation import _ADVISORY_LOCK
 from tests.deploy.dockerfile import DEPLOY
 from tests.support.instances import prepared_instance
 from tests.support.platform import ROOT, LivePlatform, free_port, start_platform
@@ -213,7 +214,8 @@ def test_a_session_of_the_server_keeps_nothing_of_a_request(pooled: tuple[LivePl
             stack.enter_context(psycopg.connect(url))
             .execute(
                 "SELECT pg_backend_pid(), (SELECT count(*) FROM pg_prepared_statements),"
-                " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), current_setting('statement_timeout'),"
+                " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),"
+                " current_setting('statement_timeout'),"
                 " current_setting('lock_timeout'), current_setting('default_transaction_isolation')"
             )
             .fetchone()
@@ -223,12 +225,34 @@ def test_a_session_of_the_server_keeps_nothing_of_a_request(pooled: tuple[LivePl
     assert {each[1:] for each in seen if each is not None} == {(0, 0, "30s", "20s", "read committed")}
 
 
-def test_a_second_start_waits_for_the_first_one(pooled: tuple[LivePlatform, str, str]) -> None:
+def test_a_start_waits_for_one_that_migrates(pooled: tuple[LivePlatform, str, str], tmp_path: Path) -> None:
     """The lock of the preparation is one of a transaction, which a pooler does not hand to others."""
-    platform, _url, _direct = pooled
-    command = [sys.executable, "manage.py", "serve", "--keys-only"]
-    done = subprocess.run(command, cwd=ROOT, env=platform.environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    platform, _url, direct = pooled
+    prepare = (
+        "import django; django.setup();"
+        "from platform_site.serving.preparation import prepare; prepare(lambda line: None)"
+    )
+    environment = {
+        **platform.environment,
+        "DATA_DIR": str(tmp_path),
+        "DEMO": "0",
+        "DJANGO_SETTINGS_MODULE": "platform_site.settings",
+    }
+    locks = (
+        "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database AND datname = current_database()"
+        f" WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = {_ADVISORY_LOCK}"
+    )
+    with psycopg.connect(direct, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [_ADVISORY_LOCK])
+        process = subprocess.Popen([sys.executable, "-c", prepare], cwd=ROOT, env=environment)
+        try:
+            assert eventually(lambda: connection.execute(f"{locks} AND NOT granted").fetchone() == (1,), 60)
+            assert process.poll() is None
+            connection.execute("SELECT pg_advisory_unlock(%s)", [_ADVISORY_LOCK])
+            assert process.wait(120) == 0
+        finally:
+            process.kill()
+        assert connection.execute(locks).fetchone() == (0,)
 
 
 def test_the_doctor_finds_a_pooler_without_limits(pooled: tuple[LivePlatform, str, str]) -> None:
