@@ -53,11 +53,12 @@ def test_a_csv_file_is_of_the_set_that_it_is_named_after(api: Api) -> None:
 
 
 def test_each_change_is_made_in_the_mapping(api: Api) -> None:
-    file, fields = named("money.csv", CSV), {"sheet-0": "", "set-0": SET, "column-0-0": "CurrencySign"}
+    file = named("money.csv", CSV)
+    fields: dict[str, Any] = {"sheet-0": "", "set-0": SET, "column-0-0": "CurrencySign"}
     html, mapping = draw(api, file, **fields, do="set-0")
     assert mapping == {"repository": SET}
     assert len(problems(html)) == 2
-    names = {f"header-0-{number}": header for number, header in enumerate(("Zeichen", "Name", "Notiz"))}
+    names: dict[str, Any] = {f"header-0-{number}": header for number, header in enumerate(("Zeichen", "Name", "Notiz"))}
     html, mapping = draw(api, file, mapping, **fields, **names, do=["column-0-0", "leave-0-2"])
     assert mapping == {"repository": SET, "columns": {"Zeichen": "CurrencySign", "Notiz": None}}
     assert problems(html) == []

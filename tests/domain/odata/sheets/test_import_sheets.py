@@ -182,7 +182,7 @@ def test_a_form_has_the_file_and_a_mapping_of_any_length(api: Api) -> None:
     mapping = json.dumps({"repository": SET, "columns": {**columns, "Zeichen": "CurrencySign"}})
     assert len(mapping) > 2 * 8192  # what a URL takes
     text = ",".join(["Zeichen", "Name", *columns]) + "\nUSD,Dollar" + ",x" * len(columns) + "\n"
-    form = {"file": named("money.CSV", text), "preview": "5"}
+    form: dict[str, Any] = {"file": named("money.CSV", text), "preview": "5"}
     for given in (mapping, named("mapping.json", "\ufeff" + mapping)):
         response = post_form(api, {**form, "mapping": given})
         assert response.status_code == 200, response.content
