@@ -58,7 +58,9 @@ def _measure(count: int) -> None:
             seal = entry_seal(SignedIn.name, at, "alice", subject, content)
             row = Row(position, SignedIn.name, at, "alice", subject, content, seal, position, "")
             previous = entry_hash(previous, row, position)
-            rows.append((*row[:2], str(at)[:26] if connection.vendor == "sqlite" else at, *row[3:8], previous))
+            # Not str(): a millionth of all times have no fraction, and the zone's offset would stand in its place.
+            stored = at.strftime("%Y-%m-%d %H:%M:%S.%f") if connection.vendor == "sqlite" else at
+            rows.append((*row[:2], stored, *row[3:8], previous))
         with connection.cursor() as cursor:
             cursor.executemany(
                 f"INSERT INTO {TABLE} ({columns}) VALUES ({', '.join(['%s'] * len(columns.split()))})", rows
