@@ -172,8 +172,7 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "api/session": (),
     "api/queries": (),
     "api/queries/<uuid:query_id>": (),
-    "api/mappings": (),
-    "api/mappings/<uuid:mapping_id>": (),
+    "api/import/sheets": (REFERENCE_TOKEN_OF_A_POST,),
     "api/^export/(?P<set_name>\\w+)\\.(?P<kind>csv|xlsx|json)$": (REFERENCE_TOKEN,),
     "api/domain/dry-runs/<str:id>": (REFERENCE_TOKEN,),
     "healthz": (),
@@ -204,7 +203,6 @@ ADMIN = {
 EXAMPLES = {
     **{f"tableapi/^{root}/(?P<rest>.+)$": f"tableapi/{root}/a/b/c" for root in ("odata", "data")},
     "api/queries/<uuid:query_id>": "api/queries/0187d2a0-0050-7000-8000-000000000000",
-    "api/mappings/<uuid:mapping_id>": "api/mappings/0187d2a0-0050-7000-8000-000000000000",
     "api/^export/(?P<set_name>\\w+)\\.(?P<kind>csv|xlsx|json)$": "api/export/General_Currencies.csv",
     "api/^domain/odata/[Rr]eset(?:\\(\\))?/?$": "api/domain/odata/Reset",
     "api/^domain/odata(?:/.*)?$": "api/domain/odata/General_Currencies",

@@ -205,7 +205,7 @@ def _version(token: str) -> int:
 
 def _scripts() -> list[Path]:
     found = sorted(_STATIC.glob("site_*.js"))
-    assert len(found) == 12
+    assert len(found) == 11
     return found
 
 
