@@ -40,7 +40,9 @@ def pins(path: Path) -> dict[str, set[str]]:
 def wanted(path: Path) -> dict[str, str]:
     """name → version that a person has written down."""
     lines = [line.partition("#")[0].strip() for line in path.read_text().splitlines()]
-    named = [re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?==(\S+)", line) for line in lines if line and not line.startswith("-")]
+    named = [
+        re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?==(\S+)", line) for line in lines if line and not line.startswith("-")
+    ]
     assert all(named), "one version of each"
     return {re.sub(r"[._]", "-", found[1].lower()): found[2] for found in named if found}
 
