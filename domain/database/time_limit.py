@@ -59,6 +59,7 @@ def limit_connection(connection: BaseDatabaseWrapper, **signal: Any) -> None:
     """
     if connection.vendor != "postgresql" or settings.DATABASE_TRANSACTION_POOLER:
         return
+    connection.ensure_connection()  # for callers other than the signal
     milliseconds, raw = round(settings.QUERY_SECONDS * 1000), connection.connection
     if getattr(raw, "limit_milliseconds", None) == milliseconds:
         return  # a connection of the pool, which has it from an earlier request
