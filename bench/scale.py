@@ -1,10 +1,10 @@
-"""Does a page cost the same wherever it is, and however large the set?
+"""Does a request cost the same wherever its page is, and however large the set (spec 13, 13.7)?
 
-    python -m bench.scale [--postgresql postgres://…/postgres] [--few 10000] [--many 1000000]
+    python -m bench.scale [--postgresql postgres://…/postgres] [--few 10000] [--many 1000000] [--orders 1000 1000]
 
-Pages by indexed attributes are measured with few products and again with many. `print_pages`, which `make bench` prints
-too, compares page 1,000 of a set with page 1. Requests come one after the other over one connection, and the least time
-of many is compared: what others do on the machine only ever adds to it.
+Reads by indexed attributes and writes are measured with few products and orders, and again with many. `print_pages`,
+which `make bench` prints too, compares page 1,000 of a set with page 1. Requests come one after the other over one
+connection, and the least time of many is compared: what others do on the machine only ever adds to it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ import http.client
 import json
 import time
 import urllib.parse
+from collections.abc import Callable
 from typing import Any
 
 from bench import floor
 from bench.instance import Servers, instance, serving
+from bench.load import Request
+from bench.multiplied import ORDERS, PRODUCTS, multiply
+from bench.operations import writing
 
 _REPEATS = 60
 #: How many times as dear a page may become with the set.
@@ -25,13 +29,20 @@ GOAL = 2.0
 _PAGE_ROWS = 10
 _PAGES = 1_000
 
-#: What → options of a page of products; the rows are among the first thousands, and so in the small set and the large.
-FILTERED = {
-    "one part number": "$filter=PartNumber eq 'M0004711'",
-    "part numbers with a prefix": "$filter=startswith(PartNumber,'M00047')&$orderby=PartNumber&$top=50",
-    "part numbers from one on": "$filter=PartNumber ge 'M0004000'&$orderby=PartNumber&$top=50",
-    "products of a group": "$filter=ProductGroup eq '{group}'&$top=50",
-    "newest part numbers": "$orderby=PartNumber desc&$top=50",
+_SELECTED = f"$select={floor.SELECT}"
+_PREFIX = f"{floor.SET}?$filter=startswith(PartNumber,'M00047')&$orderby=PartNumber"
+#: What → what is read; the rows are among the first thousands, and so in the small set and the large.
+READ = {
+    "GET by key": f"{floor.SET}({{product}})?{_SELECTED}",
+    "one part number": f"{floor.SET}?$filter=PartNumber eq 'M0004711'&{_SELECTED}",
+    "part numbers with a prefix": f"{_PREFIX}&$top=50&{_SELECTED}",
+    "part numbers from one on": f"{floor.SET}?$filter=PartNumber ge 'M0004000'&$orderby=PartNumber&$top=50&{_SELECTED}",
+    "products of a group": f"{floor.SET}?$filter=ProductGroup eq '{{group}}'&$top=50&{_SELECTED}",
+    "newest part numbers": f"{floor.SET}?$orderby=PartNumber desc&$top=50&{_SELECTED}",
+    "50 orders, 2 levels": f"{floor.ORDERS}?$filter=DocumentNo ge 'M000000100'&$orderby=DocumentNo&$top=50"
+    f"&$select={floor.ORDER_SELECT}&$expand=Lines($select={floor.LINE_SELECT};$expand=Product({_SELECTED}))",
+    "groupby, index only": f"{floor.SET}?$apply=filter(startswith(PartNumber,'M00047'))"
+    "/groupby((PartNumber),aggregate($count as Number))",
 }
 
 
@@ -56,12 +67,31 @@ class Caller:
 
     def least_ms(self, url: str) -> float:
         """The shortest time to an answer."""
-        times: list[float] = []
-        for _ in range(_REPEATS):
-            started = time.perf_counter()
-            self.get(url)
-            times.append(time.perf_counter() - started)
-        return min(times) * 1000
+        return _least_ms(lambda: self.get(url))
+
+    def least_ms_to_post(self, request: Request) -> float:
+        """The shortest time to the answer of a write."""
+        assert request.body is not None
+        bodies = [request.body(number) for number in range(_REPEATS)]
+        target = urllib.parse.urlsplit(request.url)
+
+        def post() -> None:
+            self._connection.request("POST", f"{target.path}?{target.query}", bodies.pop(), request.headers)
+            answer = self._connection.getresponse()
+            body = answer.read()
+            if answer.status != 201:
+                raise SystemExit(f"{request.url} answered {answer.status}: {body[:300]!r}")
+
+        return _least_ms(post)
+
+
+def _least_ms(ask: Callable[[], object]) -> float:
+    times: list[float] = []
+    for _ in range(_REPEATS):
+        started = time.perf_counter()
+        ask()
+        times.append(time.perf_counter() - started)
+    return min(times) * 1000
 
 
 def print_pages(servers: Servers) -> None:
@@ -77,31 +107,42 @@ def print_pages(servers: Servers) -> None:
 
 
 def measure(servers: Servers) -> dict[str, float]:
-    """What → the shortest time to a page."""
-    caller = Caller(servers)
-    product = caller.get(f"{floor.SET}?$filter=PartNumber eq 'M0000001'&$select=ProductGroup")["value"][0]
-    group = product["ProductGroup"]["@odata.id"]
-    return {
-        name: caller.least_ms(f"{floor.SET}?{options.format(group=group)}&$select={floor.SELECT}")
-        for name, options in FILTERED.items()
-    }
+    """What → the shortest time to an answer in milliseconds."""
+    caller, tracking = Caller(servers), Caller(servers, Prefer="odata.track-changes")
+    product = caller.get(f"{floor.SET}?$filter=PartNumber eq 'M0000001'&$select=Id,ProductGroup")["value"][0]
+    known = {"product": product["Id"], "group": product["ProductGroup"]["@odata.id"]}
+    found = {name: caller.least_ms(url.format(**known)) for name, url in READ.items()}
+    page = tracking.get(f"{_PREFIX}&{_SELECTED}")
+    while "@odata.deltaLink" not in page:
+        page = tracking.get(page["@odata.nextLink"])
+    found |= {entry.name: caller.least_ms_to_post(entry.ours) for entry in writing(servers)}
+    # Among what has changed since are the products and orders of these writes.
+    found["delta, nothing of it"] = caller.least_ms(page["@odata.deltaLink"])
+    return found
 
 
 def main() -> None:
-    """Measure with few products and with many; print both."""
-    parser = argparse.ArgumentParser(description="Compare pages of a small set and of a large one.")
+    """Measure with few products and orders and with many; print both."""
+    parser = argparse.ArgumentParser(description="Compare requests to small sets with requests to large ones.")
     parser.add_argument("--few", type=int, default=10_000, help="products in the small set")
     parser.add_argument("--many", type=int, default=1_000_000, help="products in the large set")
+    parser.add_argument("--orders", type=int, nargs=2, default=(1_000, 1_000), help="orders of five lines in both")
     parser.add_argument("--postgresql", default="", metavar="URL", help="on this server, in a database of its own")
     arguments = parser.parse_args()
     found: list[dict[str, float]] = []
     with instance(arguments.postgresql) as prepared:
-        for products in (arguments.few, arguments.many):
-            prepared.load(products, 1_000)
+        for products, orders in zip((arguments.few, arguments.many), arguments.orders, strict=True):
+            if arguments.postgresql and products > PRODUCTS and orders > ORDERS:
+                prepared.load(PRODUCTS, ORDERS)
+                multiply(prepared.database, products, orders)
+            else:
+                prepared.load(products, orders)
             with serving(prepared) as servers:
                 found.append(measure(servers))
     database = "PostgreSQL" if arguments.postgresql else "SQLite"
-    print(f"{database}: a page out of {arguments.few:,} products, and out of {arguments.many:,}")
+    few_orders, many_orders = arguments.orders
+    print(f"{database}: with {arguments.few:,} products and {few_orders:,} orders, and with", end=" ")
+    print(f"{arguments.many:,} and {many_orders:,}")
     for name, few in found[0].items():
         many = found[1][name]
         verdict = "reached" if many <= GOAL * few else "missed"

@@ -40,7 +40,8 @@ MAX_ENTRIES = 1_000
 
 
 class RepeatDryRun(BaseException):
-    """Begins a dry run again that was the victim of a deadlock; the cause is the database's error.
+    """Begins a dry run again that was the victim of a deadlock, or whose only commit, which has no savepoint, lost a
+    race. The cause is the error.
 
     The locks of its earlier commits, which a real request would have released, are released only by the rollback of
     all of it. It is no Exception, so that no part of the request answers it.
@@ -57,6 +58,7 @@ class DryRun:
     shared    state that lives as long as the run, by its owner's key
     limit_seconds   its longest time; None for none
     is_repeatable   whether whoever began it repeats it on RepeatDryRun
+    is_first        whether it is the first attempt, and no repetition
     """
 
     began: float = field(default_factory=time.perf_counter)
@@ -65,6 +67,7 @@ class DryRun:
     shared: dict[object, Any] = field(default_factory=dict)
     limit_seconds: float | None = None
     is_repeatable: bool = False
+    is_first: bool = True
     _earlier_hooks: int = 0
 
     def begin(self) -> None:
@@ -121,12 +124,13 @@ def dry_run(
     *,
     limit_seconds: float | None = None,
     is_repeatable: bool = False,
+    is_first: bool = True,
 ) -> Iterator[DryRun]:
     """Roll back the database transaction of the block, which is a part of the open one if there is one.
 
     begin   begins the transaction
     """
-    run = DryRun(limit_seconds=limit_seconds, is_repeatable=is_repeatable)
+    run = DryRun(limit_seconds=limit_seconds, is_repeatable=is_repeatable, is_first=is_first)
     token = _current.set(run)
     try:
         with begin():

@@ -244,6 +244,22 @@ TABLE_STREAMS_BUSY = _add(
     256, "TableStreamsBusy", _("{0} long answers of the Table API are being sent. Try again in {1} seconds."), 503
 )
 
+INVALID_CURSOR = _add(
+    257,
+    "InvalidCursor",
+    _("'{0}' is no position of the change stream. Use the cursor of an event, or 'beginning'."),
+    400,
+)
+CURSOR_EXPIRED = _add(
+    258,
+    "CursorExpired",
+    _("The changes since this cursor are no longer kept. Read the sets anew, then go on from now."),
+    410,
+)
+TOO_MANY_SUBSCRIBERS = _add(
+    259, "TooManySubscribers", _("{0} subscribers listen to changes here already. Try again in {1} seconds."), 503
+)
+
 # 300–399: Domain transactions.
 TRANSACTION_LIMIT = _add(300, "TransactionLimit", _("This session already has {0} open transactions."), 500)
 PENDING_LIMIT = _add(301, "PendingLimit", _("A transaction holds at most {0} changed entities."), 500)

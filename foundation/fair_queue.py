@@ -1,4 +1,6 @@
-"""A queue in which callers take turns and the tickets of one caller keep their order.
+"""What callers share fairly: a queue in which they take turns, and places of which nobody takes all.
+
+The tickets of one caller keep their order.
 
 Script runs wait for a worker, requests for the execution slot, passwords for their hash.
 """
@@ -6,7 +8,7 @@ Script runs wait for a worker, requests for the execution slot, passwords for th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, KeysView
+from collections.abc import Callable, Iterable, KeysView
 from typing import Generic, Protocol, TypeVar
 
 
@@ -19,6 +21,15 @@ class Ticket(Protocol):
 
 
 T = TypeVar("T", bound=Ticket)
+
+
+def has_place(taken_by: Iterable[str], caller: str, *, places: int, reserved: int) -> bool:
+    """Whether one of the places is free for the caller. The last `reserved` ones are for callers with fewer than this.
+
+    taken_by   the caller of each place that is taken
+    """
+    taken = list(taken_by)
+    return len(taken) < (places if taken.count(caller) < reserved else places - reserved)
 
 
 def _anybody(caller: str) -> bool:

@@ -24,7 +24,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -83,8 +84,12 @@ class _Bump:
 
 
 class _Own(threading.local):
-    """Bumps of this thread in its open database transaction, and the stamps as that transaction sees them."""
+    """Bumps of this thread in its open database transaction, and the stamps as that transaction sees them.
 
+    held  the values that the thread keeps for now
+    """
+
+    held: Mapping[str, int] | None = None
     bumps: tuple[_Bump, ...] = ()
     view: tuple[tuple[_Bump, ...], int, Mapping[str, int]] | None = None
 
@@ -109,6 +114,8 @@ def current(name: str) -> int:
 def values() -> Mapping[str, int]:
     """The current values of all stamps: the same mapping as long as the process has read no other values."""
     global _checked_at
+    if _own.held is not None:
+        return _own.held
     if _own.bumps and (bumps := _unfinished()):
         return _own_view(bumps)
     known = _known
@@ -122,6 +129,19 @@ def values() -> Mapping[str, int]:
     return known.values
 
 
+@contextmanager
+def held() -> Iterator[Mapping[str, int]]:
+    """The stamps of now, which this thread keeps meanwhile.
+
+    For reads from a replica, which may not have a later change yet: what is cached then must not count as having it.
+    """
+    before, _own.held = _own.held, values()
+    try:
+        yield _own.held
+    finally:
+        _own.held = before
+
+
 def bump(name: str) -> None:
     """Mark the source `name` as changed. Takes effect when the current database transaction commits."""
     # Raw SQL, as in `_read`: saves of access data and requests run these statements often.
@@ -133,12 +153,17 @@ def bump(name: str) -> None:
     transaction.on_commit(result)
 
 
+def is_bumped(name: str) -> bool:
+    """Whether the open database transaction of this thread has changed the source `name`."""
+    return bool(_own.bumps) and any(each.name == name for each in _unfinished())
+
+
 def check(fetch: Fetch | None = None) -> None:
     """Read the stamps now. A write calls this when its transaction begins, so that it sees every earlier commit.
 
     fetch: runs the query, for callers with a faster way than Django's cursor.
     """
-    if not (_own.bumps and _unfinished()):
+    if _own.held is None and not (_own.bumps and _unfinished()):
         _read(fetch)
 
 

@@ -1,10 +1,13 @@
-"""Ends what a user has been given: sessions, access and refresh tokens, and codes that are not redeemed."""
+"""Ends what a user has been given: sessions, access and refresh tokens, and codes that are not redeemed; and removes
+what belongs to a user or role that is deleted.
+"""
 
 from __future__ import annotations
 
-from django.db import transaction
+from django.db import models, transaction
 
 from audit.actors import OPERATOR, Actor
+from foundation.models import Entity
 from identity.models import DeviceGrant, Grant, User
 from identity.oauth.issue import user_revoke
 from identity.sessions import CLOSED_BY_ADMINISTRATOR, session_close_user
@@ -20,3 +23,13 @@ def access_end(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR, *, by: Actor
         if (user := User.objects.filter(pk=user_id).first()) is not None:
             user_revoke(user, by=by)
         session_close_user(user_id, reason)
+
+
+def own_rows_delete(model: type[models.Model], id: str) -> None:
+    """Delete the rows of plain tables that belong to a user or role: sign-ins, tokens, second factors, a picture.
+
+    The dataset deletes entities, and knows only their references to one another.
+    """
+    for related in model._meta.related_objects:
+        if related.on_delete is models.CASCADE and not issubclass(related.related_model, Entity):
+            related.related_model._base_manager.filter(**{related.field.name: id}).delete()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
@@ -20,18 +19,17 @@ from foundation.messages import reason_of
 from identity.admin_bases import PageAdmin, ReadOnlyAdmin, TabularInline
 from identity.federation.provider import FederationFailed, documents, metadata
 from identity.instance import link_base_url
+from identity.kept_secrets import KeptSecretForm, secret_field
 from identity.models import FederatedAccount, IdentityProvider, IdentityProviderRole
 
 
-class IdentityProviderForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A provider; an empty secret keeps the stored one."""
+class IdentityProviderForm(KeptSecretForm):
+    """A provider."""
 
-    client_secret = forms.CharField(
-        label=_("Client secret"),
-        required=False,
-        max_length=500,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text=_("Stored encrypted. Empty: the stored one stays; without one the client is public."),
+    secret = "client_secret"  # noqa: S105  the name of the field
+    sent_to = ("issuer",)
+    client_secret = secret_field(
+        _("Client secret"), _("Stored encrypted. Empty: the stored one stays; without one the client is public.")
     )
 
     class Meta:
@@ -40,10 +38,6 @@ class IdentityProviderForm(forms.ModelForm):  # type: ignore[type-arg]
             "name", "code", "issuer", "client_id", "client_secret", "scopes", "is_active", "new_users", "login_claim",
             "role_claim", "trusts_factors", "signs_out",
         )  # fmt: skip
-
-    def clean_client_secret(self) -> str | None:
-        given: str | None = self.cleaned_data["client_secret"]
-        return given or self.instance.client_secret
 
     def clean_issuer(self) -> str:
         """An https URL without query (Discovery, 4.1); http for this machine."""

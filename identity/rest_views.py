@@ -9,7 +9,9 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from foundation import errors
+from identity.context import CallContext
 from identity.languages import activate_request_language
+from identity.session_positions import position_note
 
 
 class PlatformView(APIView):
@@ -34,6 +36,8 @@ class PlatformView(APIView):
         """Set Cache-Control where the view has not."""
         result = super().finalize_response(request, response, *args, **kwargs)
         result.headers.setdefault("Cache-Control", "no-store")
+        if isinstance(auth := getattr(request, "_auth", None), CallContext):
+            position_note([auth.session_id])  # what it has seen here, on whichever server
         return result
 
 

@@ -21,10 +21,10 @@ from domain.admin.context import admin_context, is_administrator
 from domain.admin.entity_pages import entity_page
 from domain.admin.post_actions import PostActions
 from domain.entities.systems_config import Job
+from foundation.clock import database_now
 from foundation.fields import utc_now
 from identity.admin_bases import HistoryAdmin
 from jobs.authors import AUTHORS
-from jobs.clock import database_now
 from jobs.models import RUNNING, SUCCEEDED, WAITING, JobRun
 from jobs.planning import run_request
 from jobs.schedules import next_cron, next_night, time_zone

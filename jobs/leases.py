@@ -22,8 +22,8 @@ from django.db.models import F, Q
 
 from domain.dataset.tables.write_transaction import write_transaction
 from domain.entities.systems_config import Job
+from foundation.clock import Clock
 from identity.sessions import open_count
-from jobs.clock import Clock
 from jobs.models import NIGHT, RUNNING, WAITING, JobRun
 from jobs.schedules import night_of
 

@@ -8,8 +8,8 @@ from domain.dataset.records.record import Record
 from domain.entities.systems_config import Job
 from domain.odata.operations.catalogue import Operation, OperationCall, Parameter, Result, operations
 from foundation import errors
+from foundation.clock import database_now
 from foundation.messages import TranslatableMessage as Message
-from jobs.clock import database_now
 from jobs.models import JobRun
 from jobs.planning import run_request
 from jobs.validation import JOBS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.conf import settings
 from django_q.models import Schedule
 
+from foundation.clock import database_now
 from foundation.cluster import every
 from foundation.pruning import pruners
 from foundation.schedules import scheduled
-from jobs.clock import database_now
 from jobs.planning import runs_prune
 from jobs.worker import MARGIN_SECONDS, RUN_SECONDS, Worker
 

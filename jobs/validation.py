@@ -9,10 +9,10 @@ from domain.dataset.checks.authority import NOBODY, context_of, is_administrator
 from domain.dataset.records.record import Record
 from domain.model import behaviours
 from foundation import errors
+from foundation.clock import database_now
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 from jobs.authors import AUTHORS
-from jobs.clock import database_now
 from jobs.models import JobState
 from jobs.schedules import check_cron
 from jobs.types.base import job_types, read_settings

@@ -11,11 +11,11 @@ from django.utils import translation
 
 from domain.entities.systems_config import Job
 from foundation import errors
+from foundation.clock import Clock, database_now
 from foundation.failures import record_failure
 from foundation.messages import TranslatableMessage as Message
 from identity.context import system_context
 from jobs.authors import author_of, context_for
-from jobs.clock import Clock, database_now
 from jobs.leases import renewed, run_lease, runs_at_once
 from jobs.models import FAILED, NIGHT, RUNNING, SUCCEEDED, TIME_LIMIT, WAITING, JobRun
 from jobs.notices import failure_dataset

@@ -25,7 +25,9 @@ from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES = ("bg", "de")
-APPS = ("foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
+APPS = (
+    "foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "event_sinks", "platform_site",
+)  # fmt: skip
 KEYWORDS: dict[str, tuple[int, ...] | None] = {
     "_": None,
     "gettext": None,

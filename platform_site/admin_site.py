@@ -49,6 +49,7 @@ _BY_APP = {
     "rules": gettext_noop("Automation"),
     "webhooks": gettext_noop("Automation"),
     "jobs": gettext_noop("Automation"),
+    "event_sinks": gettext_noop("Exchange and monitoring"),
     "django_q": gettext_noop("Exchange and monitoring"),
     "platform_site": gettext_noop("Exchange and monitoring"),
 }

@@ -131,12 +131,26 @@ class Environment:
             raise ImproperlyConfigured(f"EMAIL_URL cannot be read: {exc}") from exc
         return {name: value for name, value in result.items() if name.startswith("EMAIL_") and value is not None}
 
-    def database(self, url: str) -> dict[str, Any]:
-        """Django's database settings for a URL."""
+    def database(self, url: str, *, of: str = "DATABASE_URL") -> dict[str, Any]:
+        """Django's database settings for a URL, which may name several servers (scheme://user@host:port,host:port/name).
+
+        of: the setting that errors name.
+        """
+        before, at, behind = url.rpartition("@")
+        servers, slash, rest = behind.partition("/")
+        first, *others = servers.split(",")
         try:
-            return dict(self._env.db_url_config(url))
+            found = dict(self._env.db_url_config(f"{before}{at}{first}{slash}{rest}" if others else url))
         except Exception as exc:
-            raise ImproperlyConfigured(f"DATABASE_URL cannot be read: {exc}") from exc
+            raise ImproperlyConfigured(f"{of} cannot be read: {exc}") from exc
+        if others:
+            # The driver takes a list of both, and asks one server after the other.
+            places = [each.partition(":") for each in (first, *others)]
+            found |= {
+                "HOST": ",".join(host for host, _, _ in places),
+                "PORT": ",".join(port or "5432" for _, _, port in places),
+            }
+        return found
 
 
 _SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)

@@ -33,7 +33,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from domain.database.replicas import replica_states
 from domain.dataset.tables.models import DomainTransaction
+from event_sinks.delivery import sinks_progress
 from foundation import errors
 from foundation.safe_views import reads_only
 from identity.instance import client_address
@@ -226,6 +228,18 @@ def _webhooks() -> Iterator[Metric]:
     yield gauge("platform_webhook_attempts_under_way", "Attempts being sent.", result.by_state["Delivering"])
 
 
+def _event_sinks() -> Iterator[Metric]:
+    progress = sinks_progress()
+    behind = GaugeMetricFamily(
+        "platform_event_sink_behind", "Changes that an event sink has not got yet.", labels=("sink",)
+    )
+    for each in progress:
+        behind.add_metric([each.name], each.behind)
+    yield behind
+    failing = sum(each.failing_since is not None for each in progress)
+    yield gauge("platform_event_sinks_failing", "Event sinks whose last attempt failed.", failing)
+
+
 def _queue() -> Iterator[Metric]:
     yield gauge("platform_queue_tasks", "Tasks that wait in the queue.", get_broker().queue_size())
 
@@ -267,6 +281,18 @@ def _database() -> Iterator[Metric]:
     yield gauge("platform_database_connections", text, sum(_handles(pid, path) for pid in process_ids()))
 
 
+def _replicas() -> Iterator[Metric]:
+    """As the process sees them that answers."""
+    used = GaugeMetricFamily("platform_replica_in_use", "Whether a replica answers reads.", labels=("server",))
+    lag = GaugeMetricFamily("platform_replica_lag_seconds", "How far a replica is behind.", labels=("server",))
+    for each in replica_states():
+        used.add_metric([each.name], each.is_in_use)
+        if each.lag_seconds is not None:
+            lag.add_metric([each.name], each.lag_seconds)
+    yield used
+    yield lag
+
+
 def _handles(pid: int, path: str) -> int:
     try:
         return sum(file.path == path for file in psutil.Process(pid).open_files())
@@ -275,8 +301,10 @@ def _handles(pid: int, path: str) -> int:
 
 
 register("webhooks", _webhooks)
+register("event_sinks", _event_sinks)
 register("queue", _queue)
 register("sessions", _sessions)
 register("transactions", _transactions)
 register("rules", _rules)
 register("database", _database)
+register("replicas", _replicas)

@@ -23,6 +23,7 @@ from django_q.brokers import get_broker
 from django_q.models import Failure
 
 from domain.admin.context import is_administrator
+from domain.database.replicas import replica_states
 from domain.entities.systems_monitoring import InformationMessage
 from foundation.fields import utc_now
 from identity.usage import usage_by_hour, usage_chart, usage_now, usage_warnings
@@ -136,6 +137,33 @@ def _workers(request: HttpRequest) -> Card:
         number_text(len(alive)),
         ngettext("worker process", "worker processes", len(alive)),
         tuple(lines),
+    )
+
+
+def _replicas(request: HttpRequest) -> Card | None:
+    """How this process sees the replicas of the database; no card without any."""
+    states = [each for each in replica_states() if not each.is_primary]
+    if not states:
+        return None
+    used = sum(each.is_in_use for each in states)
+    lines = tuple(
+        Line(
+            each.name,
+            _short(each.problem) or gettext("does not answer, or is catching up")
+            if each.lag_seconds is None
+            else gettext("%(seconds)s s behind") % {"seconds": number_text(round(each.lag_seconds, 1))},
+            GOOD if each.is_in_use else BAD,
+        )
+        for each in states
+    )
+    return Card(
+        "replicas",
+        gettext("Replicas of the database"),
+        "",
+        GOOD if used == len(states) else BAD if not used else WARNING,
+        gettext("%(count)s of %(all)s") % {"count": used, "all": len(states)},
+        gettext("answer reads"),
+        lines,
     )
 
 
@@ -313,6 +341,7 @@ def _slow(request: HttpRequest) -> Card:
 INSTANCE: dict[str, Maker] = {
     "sites": _sites,
     "workers": _workers,
+    "replicas": _replicas,
     "licence": _licence,
     "webhooks": _webhooks,
     "rules": _rules,

@@ -1,4 +1,4 @@
-"""Database router of the task broker's tables."""
+"""Which database has which tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 from django.conf import settings
 
 
-class BrokerRouter:
+def written_databases() -> list[str]:
+    """Aliases of the databases that the platform writes: all but the replicas."""
+    return [alias for alias in settings.DATABASES if alias not in settings.DATABASE_REPLICAS]
+
+
+class DatabaseRouter:
     """Routes django-q2 to the broker database where there is one, all other apps to the default database."""
 
     def _broker(self) -> str | None:
@@ -23,5 +28,8 @@ class BrokerRouter:
         """The broker has django-q2's tables only, the default database has all.
 
         The django-q2 tables of the default database are empty while there is a broker, and used when REDIS_URL is set.
+        Replicas have what the default database has.
         """
+        if db in settings.DATABASE_REPLICAS:
+            return False
         return app_label == "django_q" or db != "broker"

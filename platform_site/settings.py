@@ -104,6 +104,7 @@ INSTALLED_APPS = [
     "rules",
     "webhooks",
     "jobs",
+    "event_sinks",
     "platform_site.apps.PlatformSiteConfig",
     # Its templates come before those of Django's admin; PlatformAdminSite is the site.
     "unfold.apps.BasicAppConfig",
@@ -192,6 +193,31 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": env.database(_database_url) if _database_url else _sqlite("platform.sqlite3"),
 }
 DATABASES["default"]["CONN_MAX_AGE"] = None
+#: Aliases of DATABASES.
+DATABASE_REPLICAS: list[str] = []
+for _number, _replica_url in enumerate(
+    env.texts(
+        "DATABASE_REPLICA_URLS",
+        [],
+        "Streaming replicas of DATABASE_URL, one server each, the same on all nodes: reads go to those that have what "
+        "their session has written and seen.",
+    ),
+    1,
+):
+    DATABASE_REPLICAS.append(f"replica{_number}")
+    _replica = env.database(_replica_url, of="DATABASE_REPLICA_URLS")
+    DATABASES[DATABASE_REPLICAS[-1]] = {
+        **_replica,
+        "CONN_MAX_AGE": None,
+        # A server that is gone must not be waited for.
+        "OPTIONS": {"connect_timeout": 2, "tcp_user_timeout": 2000, **_replica.get("OPTIONS", {})},
+        "TEST": {"MIRROR": "default"},
+    }
+if DATABASE_REPLICAS and not _database_url.startswith(("postgres", "pgsql")):
+    raise ImproperlyConfigured("DATABASE_REPLICA_URLS needs a DATABASE_URL of PostgreSQL.")
+DATABASE_REPLICA_LAG_SECONDS = env.decimal(
+    "DATABASE_REPLICA_LAG_SECONDS", 1.0, "A replica that is further behind is left out until it has caught up."
+)
 DATABASE_TRANSACTION_POOLER = env.switch(
     "DATABASE_TRANSACTION_POOLER",
     False,
@@ -204,7 +230,7 @@ REDIS_URL = env.url(
 if not REDIS_URL:
     DATABASES["broker"] = _sqlite("broker.sqlite3")
     DATABASES["broker"]["CONN_MAX_AGE"] = None
-DATABASE_ROUTERS = ["platform_site.routers.BrokerRouter"]
+DATABASE_ROUTERS = ["platform_site.routers.DatabaseRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- cache --------------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tableapi/", RedirectView.as_view(pattern_name="api-index")),
     path("tableapi", RedirectView.as_view(pattern_name="api-index")),
     path("api/", include("domain.odata.http.urls")),
+    path("api/", include("domain.event_stream.urls")),
     path("api/", include("domain.api_site.urls")),
     path("healthz", tools.HealthView.as_view()),
     path("readyz", tools.ReadyView.as_view()),

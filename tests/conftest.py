@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
@@ -137,6 +138,12 @@ def fresh_cache() -> None:
     prefix = f"{settings.CACHES['default']['KEY_PREFIX'].partition('/')[0]}/{next(_cache_generation)}"
     caches.settings["default"]["KEY_PREFIX"] = prefix  # for threads that open the cache from now on
     caches["default"].key_prefix = prefix
+
+
+@pytest.fixture(autouse=True)
+def minute_of_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No minute of the rate limits ends within a test. Only limits see this time: tokens live by the real one."""
+    monkeypatch.setattr("identity.rate_limits.time", SimpleNamespace(time=lambda: 1_800_000_020.0))
 
 
 @pytest.fixture(autouse=True)

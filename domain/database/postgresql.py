@@ -14,9 +14,10 @@ from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
 from psycopg.types.datetime import TimestamptzLoader
 
-from domain.database.cursor import Row
+from domain.database.cursor import Row, may_bypass_cursor
 
 
 def fetch(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any], *, prepared: bool) -> list[Row]:
@@ -49,13 +50,31 @@ def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
     plain = raw.isolation_level is None and raw.read_only is None and raw.deferrable is None
     if raw.autocommit or not plain or raw.pgconn.transaction_status != TransactionStatus.IDLE:
         return fetch(connection, text, (), prepared=True)
+    result = _send(connection, f"BEGIN; {text}", ExecStatus.TUPLES_OK)
+    transformer = Transformer(raw)
+    transformer.set_pgresult(result)
+    return transformer.load_rows(0, result.ntuples, tuple)
+
+
+def execute(connection: BaseDatabaseWrapper, text: str) -> None:
+    """Execute statements without parameters and rows in one message. Raises Django's database errors."""
+    if may_bypass_cursor(connection):
+        _send(connection, text, ExecStatus.COMMAND_OK)
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(text)
+
+
+def _send(connection: BaseDatabaseWrapper, text: str, expected: ExecStatus) -> PGresult:
+    """The result of the last statement of the text."""
+    if connection.needs_rollback:
+        connection.validate_no_broken_transaction()
+    raw: psycopg.Connection[Row] = connection.connection
     with connection.wrap_database_errors, raw.lock:
-        result = raw.pgconn.exec_(f"BEGIN; {text}".encode())
-        if result.status != ExecStatus.TUPLES_OK:
+        result = raw.pgconn.exec_(text.encode())
+        if result.status != expected:
             raise psycopg.errors.error_from_result(result, raw.info.encoding)
-        transformer = Transformer(raw)
-        transformer.set_pgresult(result)
-        return transformer.load_rows(0, result.ntuples, tuple)
+        return result
 
 
 def load_times_natively(cursor: Any) -> None:

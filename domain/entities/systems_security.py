@@ -16,16 +16,14 @@ from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
-from identity.access_end import access_end
+from identity.access_end import access_end, own_rows_delete
 from identity.applications import SECRET_JWT, application_warnings, check_application, is_secret_hash, sealed_secrets
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import SecretChanged
 from identity.changes import access_changed
 from identity.email_change import old_address_notify
-from identity.factors.listing import factors_delete
 from identity.logins import check_login_unused, claim_login
 from identity.models import Role, RoleUser, TrustedApplication, User
-from identity.pictures import picture_remove
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record, UnitOfWork
@@ -68,11 +66,14 @@ def show_to_directories(user_id: str) -> None:
     User.objects.filter(pk=user_id).update(provisioning_removed=False)
 
 
-def remove_own_rows(user: Record) -> None:
-    """Validation: a deleted user's picture and second factors go, too."""
-    if user.is_deleted:
-        user.dataset.defer_write(("factors", user.id), partial(factors_delete, user.id))
-        user.dataset.defer_write(("picture", user.id), partial(picture_remove, user.id))
+def remove_own_rows(record: Record) -> None:
+    """Validation: what belongs to a deleted user or role goes, too; a user's sessions and tokens end before."""
+    if not record.is_deleted:
+        return
+    if record.repository.model is User:
+        record.dataset.defer_write(("end of access", record.id), partial(access_end, record.id))
+    delete = partial(own_rows_delete, record.repository.model, record.id)
+    record.dataset.defer_write(("own rows", record.id), delete)
 
 
 @repositories.register
@@ -136,7 +137,7 @@ class Roles(Repository[Role]):
             )
         }
     )
-    validations = (access_changes,)
+    validations = (remove_own_rows, access_changes)
     decides_access = True
 
 

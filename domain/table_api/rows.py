@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from domain.database import postgresql, time_limit
 from domain.database.cursor import Row
+from domain.database.replicas import connection_for_long_read
 from domain.query.sql import dialects
 from domain.table_api.table_query import TableQuery
 from foundation.execution_slot import stand_aside
@@ -32,7 +33,7 @@ class TableRows:
     The rows may be read in another thread than the one that has made this object, and cancelled by any.
     """
 
-    def __init__(self, query: TableQuery) -> None:
+    def __init__(self, query: TableQuery, *, session_id: str | None = None) -> None:
         self._query = query
         self._lock = threading.Lock()  # of the two below
         self._is_cancelled = False
@@ -41,7 +42,7 @@ class TableRows:
         self._is_own = not self._connection.in_atomic_block
         self._cursor: Any = None
         if self._is_own:
-            self._connection = connections.create_connection("default")
+            self._connection = connection_for_long_read(session_id)
             self._connection.inc_thread_sharing()
         try:
             if self._is_own:

@@ -221,7 +221,7 @@ def _paging_headers(query: TableQuery, size: int | None) -> dict[str, str]:
 def _body(form: Format, query: TableQuery, request: Request) -> Body:
     coding = "" if form.is_compressed else coding_for(request.META.get("HTTP_ACCEPT_ENCODING", ""))
     try:
-        rows = TableRows(query)
+        rows = TableRows(query, session_id=context_of(request).session_id)
     except DatabaseError as exc:
         raise known_error(exc) from exc
     return Body(query, rows, form, coding=coding, on_close=on_disconnect(request.META, rows.cancel))

@@ -32,12 +32,6 @@ def factors_of(user: User) -> Factors:
     return Factors(passkeys, AuthenticatorApp.objects.filter(user=user).first(), codes_left(user))
 
 
-def factors_delete(user_id: str) -> None:
-    """Delete all factors of a user who is being deleted."""
-    for model in (Passkey, AuthenticatorApp, RecoveryCode):
-        model.objects.filter(user_id=user_id).delete()
-
-
 def factors_remove(user: User, *, passkeys: list[Passkey], app: bool) -> None:
     """Remove the passkeys, and the app; without a factor left, the recovery codes too."""
     Passkey.objects.filter(user=user, pk__in=[passkey.pk for passkey in passkeys]).delete()

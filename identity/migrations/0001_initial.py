@@ -769,6 +769,7 @@ class Migration(migrations.Migration):
                 ("absolute_expires", models.DateTimeField(null=True)),
                 ("closed", models.DateTimeField(db_index=True, null=True)),
                 ("close_reason", models.CharField(blank=True, default="", max_length=32)),
+                ("database_position", models.BigIntegerField(default=0)),
                 (
                     "user",
                     models.ForeignKey(

@@ -20,6 +20,7 @@ class Session(models.Model):
     key               the `sid` of its tokens, or the id of a reference token
     expires           closing time without a further request; never after `absolute_expires`
     absolute_expires  the end of a service session; none for people
+    database_position what replicas must have replayed for its reads (identity.session_positions)
     """
 
     id = guid_primary_key()
@@ -34,6 +35,7 @@ class Session(models.Model):
     absolute_expires = models.DateTimeField(null=True)
     closed = models.DateTimeField(null=True, db_index=True)
     close_reason = models.CharField(max_length=32, blank=True, default="")
+    database_position = models.BigIntegerField(default=0)
 
     objects: ClassVar[models.Manager[Session]]
 

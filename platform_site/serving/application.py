@@ -14,12 +14,20 @@ from typing import IO, Any
 from foundation.execution_slot import defer_to_slot
 from foundation.long_polls import LongPoll, chunks
 from foundation.piped_responses import Parts
+from foundation.pushed_responses import Push
 from platform_site.serving.connection_pool import ConnectionPool, configure_connections
-from platform_site.serving.exchange import RESPONSE_BYTES, Application, FileAnswer, PipedAnswer, StartResponse
+from platform_site.serving.exchange import (
+    RESPONSE_BYTES,
+    Application,
+    FileAnswer,
+    PipedAnswer,
+    PushedAnswer,
+    StartResponse,
+)
 
 
 class PooledApplication:
-    """A WSGI application. It returns a list, a FileAnswer, a PipedAnswer, or the iterator of a long poll."""
+    """A WSGI application. It returns a list, a file, piped or pushed answer, or the iterator of a long poll."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -38,6 +46,9 @@ class PooledApplication:
             parts: Parts | None = getattr(answer, "parts", None)
             if parts is not None:
                 return PipedAnswer(parts)
+            push: Push | None = getattr(answer, "push", None)
+            if push is not None:
+                return PushedAnswer(push)
             file: IO[bytes] | None = getattr(answer, "temporary_file", None)
             if file is not None:
                 answer.close()  # type: ignore[attr-defined]  # leaves the file open: its iterator has not begun

@@ -33,21 +33,24 @@ _ConnectionSet = dict[str, BaseDatabaseWrapper]
 
 
 def configure_connections() -> int | None:
-    """Name the connections of this process to PostgreSQL and bound them, before it opens any.
+    """Name the connections of this process to PostgreSQL and bound them for each server, before it opens any.
 
     Returns how many requests may have one at once; the others are for answers of the Table API, each of which has one
     of its own. None without a bound.
     """
-    database: dict[str, Any] = connections.settings["default"]
     if connections["default"].vendor != "postgresql":
         return None
-    database["OPTIONS"].setdefault("application_name", "platform web")
-    if not settings.DATABASE_CONNECTIONS:
-        return None
     most: int = settings.DATABASE_CONNECTIONS // settings.WEB_PROCESSES
-    database["OPTIONS"]["pool"] = {"min_size": 0, "max_size": most, "timeout": CONNECT_SECONDS}
-    database["CONN_MAX_AGE"] = 0  # each request gives its connection back
-    return max(1, most - settings.TABLE_STREAMS)
+    for alias in ("default", *settings.DATABASE_REPLICAS):
+        database: dict[str, Any] = connections.settings[alias]
+        database["OPTIONS"].setdefault("application_name", "platform web")
+        if most:
+            database["OPTIONS"]["pool"] = {"min_size": 0, "max_size": most, "timeout": CONNECT_SECONDS}
+            database["CONN_MAX_AGE"] = 0  # each request gives its connection back
+    if not most:
+        return None
+    # One connection watches how far the primary is.
+    return max(1, most - settings.TABLE_STREAMS - bool(settings.DATABASE_REPLICAS))
 
 
 class ConnectionPool:

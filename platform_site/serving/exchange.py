@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Final, Protocol
 
 from foundation.piped_responses import Parts as BodyParts
+from foundation.pushed_responses import Push
 
 
 class Future(Protocol):
@@ -159,6 +160,16 @@ class PipedAnswer:
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self.parts)
+
+
+class PushedAnswer:
+    """The body of a response that is sent as things happen (serving.pushes)."""
+
+    def __init__(self, push: Push) -> None:
+        self.push = push
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise TypeError("a pushed response is not iterated")
 
 
 def stream(protocol: HttpProtocol, start: ResponseHead, parts: Iterable[bytes]) -> None:

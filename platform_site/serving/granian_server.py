@@ -99,6 +99,7 @@ def serve_in_process(
     """The main function of a web process (MPServer._spawn_rsgi_worker, with the threads of _spawn_wsgi_worker)."""
     # Models cannot be imported before the application is loaded.
     from domain.dataset.transactions.change_waits import watch
+    from domain.event_stream.hub import hub
     from platform_site.metrics import files_allocate
     from platform_site.serving.receiving import Receiver
     from platform_site.serving.web import Policy
@@ -115,6 +116,7 @@ def serve_in_process(
         drain(listening)
         # The server finishes its requests before it ends, so requests that wait must stop waiting.
         watch.stop()
+        hub.stop()
         receiver.stop()
         stop.set()
 

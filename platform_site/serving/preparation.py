@@ -31,6 +31,7 @@ from foundation.vault import key_ids
 from identity.oauth.keys import key_set
 from platform_site.environment import BASE_DIR
 from platform_site.metrics import forget_processes
+from platform_site.routers import written_databases
 
 Report = Callable[[str], None]
 
@@ -104,7 +105,7 @@ def _migrate(prepared: Prepared, report: Report) -> None:
     if prepared.migrations == digest and prepared.databases == databases:
         return
     with _reported(report, "Preparing the database"):
-        for alias in connections:
+        for alias in written_databases():
             with _advisory_lock(alias):
                 _migrate_one(alias)
     prepared.migrations, prepared.databases = digest, _database_states()
@@ -172,7 +173,7 @@ def migrations_digest() -> str:
 def _database_states() -> dict[str, list[str]]:
     """Alias → [number of applied migrations, time of the first]; the time identifies the database."""
     states = {}
-    for alias in connections:
+    for alias in written_databases():
         try:
             with connections[alias].cursor() as cursor:
                 cursor.execute("SELECT COUNT(*), MIN(applied) FROM django_migrations")

@@ -42,12 +42,14 @@ from platform_site.serving.exchange import (
     HttpProtocol,
     Parts,
     PipedAnswer,
+    PushedAnswer,
     ResponseHead,
     Scope,
     environ_of,
     stream,
 )
 from platform_site.serving.pipes import Pipes
+from platform_site.serving.pushes import ServerOutlet
 from platform_site.serving.scheduler import MAX_QUEUED, Request
 
 logger = logging.getLogger("platform.serving")
@@ -348,6 +350,8 @@ class Receiver:
         elif isinstance(answer, PipedAnswer):
             if not self._pipes.send(protocol, environ[CONNECTION], start, answer.parts):
                 _refuse(protocol, environ, errors.Unavailable(errors.SERVER_STOPPING, 1, retry_after_seconds=1))
+        elif isinstance(answer, PushedAnswer):
+            answer.push.start(ServerOutlet(protocol, environ[CONNECTION], start, answer.push))
         elif isinstance(answer, list):
             self._respond(protocol, start, b"".join(answer))
         else:

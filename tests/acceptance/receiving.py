@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.support.receiver import Answer, LoopbackReceiver, ReceivedRequest
 from tests.support.waiting import eventually
 
-DELIVERY_TIMEOUT_SECONDS = 30
+DELIVERY_TIMEOUT_SECONDS = 90
 
 
 @dataclass(slots=True)

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import grimp
 import pytest
 
-APPS = ("foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
+APPS = (
+    "foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "event_sinks", "platform_site",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

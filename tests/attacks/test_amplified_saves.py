@@ -17,6 +17,7 @@ from platform_site.logging import NoTracebackFilter
 from tests.attacks.access import RULES, rule_body
 from tests.support.api import Api, error_of
 
+#: Of the processor: others use this machine, too.
 SECONDS = 3.0
 
 
@@ -27,9 +28,9 @@ def test_a_rule_has_a_bounded_number_of_conditions(administrator: Api) -> None:
         {"ConditionNo": number, "AttributeName": "PartNumber", "ComparisonType": "Not_Equals", "Value": str(number)}
         for number in range(3000)
     ]
-    begun = time.monotonic()
+    begun = time.thread_time()
     error = error_of(administrator.post(RULES, body))
-    assert time.monotonic() - begun < SECONDS
+    assert time.thread_time() - begun < SECONDS
     assert error["type"] == "RuleInvalid"
     assert "at most 200 Conditions" in error["message"]
     body["Conditions"] = body["Conditions"][:200]
@@ -41,9 +42,9 @@ def test_a_rule_has_a_bounded_number_of_conditions(administrator: Api) -> None:
 )
 @pytest.mark.alone
 def test_apply_has_a_bounded_number_of_transformations(administrator: Api, apply: str) -> None:
-    begun = time.monotonic()
+    begun = time.thread_time()
     error = error_of(administrator.post("General_Currencies/$query", f"$apply={apply}", Content_Type="text/plain"))
-    assert time.monotonic() - begun < SECONDS
+    assert time.thread_time() - begun < SECONDS
     assert "More than 200 transformations" in error["message"]
 
 

@@ -103,7 +103,7 @@ def cost(
     host, _, port = platform.base_url.removeprefix("http://").partition(":")
     before = {pid: forget_peak(pid) for pid in pids}
     begun = time.monotonic()
-    sent = http.client.HTTPConnection(host, int(port), timeout=30)
+    sent = http.client.HTTPConnection(host, int(port), timeout=60)
     try:
         sent.request(method, f"/{address}?{query}" if query else f"/{address}", body.encode() or None, headers)
         answer = sent.getresponse()

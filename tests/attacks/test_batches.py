@@ -7,7 +7,6 @@ defer to other requests.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -19,12 +18,6 @@ from identity.models import RateLimits
 from tests.support.api import Api
 
 SMALL = "General_Currencies?$top=1"
-
-
-@pytest.fixture(autouse=True)
-def still_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No minute of the limits ends within a test."""
-    monkeypatch.setattr("identity.rate_limits.time", SimpleNamespace(time=lambda: 1_800_000_020.0))
 
 
 def answers(api: Api, count: int) -> list[dict[str, Any]]:

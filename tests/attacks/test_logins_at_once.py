@@ -40,7 +40,7 @@ _PROOF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 def connection(platform: LivePlatform, address: str) -> http.client.HTTPConnection:
     """A connection from one of the addresses of this machine, 127.0.0.0/8."""
     host, _, port = platform.base_url.removeprefix("http://").partition(":")
-    return http.client.HTTPConnection(host, int(port), timeout=30, source_address=(address, 0))
+    return http.client.HTTPConnection(host, int(port), timeout=60, source_address=(address, 0))
 
 
 def login_form(platform: LivePlatform, address: str) -> Callable[[str, str], int]:
@@ -126,7 +126,7 @@ def test_two_dozen_logins_at_once_are_all_answered(live_platform: LivePlatform) 
 
     def log_in(number: int) -> int:
         person = people[number // 4 % 3]
-        together.wait(10)
+        together.wait(60)
         return forms[number % 4](person, person)
 
     processes = web_processes(live_platform)

@@ -26,7 +26,7 @@ def statuses(platform: LivePlatform, header: str) -> list[int]:
             "client_secret": f"guess-{number}",
         }
         said = {header: f"198.51.100.{number}"}
-        answer = requests.post(f"{platform.base_url}/id/connect/token", data=form, headers=said, timeout=30)
+        answer = requests.post(f"{platform.base_url}/id/connect/token", data=form, headers=said, timeout=60)
         return answer.status_code
 
     return [guess(number) for number in range(1, 76)]

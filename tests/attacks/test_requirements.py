@@ -18,7 +18,9 @@ import pytest
 from platform_site.environment import BASE_DIR
 
 PRODUCTION, DEVELOPMENT = BASE_DIR / "requirements.txt", BASE_DIR / "requirements-dev.txt"
-APPS = ("foundation", "audit", "identity", "domain", "rules", "scripts", "webhooks", "jobs", "platform_site")
+APPS = (
+    "foundation", "audit", "identity", "domain", "rules", "scripts", "webhooks", "jobs", "event_sinks", "platform_site",
+)  # fmt: skip
 #: Packages whose code may be absent; who imports them says what to install.
 OPTIONAL = {"opentelemetry"}
 #: Copied into generated clients; the product does not import it.

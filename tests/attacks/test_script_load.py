@@ -53,7 +53,7 @@ def attack(pool: SandboxPool, runs: int, caller: str = "attacker") -> Iterator[C
         yield ends
     finally:
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
 
 
 def test_callers_take_turns() -> None:
@@ -179,7 +179,7 @@ def test_an_instance_serves_others_beside_three_hundred_endless_scripts(live_pla
         product = demo.api.read("General_Products_Products?$top=1")["value"][0]["@odata.id"]
         with ThreadPoolExecutor(300) as threads:
             sent = [threads.submit(send, number) for number in range(300)]
-            assert eventually(lambda: any(each.done() for each in sent), 30)
+            assert eventually(lambda: any(each.done() for each in sent), 60)
             for _ in range(20):
                 timely(lambda: demo.api.get(product))
             timely(lambda: demo.api.post("ExecuteScript", "console.log(1)", **TEXT))

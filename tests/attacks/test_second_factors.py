@@ -66,12 +66,6 @@ def key(visitor: Browser) -> Authenticator:
     return key
 
 
-@pytest.fixture
-def still_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No minute of the limits ends within a test."""
-    monkeypatch.setattr("identity.rate_limits.time", SimpleNamespace(time=lambda: 1_800_000_020.0))
-
-
 def test_the_second_step_is_not_skipped_by_another_address(visitor: Browser) -> None:
     phone_of("demo")
     assert visitor.log_in("demo").headers["Location"] == SECOND
@@ -292,7 +286,7 @@ def test_the_code_of_the_setup_is_used_with_it(visitor: Browser) -> None:
 
 
 @pytest.mark.parametrize("field", ["code", "recovery_code"])
-def test_codes_cannot_be_guessed_at_any_speed(visitor: Browser, still_time: None, field: str) -> None:
+def test_codes_cannot_be_guessed_at_any_speed(visitor: Browser, field: str) -> None:
     phone = phone_of("demo")
     recovery_codes_of("demo")
     visitor.log_in("demo")
@@ -324,7 +318,7 @@ def test_a_slow_guesser_is_stopped_as_well(
     assert prove(visitor, code=phone.code(1)).status_code == 302
 
 
-def test_unknown_passkeys_cannot_be_tried_at_any_speed(visitor: Browser, still_time: None, key: Authenticator) -> None:
+def test_unknown_passkeys_cannot_be_tried_at_any_speed(visitor: Browser, key: Authenticator) -> None:
     page = page_at(visitor, "/id/account/login")
     form = fields_of(page.partition('data-passkey="get"')[2])
     form["credential"] = Authenticator().prove(ceremony_of(page))

@@ -7,10 +7,8 @@ minute for a user of an application (identity.sessions).
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from django.test import Client
 
 from foundation import stamps
@@ -19,12 +17,6 @@ from tests.identity.flows import DUAL, SERVICE, Browser, service_token
 from tests.support.api import Api
 
 APPLICATIONS = "Systems_Security_TrustedApplications"
-
-
-@pytest.fixture(autouse=True)
-def still_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No minute of the limits ends within a test."""
-    monkeypatch.setattr("identity.rate_limits.time", SimpleNamespace(time=lambda: 1_800_000_020.0))
 
 
 def bounded(administrator: Api, sessions: int | None, application: str = f"{DUAL}") -> None:

@@ -58,4 +58,4 @@ def test_unread_answers_fill_no_memory() -> None:
         for connection in connections:
             connection.close()
         # And the caller itself, when its clients have gone.
-        assert eventually(lambda: len(caller.rows("General_Products_Products?$top=1")) == 1, 10)
+        assert eventually(lambda: len(caller.rows("General_Products_Products?$top=1")) == 1, 60)

@@ -56,7 +56,7 @@ def slow_connections(platform: LivePlatform, count: int) -> Iterator[list[tuple[
 def seconds_of_healthz(platform: LivePlatform) -> float:
     """How long a new client waits for it."""
     begun = time.monotonic()
-    with urllib.request.urlopen(f"{platform.base_url}/healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"{platform.base_url}/healthz", timeout=60) as answer:
         assert answer.status == 200
     return time.monotonic() - begun
 
@@ -73,7 +73,7 @@ def test_a_thousand_slow_connections_hold_nobody_up(live_platform: LivePlatform)
         # Others use this machine too: a median, and not the worst.
         assert statistics.median(waits) <= 0.1, waits
         form = b"grant_type=client_credentials&client_id=ServiceDemoClient&client_secret=DEMO"
-        with urllib.request.urlopen(f"{live_platform.base_url}/id/connect/token", data=form, timeout=10) as answer:
+        with urllib.request.urlopen(f"{live_platform.base_url}/id/connect/token", data=form, timeout=60) as answer:
             assert json.load(answer)["token_type"] == "Bearer"
 
 

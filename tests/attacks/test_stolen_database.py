@@ -284,7 +284,7 @@ def test_two_processes_that_add_a_key_at_the_same_time_keep_both(monkeypatch: py
     def replace_while_another_adds(*paths: str) -> None:
         if threading.current_thread() is not other:
             other.start()
-            assert second_is_there.wait(10)
+            assert second_is_there.wait(60)
         replace(*paths)
 
     def flock_seen(file: Any, operation: int) -> None:
@@ -295,7 +295,7 @@ def test_two_processes_that_add_a_key_at_the_same_time_keep_both(monkeypatch: py
     monkeypatch.setattr(os, "replace", replace_while_another_adds)
     monkeypatch.setattr(fcntl, "flock", flock_seen)
     mine = vault.key_add()
-    other.join(10)
+    other.join(60)
     assert vault.key_ids() == (*added, mine, first)
 
 

@@ -92,7 +92,7 @@ class BoundSession(OAuth2Session):  # type: ignore[misc]
 
 def metadata_of(platform: LivePlatform) -> dict[str, Any]:
     url = f"{platform.base_url}/id/.well-known/openid-configuration"
-    found: dict[str, Any] = requests.get(url, timeout=30).json()
+    found: dict[str, Any] = requests.get(url, timeout=60).json()
     return found
 
 
@@ -139,7 +139,7 @@ def test_authlib_signs_in_as_fapi_2_asks(live_platform: LivePlatform, chromium: 
     assert client.get(api).status_code == 200
     # A bearer of the token, and the holder of another key, are refused.
     stolen = client.token["access_token"]
-    assert requests.get(api, headers={"Authorization": f"Bearer {stolen}"}, timeout=30).status_code == 401
+    assert requests.get(api, headers={"Authorization": f"Bearer {stolen}"}, timeout=60).status_code == 401
     thief = BoundSession(name, key, metadata["issuer"], token=client.token)
     assert thief.get(api).status_code == 401
 
@@ -172,7 +172,7 @@ def test_authlib_connects_a_device_and_acts_for_its_user(live_platform: LivePlat
     exchanged = service.fetch_token(
         metadata["token_endpoint"], grant_type=TOKEN_EXCHANGE, subject_token=token, subject_token_type=ACCESS_TOKEN
     )
-    keys = requests.get(metadata["jwks_uri"], timeout=30).json()
+    keys = requests.get(metadata["jwks_uri"], timeout=60).json()
     claims = jwt.decode(exchanged["access_token"], KeySet.import_key_set(keys), algorithms=["RS256"]).claims
     assert (claims["sub"], claims["act"]) == ("admin", {"sub": "AuthlibService"})
     assert service.get(f"{live_platform.base_url}/profile/me").json()["login"] == "admin"

@@ -64,7 +64,7 @@ def test_openid_client_goes_the_whole_way(live_platform: LivePlatform, chromium:
         party.hears("")
         page.goto(party.says()["url"])
         page.wait_for_url(f"{receiver.url}/bye?state=bye")
-        assert party.process.wait(30) == 0
+        assert party.process.wait(60) == 0
 
         assert eventually(lambda: arrived(receiver, "/front") is not None)
         front = arrived(receiver, "/front")
@@ -80,7 +80,7 @@ def test_openid_client_goes_the_whole_way(live_platform: LivePlatform, chromium:
 
 def check_logout_token(token: str, issuer: str, audience: str, claims: dict[str, Any]) -> None:
     """OpenID Connect Back-Channel Logout 1.0, 2.6."""
-    keys = KeySet.import_key_set(requests.get(f"{issuer}/.well-known/openid-configuration/jwks", timeout=30).json())
+    keys = KeySet.import_key_set(requests.get(f"{issuer}/.well-known/openid-configuration/jwks", timeout=60).json())
     read = jwt.decode(token, keys, algorithms=["RS256"])
     assert read.header["typ"] == "logout+jwt"
     found = read.claims

@@ -53,7 +53,7 @@ def test_openid_client_uses_its_keys(live_platform: LivePlatform, chromium: Brow
         told = party.says()
         assert (told["sub"], told["tokenType"].lower(), told["statuses"]) == ("admin", "dpop", [200, 200])
         assert told["foreignKey"] == 401
-        assert party.process.wait(30) == 0
+        assert party.process.wait(60) == 0
 
 
 def test_openid_client_connects_a_device(live_platform: LivePlatform, chromium: Browser) -> None:
@@ -78,5 +78,5 @@ def test_openid_client_connects_a_device(live_platform: LivePlatform, chromium: 
     assert told["issued"] == "urn:ietf:params:oauth:token-type:access_token"
     assert told["stranger"] == "unauthorized_client"
     headers = {"Authorization": f"Bearer {told['token']}"}
-    assert requests.get(f"{base}/profile/me", headers=headers, timeout=30).json()["login"] == "admin"
-    assert party.process.wait(30) == 0
+    assert requests.get(f"{base}/profile/me", headers=headers, timeout=60).json()["login"] == "admin"
+    assert party.process.wait(60) == 0

@@ -49,7 +49,7 @@ def seen(live_platform: LivePlatform) -> dict[str, Any]:
         found: dict[str, Any] = party.says()
         party.hears(_code(page, found["again"], redirect_uri, signed_in=True))
         found |= party.says()
-    assert party.process.wait(30) == 0
+    assert party.process.wait(60) == 0
     return found
 
 

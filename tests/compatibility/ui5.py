@@ -64,6 +64,6 @@ def token_for_pages(platform: LivePlatform, pages_url: str) -> str:
         "client_secret": json.loads(done.stdout)["client_secret"],
         "scope": "read update exec",
     }
-    answered = requests.post(f"{platform.base_url}/id/connect/token", data=form, timeout=30)
+    answered = requests.post(f"{platform.base_url}/id/connect/token", data=form, timeout=60)
     answered.raise_for_status()
     return str(answered.json()["access_token"])

@@ -78,11 +78,11 @@ def pgbouncer(database_url: str) -> Iterator[str]:
             process = subprocess.Popen(command, stdout=log, stderr=log)
             try:
                 url = f"postgres://{server.username}@127.0.0.1:{port}/platform"
-                assert eventually(lambda: _answers(url), 20)
+                assert eventually(lambda: _answers(url), 60)
                 yield url
             finally:
                 process.terminate()
-                process.wait(20)
+                process.wait(60)
 
 
 def _answers(url: str) -> bool:

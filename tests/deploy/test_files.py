@@ -143,7 +143,8 @@ def test_everything_that_is_copied_exists_and_every_app_is() -> None:
             copied |= set(arguments.split()[:-1])
     for path in copied:
         assert (BASE_DIR / path).exists(), path
-    assert {"foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site"} <= copied
+    apps = {"foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "event_sinks", "platform_site"}
+    assert apps <= copied
     assert {"templates", "locale", "manage.py", "requirements.txt"} <= copied
 
 

@@ -153,7 +153,7 @@ class PageRun:
         if self._shell is not None:
             assert self._shell.stdin is not None
             self._shell.stdin.close()
-            self._shell.wait(10)
+            self._shell.wait(60)
             assert self._shell.stdout is not None
             self._shell.stdout.close()
 
@@ -252,7 +252,7 @@ class PageRun:
             if line.strip() == _END:
                 return printed
             printed += line
-        raise AssertionError(f"the shell ended with {self._shell.wait(10)}:\n{printed}")
+        raise AssertionError(f"the shell ended with {self._shell.wait(60)}:\n{printed}")
 
 
 Way = Callable[[PageRun, Block], Outcome]

@@ -11,7 +11,18 @@ from markdown.extensions.toc import slugify  # type: ignore[import-untyped]
 
 from platform_site.environment import BASE_DIR
 
-_APPS = ("foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
+_APPS = (
+    "foundation",
+    "audit",
+    "identity",
+    "domain",
+    "scripts",
+    "rules",
+    "webhooks",
+    "jobs",
+    "event_sinks",
+    "platform_site",
+)
 _METRIC = re.compile(
     r"(?P<kind>\bCounter|\bHistogram|\bgauge|GaugeMetricFamily|CounterMetricFamily)\(\s*\"(?P<name>platform_\w+)\""
 )

@@ -16,7 +16,18 @@ from django.apps import apps
 
 from platform_site.environment import BASE_DIR
 
-APPS = ("foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
+APPS = (
+    "foundation",
+    "audit",
+    "identity",
+    "domain",
+    "scripts",
+    "rules",
+    "webhooks",
+    "jobs",
+    "event_sinks",
+    "platform_site",
+)
 #: `domain.dataset.dataset.Dataset`; neither a file (`rules.css`) nor a namespace of entities (`Domain.Crm`).
 _DOTTED = re.compile(rf"(?<![\w./@-])((?:{'|'.join(APPS)})(?:\.[A-Za-z_]\w*)+)(?![\w(/-])")
 _PATH = re.compile(

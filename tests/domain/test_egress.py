@@ -53,7 +53,7 @@ def raw_server(serve: Callable[[socket.socket], None], family: int = socket.AF_I
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(5)
+        thread.join(60)
 
 
 # --- addresses ----------------------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def tls_server(certificate: Path) -> Iterator[int]:
         yield listener.getsockname()[1]
     finally:
         listener.close()
-        thread.join(5)
+        thread.join(60)
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def test_a_lock_has_one_holder_at_a_time(tmp_path: Path) -> None:
     thread = threading.Thread(target=second)
     with private_files.lock(tmp_path / ".lock"):
         thread.start()
-        assert asked.wait(10)
+        assert asked.wait(60)
         order.append("first")
-    thread.join(10)
+    thread.join(60)
     assert order == ["first", "second"]
 
 

@@ -74,8 +74,8 @@ def test_a_change_is_heard_of_by_other_processes_at_once(db: None) -> None:
     channel = f"test:{uuid.uuid4()}"
     here = StampSignals(settings.REDIS_URL, channel, lambda: heard.append("a"))
     there = StampSignals(settings.REDIS_URL, channel, lambda: heard.append("b"))
-    assert here.listening.wait(10)
-    assert there.listening.wait(10)
+    assert here.listening.wait(60)
+    assert there.listening.wait(60)
     assert eventually(lambda: sorted(heard) == ["a", "b"])  # whatever changed before they listened
     here.announce()
     assert eventually(lambda: heard.count("b") == 2)
@@ -91,7 +91,7 @@ def test_who_is_told_of_a_change_asks_again_long_before_the_next_check(monkeypat
     before = stamps.current(NAME)
     own = stamps.signals()
     assert own is not None
-    assert own.listening.wait(10)
+    assert own.listening.wait(60)
     stamps.current(NAME)
     # Another process: it changes the stamp and announces that, on the channel of this database.
     other = StampSignals(settings.REDIS_URL, own.channel, lambda: None)
@@ -247,5 +247,5 @@ class TestTheBoard:
         board = StampBoard(tmp_path / "board")
         child = multiprocessing.get_context("fork").Process(target=board.announce, args=(9,))
         child.start()
-        child.join(30)
+        child.join(60)
         assert board.word[0] == 9

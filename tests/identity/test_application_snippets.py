@@ -118,11 +118,11 @@ def printed_address(process: subprocess.Popen[str]) -> str:
 def sign_in(address: str, login: str) -> str:
     """The address to which a sign-in by plain HTTP returns."""
     with requests.Session() as browser:
-        page = browser.get(address, timeout=30)
+        page = browser.get(address, timeout=60)
         form = {**fields_of(page.text), "login": login, "password": login}
-        answer = browser.post(page.url, form, headers={"Referer": page.url}, allow_redirects=False, timeout=30)
+        answer = browser.post(page.url, form, headers={"Referer": page.url}, allow_redirects=False, timeout=60)
         while not (target := urljoin(answer.url, answer.headers["Location"])).startswith(RETURN):
-            answer = browser.get(target, allow_redirects=False, timeout=30)
+            answer = browser.get(target, allow_redirects=False, timeout=60)
         return target
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.chromium import administrators_page
+from tests.support.chromium import administrators_page, told_by
 from tests.support.instances import instance_environment
 from tests.support.mail import MailServer
 from tests.support.platform import ROOT, LivePlatform
@@ -31,7 +31,7 @@ class Visitor:
         self.application = application
         self.complaints: list[str] = []
         self.page: Page = chromium.new_context(**options).new_page()
-        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("console", lambda message: self.complaints.extend(told_by(message)))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def go(self, path: str, **query: str) -> None:

@@ -415,10 +415,9 @@ class TestCost:
     ) -> None:
         accepted(authorize(browser, publisher.url))
         publisher.answer = Answer(404)
-        # Two windows of a minute may meet.
         answers = [authorize(browser, publisher.at(f"/{number}.json")) for number in range(25)]
         assert {answer.status_code for answer in answers} == {400, 429}
-        assert publisher.asked <= 21
+        assert publisher.asked <= 11
         limited = next(answer for answer in answers if answer.status_code == 429)
         assert int(limited.headers["Retry-After"]) > 0
         accepted(authorize(browser, publisher.url))
@@ -439,7 +438,7 @@ class TestCost:
         began = time.monotonic()
         for _ in range(3):
             refused(authorize(browser, publisher.url), "no complete answer within 1 seconds")
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 4.5
         assert publisher.asked == 1
 
     def test_few_requests_wait_at_once(

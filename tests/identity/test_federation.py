@@ -176,7 +176,7 @@ def test_sign_ins_of_one_account_at_once_add_a_role_once() -> None:
     barrier = threading.Barrier(4)
 
     def enter_once(_number: int) -> None:
-        barrier.wait(10)
+        barrier.wait(60)
         try:
             account_enter(provider, Identity("1", {"role": "sales"}, "", None))
         finally:

@@ -137,10 +137,10 @@ def test_a_person_ends_an_access_by_keyboard(live_platform: LivePlatform, chromi
         code = answer.headers["location"].partition("code=")[2].partition("&")[0]
         form = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier, "redirect_uri": REDIRECT,
                 "client_id": WEB, "client_secret": SECRET}  # fmt: skip
-        tokens = requests.post(f"{live_platform.base_url}/id/connect/token", data=form, timeout=30).json()
+        tokens = requests.post(f"{live_platform.base_url}/id/connect/token", data=form, timeout=60).json()
         page.reload()
         assert (violations(page), fits(page)) == ([], True)
         page.get_by_role("button", name="Revoke Web demo client").press("Enter")
         expect(page.locator("[role=status]")).to_have_text("The application has no access any more.")
         headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-        assert requests.get(f"{live_platform.base_url}/profile/me", headers=headers, timeout=30).status_code == 401
+        assert requests.get(f"{live_platform.base_url}/profile/me", headers=headers, timeout=60).status_code == 401

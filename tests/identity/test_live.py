@@ -39,9 +39,9 @@ class _Fields(HTMLParser):
 
 
 def metadata_of(platform: LivePlatform) -> dict[str, Any]:
-    sites = requests.get(f"{platform.base_url}/sys/auto-discovery", timeout=30).json()["WebSites"]
+    sites = requests.get(f"{platform.base_url}/sys/auto-discovery", timeout=60).json()["WebSites"]
     issuer = next(site["Url"] for site in sites if site["Type"] == "ID")
-    found: dict[str, Any] = requests.get(f"{issuer}/.well-known/openid-configuration", timeout=30).json()
+    found: dict[str, Any] = requests.get(f"{issuer}/.well-known/openid-configuration", timeout=60).json()
     assert found["issuer"] == issuer
     return found
 
@@ -49,18 +49,18 @@ def metadata_of(platform: LivePlatform) -> dict[str, Any]:
 def sign_in(url: str, login: str) -> tuple[requests.Session, str]:
     """Walk from the authorization URL through the login page to the application's address; (browser, that address)."""
     browser = requests.Session()
-    answer = browser.get(url, allow_redirects=False, timeout=30)
+    answer = browser.get(url, allow_redirects=False, timeout=60)
     for _ in range(6):
         if answer.is_redirect:
             target = urljoin(answer.url, answer.headers["Location"])
             if target.startswith(REDIRECT):
                 return browser, target
-            answer = browser.get(target, allow_redirects=False, timeout=30)
+            answer = browser.get(target, allow_redirects=False, timeout=60)
             continue
         page = _Fields()
         page.feed(answer.text)
         form = {**page.hidden, "login": login, "password": login}
-        answer = browser.post(answer.url, data=form, headers={"Referer": answer.url}, allow_redirects=False, timeout=30)
+        answer = browser.post(answer.url, data=form, headers={"Referer": answer.url}, allow_redirects=False, timeout=60)
     raise AssertionError(f"no way to the application: {answer.status_code} {answer.url}")
 
 
@@ -83,7 +83,7 @@ def test_a_client_library_goes_the_whole_way(live_platform: LivePlatform) -> Non
         metadata["token_endpoint"], authorization_response=answer, state=state, code_verifier=verifier
     )
 
-    keys = KeySet.import_key_set(requests.get(metadata["jwks_uri"], timeout=30).json())
+    keys = KeySet.import_key_set(requests.get(metadata["jwks_uri"], timeout=60).json())
     claims = jwt.decode(token["id_token"], keys, algorithms=["RS256"]).claims
     registry = jwt.JWTClaimsRegistry(
         iss={"essential": True, "value": metadata["issuer"]},
@@ -102,7 +102,7 @@ def test_a_client_library_goes_the_whole_way(live_platform: LivePlatform) -> Non
         metadata["end_session_endpoint"],
         params={"id_token_hint": token["id_token"], "post_logout_redirect_uri": LOGOUT_REDIRECT, "state": "bye"},
         allow_redirects=False,
-        timeout=30,
+        timeout=60,
     )
     assert out.headers["Location"] == f"{LOGOUT_REDIRECT}?state=bye"
     # The process that asks may be another than the one that signed out.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -223,7 +222,6 @@ class TestUse:
 
 def test_a_flood_of_a_public_application_is_refused(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anybody may push for it, and each request stores a row."""
-    monkeypatch.setattr("identity.rate_limits.time", SimpleNamespace(time=lambda: 1_800_000_020.0))
     _verifier, challenge = pkce()
     form = {"client_id": PUBLIC, "client_secret": None, "code_challenge": challenge, "code_challenge_method": "S256"}
     statuses = [push(browser, **form).status_code for _ in range(121)]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,12 +21,6 @@ from tests.identity.flows import SERVICE, Browser, fields_of, service_token, tok
 from tests.support.redis_server import redis_of_its_own
 
 pytestmark = pytest.mark.urls("tests.identity.api")
-
-
-@pytest.fixture(autouse=True)
-def still_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The window does not end in the middle of a test. Only for those who count: tokens live by real time."""
-    monkeypatch.setattr("identity.rate_limits.time", SimpleNamespace(time=lambda: 1_800_000_020.0))
 
 
 def limit(**values: int) -> None:

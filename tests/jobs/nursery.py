@@ -66,7 +66,7 @@ class Child:
 def _work(options: dict[str, object], beginning: int) -> None:
     from django.db import DatabaseError, connection
 
-    from jobs.clock import database_now
+    from foundation.clock import database_now
     from jobs.worker import Worker
     from tests.jobs.counting import register
 

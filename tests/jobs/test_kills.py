@@ -75,7 +75,7 @@ def nursery(**options: object) -> Iterator[Callable[[], int]]:
     finally:
         process.stdin.close()
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             raise

@@ -153,9 +153,9 @@ def _answer(request: ReceivedRequest) -> Answer:
 def _open_session(platform: LivePlatform) -> None:
     """A service asks for something, and is connected from then on."""
     asked = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
-    answer = requests.post(f"{platform.base_url}/id/connect/token", {**asked, "scope": "read"}, timeout=30)
+    answer = requests.post(f"{platform.base_url}/id/connect/token", {**asked, "scope": "read"}, timeout=60)
     token = {"Authorization": f"Bearer {answer.json()['access_token']}"}
-    requests.get(f"{platform.odata_url}General_Currencies_Currencies", headers=token, timeout=30).raise_for_status()
+    requests.get(f"{platform.odata_url}General_Currencies_Currencies", headers=token, timeout=60).raise_for_status()
 
 
 def _manage(platform: LivePlatform, *arguments: str) -> str:

@@ -13,10 +13,17 @@ from django.urls import reverse
 
 from domain.model.registry import repositories
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
+from platform_site import admin_search
 from platform_site.admin_search import SEARCHED
 from tests.rules.cast import dataset, make_world, new_order
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine an answer may be cut short, as it should be."""
+    monkeypatch.setattr(admin_search, "_LONGEST_SECONDS", 60.0)
 
 
 def browser(login: str, *readable: str, hidden: str = "") -> Client:

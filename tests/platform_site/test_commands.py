@@ -165,7 +165,7 @@ def test_what_lists_can_do_so_for_programs(name: str) -> None:
 
 
 def test_no_command_of_ours_is_forgotten_here() -> None:
-    rooms = {"foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site"}
+    rooms = {"foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "event_sinks", "platform_site"}
     ours = {name for name, app in get_commands().items() if app in rooms}
     assert ours - {"serve"} == set(COMMANDS)
 

@@ -28,7 +28,7 @@ def access_token(platform: LivePlatform) -> str:
 
 def ask(platform: LivePlatform, token: str, until: float) -> int:
     """Ask on one connection, opened again whenever the server ends it; the number of answers."""
-    connection = http.client.HTTPConnection(platform.base_url.removeprefix("http://"), timeout=30)
+    connection = http.client.HTTPConnection(platform.base_url.removeprefix("http://"), timeout=60)
     answered = 0
     while time.monotonic() < until:
         connection.request("GET", PATH, headers={"Authorization": f"Bearer {token}"})
@@ -56,7 +56,7 @@ def shares_of(platform: LivePlatform, token: str, *, connections: int, seconds: 
 @pytest.mark.process
 @pytest.mark.once
 def test_eight_connections_are_spread_and_see_no_error(live_platform: LivePlatform) -> None:
-    smaller, _ = shares_of(live_platform, access_token(live_platform), connections=8, seconds=3.0)
+    smaller, _ = shares_of(live_platform, access_token(live_platform), connections=8, seconds=6.0)
     assert smaller >= 0.35
 
 

@@ -46,4 +46,4 @@ def test_reads_are_answered_while_the_database_is_locked(live_platform: LivePlat
                 started = time.monotonic()
                 answer = caller.http.get(live_platform.odata_url + address, headers={"Connection": "close"}, timeout=60)
                 assert answer.status_code in (200, 400, 404), answer.text
-                assert time.monotonic() - started < 2
+                assert time.monotonic() - started < 10  # a wait for the lock would be of twenty

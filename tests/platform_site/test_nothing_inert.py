@@ -25,7 +25,18 @@ from foundation.enums import enum_types
 from platform_site.environment import SETTINGS
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("domain", "jobs", "rules", "scripts", "webhooks", "identity", "foundation", "platform_site", "templates")
+ROOMS = (
+    "domain",
+    "event_sinks",
+    "jobs",
+    "rules",
+    "scripts",
+    "webhooks",
+    "identity",
+    "foundation",
+    "platform_site",
+    "templates",
+)
 #: `name = models.CharField(`, and a member of an enum's table `"Name": 5`.
 _FIELD = re.compile(r"^    \w+(?:: [^=\n]+)? = (?:models\.\w+|\w*Field)\(", re.MULTILINE)
 _MEMBER = re.compile(r'^\s+"\w+": (?:-?\d+|[A-Z0-9_ |]+),$|\{(?:"\w+": -?\d+(?:, )?)+\}', re.MULTILINE)

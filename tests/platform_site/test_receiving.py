@@ -454,7 +454,7 @@ def test_a_long_poll_has_a_thread_of_its_own() -> None:
     def parts() -> Iterator[bytes]:
         threads.append(threading.get_ident())
         yield b" "
-        more.wait(5)
+        more.wait(60)
         yield b"{}"
 
     def application(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -466,10 +466,10 @@ def test_a_long_poll_has_a_thread_of_its_own() -> None:
         Receiver(application, Policy(), AtOnce(), only_process()).take(
             SimpleNamespace(proto=client, scope=scope(method="GET"))
         )
-    assert eventually(lambda: staying.streamed == leaving.streamed == [b" "], 5)
+    assert eventually(lambda: staying.streamed == leaving.streamed == [b" "], 60)
     leaving.gone.come(None)
     more.set()
-    assert eventually(lambda: staying.streamed == [b" ", b"{}"], 5)
+    assert eventually(lambda: staying.streamed == [b" ", b"{}"], 60)
     assert leaving.streamed == [b" "], "who has gone is sent nothing"
     assert threading.get_ident() not in threads
 

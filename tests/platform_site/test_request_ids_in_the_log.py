@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.process]
 
 
 def test_the_request_id_of_an_error_finds_its_lines_in_the_log(live_platform: LivePlatform) -> None:
-    refused = requests.get(f"{live_platform.odata_url}Crm_Sales_SalesOrders", timeout=30)
+    refused = requests.get(f"{live_platform.odata_url}Crm_Sales_SalesOrders", timeout=60)
     request_id = refused.headers["X-Request-Id"]
     assert len(request_id) == 32
     assert request_id in refused.json()["error"]["info"]

@@ -26,7 +26,7 @@ def page(live_platform: LivePlatform, chromium: Browser) -> Iterator[Page]:
 
 def failed(platform: LivePlatform) -> requests.Response:
     """An error that the API answers to a stranger."""
-    answer = requests.get(f"{platform.odata_url}Crm_Sales_SalesOrders?$top=1", timeout=30)
+    answer = requests.get(f"{platform.odata_url}Crm_Sales_SalesOrders?$top=1", timeout=60)
     assert answer.status_code == 401
     return answer
 

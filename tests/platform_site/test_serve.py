@@ -57,7 +57,7 @@ def test_it_says_where_everything_is(platform: LivePlatform) -> None:
         assert f" {platform.base_url}{address}\n" in text
     assert "admin/admin" in text
     assert "curl -s -H" in text
-    assert requests.get(f"{platform.base_url}/healthz", timeout=10).status_code == 200
+    assert requests.get(f"{platform.base_url}/healthz", timeout=60).status_code == 200
 
 
 def test_secrets_are_readable_by_their_owner_only(platform: LivePlatform) -> None:
@@ -103,7 +103,7 @@ def test_a_dead_web_server_is_started_again(platform: LivePlatform) -> None:
 
 def test_lines_of_the_children_carry_their_names_and_json_is_json(data_dir: Path) -> None:
     with start_platform(data_dir, settings={"LOG_FORMAT": "json"}) as platform:
-        requests.get(f"{platform.base_url}/api/nothing", headers={"X-Request-Id": "find-me"}, timeout=10)
+        requests.get(f"{platform.base_url}/api/nothing", headers={"X-Request-Id": "find-me"}, timeout=60)
         eventually(lambda: any("find-me" in line for line in platform.output))
     (line,) = [line for line in platform.output if "find-me" in line]
     name, _, entry = line.partition("|")

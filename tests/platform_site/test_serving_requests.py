@@ -33,7 +33,7 @@ def test_half_sent_requests_hold_nobody_up(live_platform: LivePlatform) -> None:
         held.append(connection)
     try:
         for _ in range(8):
-            with urllib.request.urlopen(f"{live_platform.base_url}/healthz", timeout=10) as answer:
+            with urllib.request.urlopen(f"{live_platform.base_url}/healthz", timeout=60) as answer:
                 assert answer.status == 200
     finally:
         for connection in held:
@@ -50,7 +50,7 @@ def test_a_chunked_form_is_read(live_platform: LivePlatform) -> None:
         headers={"Content-Type": "application/x-www-form-urlencoded", "Transfer-Encoding": "chunked"},
         method="POST",
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert json.load(answer)["token_type"] == "Bearer"
 
 
@@ -66,7 +66,7 @@ def test_a_chunked_script_that_breaks_off_is_not_run(live_platform: LivePlatform
         b"Authorization: Bearer " + _token(live_platform).encode() + b"\r\n"
         b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(script), script)
     )
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(request + broken)
         connection.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -75,7 +75,7 @@ def test_a_chunked_script_that_breaks_off_is_not_run(live_platform: LivePlatform
 
 def _token(platform: LivePlatform) -> str:
     form = b"grant_type=client_credentials&client_id=ServiceDemoClient&client_secret=DEMO"
-    with urllib.request.urlopen(f"{platform.base_url}/id/connect/token", data=form, timeout=10) as answer:
+    with urllib.request.urlopen(f"{platform.base_url}/id/connect/token", data=form, timeout=60) as answer:
         return str(json.load(answer)["access_token"])
 
 
@@ -94,7 +94,7 @@ def test_threads_share_connections_one_after_the_other() -> None:
     def ask_as(name: str) -> None:
         thread = threading.Thread(target=application, args=({"name": name}, lambda *args: None))
         thread.start()
-        thread.join(10)
+        thread.join(60)
 
     for name in ("first", "outer", "last"):
         ask_as(name)
@@ -117,7 +117,7 @@ def test_a_request_that_leaves_a_transaction_open_is_not_continued() -> None:
     for _ in range(2):
         thread = threading.Thread(target=application, args=({}, lambda *args: None))
         thread.start()
-        thread.join(10)
+        thread.join(60)
     assert left[0] is not left[1]
 
 

@@ -40,7 +40,7 @@ class Node:
         headers = {"Content-Type": kind, **({"Authorization": f"Bearer {token}"} if token else {})}
         request = urllib.request.Request(url, body, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
+            with urllib.request.urlopen(request, timeout=60) as response:
                 return response.status, response.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()

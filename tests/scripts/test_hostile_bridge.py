@@ -19,8 +19,10 @@ BOOKS = "Domain.Library.BooksRepository"
 BOOK = f"const book = {BOOKS}.query()[0];"
 LIMIT = 3104
 THREW = 3103
-#: The wall limit of these tests and a busy machine's delays.
-BOUND_SECONDS = 8.0
+#: The wall limit of a script that would never end, and of one that ends by itself, however slow the machine.
+ENDLESS_SECONDS, ENDING_SECONDS = 0.8, 20.0
+#: The wall limit and a busy machine's delays.
+BOUND_SECONDS = ENDING_SECONDS + 10
 
 
 class Hostile(NamedTuple):
@@ -133,10 +135,12 @@ def library(api: Api) -> Api:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
-@override_settings(SCRIPT_WALL_SECONDS=0.8, SCRIPT_HOST_CALLS=300, SCRIPT_MEMORY_BYTES=60_000_000, EGRESS_ALLOW=[])
+@override_settings(SCRIPT_HOST_CALLS=300, SCRIPT_MEMORY_BYTES=60_000_000, EGRESS_ALLOW=[])
 def test_the_platform_is_unharmed(library: Api, hostile: Hostile) -> None:
+    may_be_endless = hostile.outcome == LIMIT or (isinstance(hostile.outcome, tuple) and LIMIT in hostile.outcome)
     begun = time.monotonic()
-    response = execute(library, hostile.source)
+    with override_settings(SCRIPT_WALL_SECONDS=ENDLESS_SECONDS if may_be_endless else ENDING_SECONDS):
+        response = execute(library, hostile.source)
     assert time.monotonic() - begun < BOUND_SECONDS
     if isinstance(hostile.outcome, str):
         assert response.status_code == 200, response.content

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, Page, StorageState, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, StorageState, ViewportSize, expect, sync_playwright
 
 from tests.support.programs import requires_program
 from tests.support.waiting import eventually
 
+#: What a page does at once may take long while other tests have the processors.
+PATIENCE_MS = 30_000
+expect.set_options(timeout=PATIENCE_MS)
 WIDE: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 #: The browser's own note of a 4xx or 5xx answer; not a fault of the page that asked.
@@ -31,6 +34,11 @@ def launched() -> Iterator[Browser]:
         browser.close()
 
 
+def told_by(message: ConsoleMessage) -> list[str]:
+    """What the console says; not that a test has used a field before the page gave one the focus."""
+    return [] if message.text.startswith("Autofocus processing was blocked") else [message.text]
+
+
 @contextmanager
 def watched_page(chromium: Browser, base_url: str, **options: Any) -> Iterator[Page]:
     """A page in a context of its own. Fails at the end for what its console said (errors of scripts, a violated
@@ -38,9 +46,9 @@ def watched_page(chromium: Browser, base_url: str, **options: Any) -> Iterator[P
     """
     context = chromium.new_context(base_url=base_url, **{"viewport": WIDE, **options})
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
+    page.on("console", lambda message: complaints.extend(told_by(message)))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     outside: list[str] = []
     page.on("request", lambda request: outside.append(request.url))
@@ -78,4 +86,4 @@ def fits(page: Page) -> bool:
     Charts follow a new width a moment later.
     """
     expression = "document.documentElement.scrollWidth <= Math.min(window.innerWidth, screen.width)"
-    return eventually(lambda: bool(page.evaluate(expression)), 2)
+    return eventually(lambda: bool(page.evaluate(expression)), 15)

@@ -28,7 +28,9 @@ from psycopg import sql
 from platform_site.environment import BASE_DIR, SETTINGS
 
 _KEPT = BASE_DIR / ".pytest_cache" / "instances"
-_ROOMS = ("foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
+_ROOMS = (
+    "foundation", "audit", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "event_sinks", "platform_site",
+)  # fmt: skip
 _OUTDATED_SECONDS = 3600.0
 
 # The calling process has settings of its own (those of the suite); none of them may reach an instance.

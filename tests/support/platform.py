@@ -103,7 +103,7 @@ def start_platform(
             yield platform
         finally:
             platform.stop()
-            reader.join(5)
+            reader.join(60)
 
 
 def _read(process: subprocess.Popen[str], output: list[str], ready: threading.Event) -> None:

@@ -24,11 +24,7 @@ def database_of(platform: LivePlatform) -> dict[str, str]:
 
 def descendants(pid: int) -> list[int]:
     """The processes that this one has started, and theirs."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return []
-    return [each for child in map(int, children) for each in (child, *descendants(child))]
+    return [each for child in children_of(pid) for each in (child, *descendants(child))]
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
@@ -97,3 +93,17 @@ def _holds(pid: int, inode: str) -> bool:
         return any(os.readlink(entry) == f"socket:[{inode}]" for entry in Path(f"/proc/{pid}/fd").iterdir())
     except (FileNotFoundError, PermissionError):
         return False  # it has just ended, or has just closed the file
+
+
+def processes_below(cluster: int) -> list[int]:
+    """Every process of a task cluster but its first two, of which the second starts the others again when they die."""
+    sentinels = children_of(cluster)
+    return [child for sentinel in sentinels for child in children_of(sentinel)]
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that this one has started."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []

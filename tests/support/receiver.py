@@ -66,7 +66,7 @@ class LoopbackReceiver:
         """Programme the next answers; a number is a status with an empty body."""
         self._programmed.extend(Answer(item) if isinstance(item, int) else item for item in answers)
 
-    def wait_for(self, count: int, timeout_seconds: float = 10.0) -> list[ReceivedRequest]:
+    def wait_for(self, count: int, timeout_seconds: float = 60.0) -> list[ReceivedRequest]:
         """The first `count` requests. Raises TimeoutError saying how many came."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.requests) >= count, timeout_seconds):

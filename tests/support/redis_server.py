@@ -23,7 +23,7 @@ def redis_of_its_own() -> Iterator[str]:
     )
     try:
         client = redis.Redis(port=port)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
             with suppress(redis.ConnectionError):
                 client.ping()
@@ -33,4 +33,4 @@ def redis_of_its_own() -> Iterator[str]:
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)

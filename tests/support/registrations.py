@@ -25,13 +25,13 @@ class Administrator:
     def register(self, name: str, **attributes: Any) -> None:
         """Register an application. Raises AssertionError with the refusal."""
         application = {"ApplicationUri": name, "Name": name, **attributes}
-        made = self._session.post(f"{self._root}/{_SET}", json=application, timeout=30)
+        made = self._session.post(f"{self._root}/{_SET}", json=application, timeout=60)
         assert made.status_code == 201, made.text
 
     def change(self, name: str, **attributes: Any) -> None:
         """Change an application. Raises AssertionError with the refusal."""
         done = self._session.patch(
-            f"{self._root}/{self._id(_SET, 'ApplicationUri', name)}", json=attributes, timeout=30
+            f"{self._root}/{self._id(_SET, 'ApplicationUri', name)}", json=attributes, timeout=60
         )
         assert done.ok, done.text
 
@@ -41,7 +41,7 @@ class Administrator:
 
     def _id(self, entity_set: str, attribute: str, value: str) -> str:
         url = f"{self._root}/{entity_set}"
-        found = self._session.get(url, params={"$filter": f"{attribute} eq '{value}'"}, timeout=30).json()["value"]
+        found = self._session.get(url, params={"$filter": f"{attribute} eq '{value}'"}, timeout=60).json()["value"]
         assert len(found) == 1, found
         return str(found[0]["@odata.id"])
 
@@ -50,7 +50,7 @@ class Administrator:
 def administrator_of(platform: LivePlatform) -> Iterator[Administrator]:
     """The administrator of an instance with demo data."""
     form = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
-    token = requests.post(f"{platform.base_url}/id/connect/token", data=form, timeout=30).json()["access_token"]
+    token = requests.post(f"{platform.base_url}/id/connect/token", data=form, timeout=60).json()["access_token"]
     with requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {token}"
         yield Administrator(platform, session)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def eventually(condition: Callable[[], bool], timeout_seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], timeout_seconds: float = 60.0) -> bool:
     """Whether the condition comes true in time."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():

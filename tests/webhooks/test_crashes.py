@@ -8,12 +8,12 @@ import signal
 import subprocess
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from django.db import transaction
 
 from domain.dataset.records.record import Record
+from tests.support.processes import processes_below
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from tests.webhooks.workers import FAST, wait_until, worker
@@ -26,16 +26,6 @@ ENTITIES = 10
 
 class _Undone(Exception):
     pass
-
-
-def processes_below(pid: int) -> list[int]:
-    """Every process of the cluster but its first, which starts the others again when they die."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    sentinels = [child for child, parent in parents.items() if parent == pid]
-    return [child for child, parent in parents.items() if parent in sentinels]
 
 
 def kill_at_random(cluster: subprocess.Popen[bytes], chance: random.Random, kills: int, done: threading.Event) -> None:

@@ -46,7 +46,7 @@ def token(base_url: str) -> dict[str, str]:
     answer = requests.post(
         f"{base_url}/id/connect/token",
         {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"},
-        timeout=30,
+        timeout=60,
     )
     return {"Authorization": f"Bearer {answer.json()['access_token']}"}
 

@@ -58,10 +58,10 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     """kill -9 of the whole cluster: sentinel, workers, pusher and monitor at once."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait(60)
 
 
-def wait_until(condition: Callable[[], bool], timeout_seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], timeout_seconds: float = 60) -> None:
     """Poll until it holds. Raises TimeoutError."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from django.db import connection, transaction
 
+from domain.database import postgresql
 from domain.dataset.checks import access
 from domain.dataset.checks.currencies_and_units import effective_measure
 from domain.dataset.commit.history import without_secrets
@@ -75,7 +76,8 @@ def note_changes(dataset: ChangeTracker, result: CommitResult) -> None:
     run = dry_runs.current()
     if run is None:
         return
-    _check_deferred_constraints()
+    if result.inserted or result.updated or result.deleted:
+        _check_deferred_constraints()
     written: tuple[tuple[ChangeOperation, list[Record]], ...] = (
         ("create", result.inserted), ("update", result.updated), ("delete", result.deleted),
     )  # fmt: skip
@@ -119,8 +121,7 @@ def _stored_is_visible(record: Record) -> bool:
 def _check_deferred_constraints() -> None:
     """PostgreSQL checks references when a transaction commits; SQLite has one writer, so nobody removes a target."""
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+        postgresql.execute(connection, "SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
 
 
 # --- one entity ---------------------------------------------------------------------------------------------------

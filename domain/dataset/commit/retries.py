@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from django.db import connection
+
 from domain.database.postgresql import sqlstate
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import Record
@@ -121,5 +123,7 @@ def run_with_retries(work: Callable[[RetryState], T], *, locks: AdvisoryLocks | 
                 raise dry_runs.RepeatDryRun from error
             if not retry.should_repeat(error):
                 raise
+            if run is not None and run.is_repeatable and connection.needs_rollback:
+                raise dry_runs.RepeatDryRun from error
             if run is not None:
                 run.forget(mark)

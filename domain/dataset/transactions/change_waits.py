@@ -20,6 +20,7 @@ from django.db import DatabaseError, connection
 
 from domain.dataset.tables.models import DomainTransaction
 from foundation import errors
+from foundation.fair_queue import has_place
 
 logger = logging.getLogger("platform.transactions")
 
@@ -96,8 +97,8 @@ class _Watch:
     def add(self, wait: ChangeWait) -> None:
         """Add a client. Raises Unavailable."""
         with self._lock:
-            own = sum(other.caller == wait.caller for other in self._waits)
-            if len(self._waits) >= (SLOTS if own < RESERVED else SLOTS - RESERVED):
+            taken_by = (other.caller for other in self._waits)
+            if not has_place(taken_by, wait.caller, places=SLOTS, reserved=RESERVED):
                 raise errors.Unavailable(errors.TOO_MANY_WAITING, SLOTS, retry_after_seconds=_RETRY_SECONDS)
             self._waits.add(wait)
             if self.stopping:

@@ -148,6 +148,11 @@ def _collection(request: ODataRequest, target: targets.Collection, representatio
     return ODataResponse(200, body, headers)
 
 
+def tracks_changes(request: ODataRequest) -> bool:
+    """Whether the request asks for a delta link or follows one."""
+    return request.options.deltatoken is not None or deltas.tracks_changes(request.context)
+
+
 def _is_tracked(request: ODataRequest, target: targets.Collection) -> bool:
     """Whether the response has a delta link: the request follows one, or prefers one and the query can be tracked."""
     obstacle = deltas.untrackable(target, request.options)

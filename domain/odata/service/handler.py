@@ -13,6 +13,7 @@ from typing import Any
 
 from django.utils import translation
 
+from domain.database.replicas import read_from_replica
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.dataset import Dataset
 from domain.dataset.transactions import domain_transactions
@@ -26,6 +27,7 @@ from domain.odata.message.message import (
     version_of_refusal,
 )
 from domain.odata.message.response_annotations import annotate
+from domain.odata.read.reader import tracks_changes
 from domain.odata.resources import former_names, targets
 from domain.odata.service import batch, documents, dry_run, idempotency
 from domain.odata.service.current_model import with_current_model
@@ -34,6 +36,7 @@ from domain.odata.service.steps import Exchange, apply, authorize, read, resolve
 from domain.query.base.representation import Version
 from foundation import dry_runs
 from identity.languages import message_language
+from identity.session_positions import position_note
 
 
 def handle(received: ReceivedRequest) -> ODataResponse:
@@ -71,6 +74,8 @@ def _serve(exchange: Exchange) -> ODataResponse:
             dry_run.add_report(exchange, response)
         response.headers.setdefault("OData-Version", _version(exchange))
         response.headers.setdefault("Content-Language", message_language(language))
+    if not exchange.is_noted:
+        position_note([received.context.session_id])
     if received.method == "HEAD":
         if response.body:
             # RFC 9110, 8.6: the length of the same GET; the web server would set that of the empty body.
@@ -161,8 +166,12 @@ STEPS: tuple[Callable[[Exchange], ODataResponse | None], ...] = (resolve, answer
 
 
 def run_read(exchange: Exchange) -> ODataResponse:
-    """Plan and run a query."""
-    return read(exchange.request, exchange.target, exchange.dataset)
+    """Plan and run a query; outside of transactions on a replica, if there is one."""
+    perform = partial(read, exchange.request, exchange.target, exchange.dataset)
+    if exchange.dataset is not None or tracks_changes(exchange.request):
+        return perform()
+    exchange.is_noted = True
+    return read_from_replica(exchange.request.context.session_id, perform)
 
 
 def run_query(exchange: Exchange) -> ODataResponse:

@@ -36,6 +36,7 @@ class Exchange:
     dataset   for reads and writes; None for reads outside of Domain transactions and changesets
     entity    path of the created or changed entity
     report    of a dry run
+    is_noted  what the session has seen is noted with it, or on its own replica
     """
 
     received: ReceivedRequest
@@ -45,6 +46,7 @@ class Exchange:
     dataset: Dataset | None = None
     entity: str | None = None
     report: Report | None = None
+    is_noted: bool = False
 
 
 def resolve(exchange: Exchange) -> None:

@@ -7,6 +7,13 @@ document.addEventListener('DOMContentLoaded', () => {
   const isOurs = (event) => event.detail.target?.matches('[data-draft]');
   let sent, open, chooser;
 
+  // Letters typed into a drop-down belong together until a second has passed; a new one in its place would begin with the middle of a word.
+  let lettersUntil = 0;
+  const isBeingTyped = () => document.activeElement.matches('[data-draft] select') && Date.now() < lettersUntil;
+  document.addEventListener('keydown', (event) => {
+    if (event.key.length === 1 && event.target.matches('[data-draft] select')) lettersUntil = Date.now() + 1000;
+  });
+
   // Choosers of entities tell only jQuery.
   window.django.jQuery(document).on('select2:select select2:clear', '[data-draft] select', (event) => {
     event.target.dispatchEvent(new Event('change', {bubbles: true}));
@@ -28,8 +35,8 @@ document.addEventListener('DOMContentLoaded', () => {
     const {elt} = event.detail.requestConfig;
     if (!event.detail.xhr.responseText.includes('data-draft')) {
       window.location.reload(); // signed out, or no longer permitted: the page says so
-    } else if (written() !== sent) {
-      event.detail.shouldSwap = false; // something was written meanwhile
+    } else if (written() !== sent || isBeingTyped()) {
+      event.detail.shouldSwap = false; // something is or was written meanwhile
       window.htmx.trigger(elt, elt === section() ? 'change' : 'click');
     } else {
       open = [...section().querySelectorAll('details[open]')].map((each) => each.id);

@@ -29,7 +29,10 @@ from django.db.models import Count, Max, Min
 from django_q.brokers import get_broker
 from django_q.models import Schedule
 
+from domain.database.replicas import replicas_examine
 from domain.dataset.dataset import Dataset
+from event_sinks.delivery import sinks_progress
+from foundation.clock import database_now
 from foundation.fields import utc_now
 from foundation.sealed_columns import unreadable_rows
 from foundation.vault import FILE_NAME, key_ids
@@ -40,9 +43,9 @@ from identity.models import Session, User
 from identity.oauth.keys import key_set
 from identity.sessions import open_count
 from identity.usage import usage_warnings
-from jobs.clock import database_now
 from jobs.planning import runs_overdue
 from platform_site.environment import BASE_DIR, SETTINGS
+from platform_site.routers import written_databases
 from scripts.services import pool, script_run
 from webhooks import selectors
 
@@ -82,8 +85,9 @@ class Command(PlatformCommand):
     """Changes nothing, except that it runs a script and writes a cache value."""
 
     help = (
-        "Examine this node and what it uses: versions, settings, proxies, databases, migrations, cache, queue, "
-        "workers, keys, sandbox, licence, disk, clock. Exit status 1 where there is a problem; warnings leave it 0."
+        "Examine this node and what it uses: versions, settings, proxies, databases, replicas, migrations, cache, "
+        "queue, workers, keys, sandbox, licence, disk, clock. Exit status 1 where there is a problem; warnings "
+        "leave it 0."
     )
     example = "manage.py doctor\n  manage.py doctor --json | jq '.findings[] | select(.level != \"ok\")'"
     requires_system_checks: list[str] = []
@@ -188,7 +192,7 @@ def _pooler() -> Iterator[Finding]:
 
 @_examines("database")
 def _databases() -> Iterator[Finding]:
-    for alias in connections:
+    for alias in written_databases():
         connection = connections[alias]
         started = time.perf_counter()
         with connection.cursor() as cursor:
@@ -206,6 +210,25 @@ def _databases() -> Iterator[Finding]:
             )
         else:
             yield Finding("database", "ok", f"{alias}: no migration is due")
+
+
+@_examines("replicas")
+def _replicas() -> Iterator[Finding]:
+    """Each is looked at until it has what the primary had at the beginning, for some seconds at most."""
+    if not settings.DATABASE_REPLICAS:
+        yield Finding("replicas", "ok", "none are configured")
+    for found in replicas_examine():
+        if found.is_primary:
+            yield Finding(
+                "replicas", "ok", f"{found.name} is no replica now, as the primary after a failover: left out"
+            )
+        elif found.problem:
+            yield Finding("replicas", "problem", f"{found.name}: {found.problem}", found.cure)
+        elif found.seconds > settings.DATABASE_REPLICA_LAG_SECONDS:
+            text = f"{found.name} was {found.megabytes:.1f} MB behind and needed {found.seconds:.1f} s: it is left out"
+            yield Finding("replicas", "warning", text, "look at its load, its network and recovery_min_apply_delay")
+        else:
+            yield Finding("replicas", "ok", f"{found.name} had what the primary had after {found.seconds:.2f} s")
 
 
 def _targets(alias: str) -> list[tuple[str, str | None]]:
@@ -284,6 +307,17 @@ def _jobs() -> Iterator[Finding]:
         yield Finding("jobs", "warning", text, "manage.py qcluster, or a look at *Job runs* in the admin")
     else:
         yield Finding("jobs", "ok", "no run is overdue")
+
+
+@_examines("event sinks")
+def _event_sinks() -> Iterator[Finding]:
+    progress = sinks_progress()
+    for each in progress:
+        if each.failing_since is not None:
+            text = f"{each.name} fails since {each.failing_since:%Y-%m-%d %H:%M} UTC: {each.last_error}"
+            yield Finding("event sinks", "warning", text, "see Event sinks in the admin")
+    if not any(each.failing_since for each in progress):
+        yield Finding("event sinks", "ok", "none fails" if progress else "there are none")
 
 
 @_examines("keys")

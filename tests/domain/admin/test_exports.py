@@ -189,7 +189,7 @@ def test_a_list_that_is_too_long_is_refused_with_the_reason(boss: Client, world:
 
 def test_nobody_exports_more_than_so_many_rows_in_a_minute(boss: Client, world: World, settings: Settings) -> None:
     settings.EXPORT_ROWS = 40  # an export counts as two rows at least
-    for _ in range(60):  # as many as two minutes allow, if the first one is over in between
+    for _ in range(30):
         answer = boss.get(f"{CURRENCIES}export/csv/", follow=True)
         if answer.redirect_chain:
             break

@@ -12,7 +12,7 @@ from django.apps import apps
 from domain.model.registry import repositories
 from platform_site.environment import BASE_DIR
 
-APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
+APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "event_sinks", "platform_site")
 WRITERS = frozenset(
     {
         "create", "bulk_create", "get_or_create", "update_or_create", "bulk_update", "acreate", "aupdate",

@@ -145,6 +145,6 @@ def test_every_process_knows_it_within_five_seconds(live_platform: LivePlatform)
         answer = caller.http.get(
             f"{live_platform.odata_url}{PRODUCTS}?$top=1&$select=CustomProperty_live",
             headers={"Connection": "close"},
-            timeout=30,
+            timeout=60,
         )
         assert answer.status_code == 200, answer.text

@@ -262,16 +262,16 @@ def test_a_commit_that_was_under_way_is_not_missed(api: Api) -> None:
                 repository=currency.name, entity_id=id_of(made), operation="U", changed_at="2026-01-01T00:00:00Z"
             )
             written.set()
-            may_commit.wait(10)
+            may_commit.wait(60)
         connection.close()
 
     thread = threading.Thread(target=write_slowly)
     thread.start()
-    assert written.wait(10)
+    assert written.wait(60)
     _currency(api, "GBP")
     token = deltas.make_token(deltas.watermark_now(), target, NO_OPTIONS)
     may_commit.set()
-    thread.join(10)
+    thread.join(60)
     body = api.read(f"{CURRENCIES}?$deltatoken={token}")
     assert _told(body)[0] == {id_of(made)}
     assert _told(api.read(_path(body["@odata.deltaLink"]))) == (set(), {})

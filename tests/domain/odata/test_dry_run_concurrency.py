@@ -71,9 +71,15 @@ def test_a_definition_that_a_dry_run_changes_is_served_to_nobody(admin: Api) -> 
     parts = [
         {"id": "1", "method": "POST", "url": ENTITIES, "body": body},
         {"id": "2", "method": "POST", "url": CARS, "body": {"Code": "A"}},
+        {"id": "3", "method": "POST", "url": CARS, "body": {"Code": "A"}, "atomicityGroup": "g"},
     ]
     answer = admin.post("$batch", {"requests": parts}, Prefer=f"{DRY_RUN}, continue-on-error")
-    assert [part["status"] for part in answer.json()["responses"]] == [201, 400]
+    created, *later = answer.json()["responses"]
+    assert created["status"] == 201
+    # A real batch would serve the cars to its later parts; a dry run says that it cannot.
+    for part in later:
+        assert part["status"] == 501
+        assert "definition" in part["body"]["error"]["message"]
     assert admin.get(CARS).status_code == 400
     assert admin.post(ENTITIES, body).status_code == 201
     assert admin.post(CARS, {"Code": "A"}, Prefer=DRY_RUN).status_code == 201

@@ -126,7 +126,7 @@ def test_reads_are_answered_while_an_import_runs(live_platform: LivePlatform, mo
     beside.sort()
     figures = f"{len(beside)} reads, median {beside[len(beside) // 2]:.4f}, at most {beside[-1]:.3f} of {took[0]:.1f} s"
     # The import keeps the execution slot from its own caller's reads for OWN_SLICE_SECONDS, and loses it then.
-    assert beside[len(beside) // 2] < 0.1, figures
+    assert beside[len(beside) // 2] < took[0] / 20, figures
     assert beside[-1] < took[0] / 2, figures
 
 

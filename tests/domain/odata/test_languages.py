@@ -25,7 +25,7 @@ CURRENCIES = "General_Currencies_Currencies"
 PRODUCTS = "General_Products_Products"
 ORDERS = "Crm_Sales_SalesOrders"
 LANGUAGES = ["bg", "de"]
-APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "platform_site")
+APPS = ("foundation", "identity", "domain", "scripts", "rules", "webhooks", "jobs", "event_sinks", "platform_site")
 
 #: Names in these are nonsense, so that no word of a request is one of a message.
 WRONG_OPTIONS = [

@@ -54,7 +54,7 @@ class Caller:
                 "grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO",
                 "scope": "read update",
             },
-            timeout=30,
+            timeout=60,
         )  # fmt: skip
         self.http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
@@ -237,7 +237,7 @@ def _kills(platform: LivePlatform, caller: Caller, kills: int) -> None:
         killer.start()
         try:
             answer = caller.http.patch(
-                platform.odata_url + key, json={"Name": wanted}, headers={"TransactionId": transaction}, timeout=30
+                platform.odata_url + key, json={"Name": wanted}, headers={"TransactionId": transaction}, timeout=60
             )
             outcome = answer.status_code
         except requests.RequestException:

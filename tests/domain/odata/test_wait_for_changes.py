@@ -75,7 +75,7 @@ def test_a_change_wakes_who_waits_and_the_end_of_the_transaction_too() -> None:
         # The first time somebody else was faster, and there is nothing to tell; it waits on.
         watch.wake("a" * 32)
         time.sleep(0)
-    waiting.join(10)
+    waiting.join(60)
     assert answers == [b'{"insert":{}}']
     assert not watch.waits_for("a" * 32)
 

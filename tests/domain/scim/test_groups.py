@@ -126,12 +126,12 @@ def test_a_large_body_is_received_of_a_directory_alone(live_platform: LivePlatfo
     command = [sys.executable, "manage.py", *register]
     ran = subprocess.run(command, env=dict(live_platform.environment), check=True, capture_output=True, text=True)
     form = {"grant_type": "client_credentials", **json.loads(ran.stdout)}
-    token = requests.post(f"{live_platform.base_url}/id/connect/token", data=form, timeout=30).json()["access_token"]
+    token = requests.post(f"{live_platform.base_url}/id/connect/token", data=form, timeout=60).json()["access_token"]
     body = {"displayName": "Large", "members": [{"value": str(uuid.uuid4()), "display": "x" * 100}] * 700}
 
     def sent(credential: str) -> tuple[int, str]:
         headers = {"Authorization": f"Bearer {credential}"}
-        answer = requests.post(f"{live_platform.base_url}/scim/v2/Groups", json=body, headers=headers, timeout=30)
+        answer = requests.post(f"{live_platform.base_url}/scim/v2/Groups", json=body, headers=headers, timeout=60)
         return answer.status_code, answer.json()["detail"]
 
     status, text = sent(token)

@@ -72,7 +72,7 @@ def long_answer(session: requests.Session, url: str, coding: str = "identity") -
         found.append(session.get(url, headers={"Accept-Encoding": coding}, timeout=60))
         return found[-1].status_code == 200
 
-    assert eventually(is_there, 30), found[-1].text
+    assert eventually(is_there, 60), found[-1].text
     return found[-1]
 
 

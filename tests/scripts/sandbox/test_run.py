@@ -25,7 +25,7 @@ def test_a_script_returns_nothing_and_logs(pool: SandboxPool) -> None:
     assert result.parameters_json == b"null"
     assert result.console == 'a 1 null undefined [1,{"b":2}] true\nb'
     assert result.host_call_count == 0
-    assert 0 < result.duration_ms < 1000
+    assert 0 < result.duration_ms < 60_000
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from domain.odata.service import idempotency
 from domain.odata.service.batch.conditions import holds
 from domain.odata.service.batch.parts import Done, Part, Serve
 from domain.odata.service.current_model import with_current_model
-from domain.odata.service.dry_run import check_no_part_alone
+from domain.odata.service.dry_run import check_model, check_no_part_alone
 from domain.odata.service.parsing import parse, transaction_id_of
 from domain.odata.service.steps import Exchange, apply, authorize, resolve
 from domain.query.run.row_json import MAX_ANSWER_BYTES
@@ -120,6 +120,7 @@ class Runner:
 
     def _single(self, part: Part) -> Done:
         try:
+            check_model()
             self._check_dependencies(part)
             self._check_budget(1)
             exchange = Exchange(self._received(part))
@@ -161,6 +162,7 @@ class Runner:
 
         inside = {part.id for part in parts}
         try:
+            check_model()
             for culprit in parts:
                 self._check_dependencies(culprit, inside)
             culprit = None

@@ -1,4 +1,4 @@
-"""The clock of jobs: the database's, so that nodes with different clocks agree."""
+"""The database's clock, so that nodes with different clocks agree."""
 
 from __future__ import annotations
 

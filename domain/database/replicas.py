@@ -1,0 +1,406 @@
+"""Reads from streaming replicas of PostgreSQL, as new as what their session has written and seen (spec 13, 13.2).
+
+Each session has a replica of its own, the same one in all processes of all nodes, so that its reads never go back in
+time. What a session sees elsewhere, on the primary or on another replica while its own is left out, is noted with it as
+a position of the primary's log (identity.session_positions); its own replica answers once it has replayed that much.
+
+A replica is left out while it does not answer, or is further behind than DATABASE_REPLICA_LAG_SECONDS, and after that
+until it has caught up. A server that was started again may be behind its former self: a new connection is used once it
+has shown everything that the primary had when it was made.
+
+Caches are filled from the replica, too. For that time the thread's stamps stand still at values that the replica has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from prometheus_client import Counter
+
+from domain.database import postgresql
+from foundation import stamps
+from foundation.execution_slot import stand_aside
+from identity.session_positions import POSITION_NOW, position_note, position_read
+
+logger = logging.getLogger("platform.database")
+
+T = TypeVar("T")
+
+_reads = Counter("platform_replicated_reads", "Reads that replicas may answer, by who did.", ("server",))
+_PRIMARY: Final = "primary"
+
+#: Interval of looks at each server.
+LOOK_SECONDS: Final = 0.25
+#: A server that has not answered for so long is left out.
+SILENT_SECONDS: Final = 0.8
+_NO_REPLICA: Final = "The server is no replica now."
+#: How long `replicas_examine` waits for a replica that is behind.
+EXAMINE_SECONDS: Final = 5.0
+#: How long a long read waits for a replica to come where its session needs it.
+LONG_READ_WAIT_SECONDS: Final = 0.3
+#: Looks at the primary that are remembered, to tell how far back a replica is: ten minutes.
+_LOOKS: Final = 2400
+_REPLAYED = "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint"
+#: What a replica alone refuses: its end or start, a conflict with what it replays, a write.
+_STATES_OF_REPLICAS = ("08", "57P", "40001", "40P01", "25006")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """How a process sees a replica.
+
+    lag_seconds  None if it does not answer or has not caught up yet
+    problem      why it does not answer, if it has said so
+    is_primary   it replays no log: after a failover a replica may be the primary
+    """
+
+    name: str
+    is_in_use: bool
+    lag_seconds: float | None
+    problem: str
+    is_primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A replica as `replicas_examine` found it: behind the primary at first, by so much and for so long.
+
+    is_primary  it replays no log
+    """
+
+    name: str
+    megabytes: float = 0.0
+    seconds: float = 0.0
+    problem: str = ""
+    cure: str = ""
+    is_primary: bool = False
+
+
+class _Primary:
+    """Where the primary's log was at the last looks."""
+
+    def __init__(self) -> None:
+        self.looks: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
+        self._connection = _watching_connection("default")
+
+    def look(self) -> None:
+        began = time.monotonic()
+        self.looks.append((began, _primary_position(self._connection)))
+
+    def close(self, problem: str) -> None:
+        with suppress(DatabaseError, InterfaceError):
+            self._connection.close()
+
+    def has_been_at(self, position: int, *, since: float) -> bool:
+        """Whether a look after that time found the primary at the position or before it."""
+        return any(at >= since and found <= position for at, found in tuple(self.looks))
+
+    def lag_seconds(self, position: int) -> float:
+        """How long ago the primary was where a server is that has replayed so much."""
+        for at, found in tuple(self.looks):
+            if found > position:
+                return time.monotonic() - at
+        return 0.0
+
+
+class Replica:
+    """A replica as this process sees it."""
+
+    def __init__(self, alias: str, primary: _Primary) -> None:
+        self.alias = alias
+        self.name = _name(alias)
+        self.is_in_use = False
+        self.problem = ""
+        self._primary = primary
+        self._connection = _watching_connection(alias)
+        self._position = -1
+        self._answered_at = float("-inf")
+        self._connected_at: float | None = None
+        self._has_caught_up = False
+        self._in_hand: set[Any] = set()  # the driver's connections that somebody waits for
+
+    def look(self) -> None:
+        """Ask for the position, on a connection of the watching thread."""
+        if self._connected_at is None:
+            self._connected_at, self._has_caught_up = time.monotonic(), False
+        self._ask(self._connection)
+        if not self._has_caught_up:
+            self._has_caught_up = self._primary.has_been_at(self._position, since=self._connected_at)
+
+    def close(self, problem: str) -> None:
+        """End the watching connection; the next look begins anew."""
+        self._connected_at, self.problem = None, problem
+        with suppress(DatabaseError, InterfaceError):
+            self._connection.close()
+
+    def decide(self) -> None:
+        """Leave the replica out, or take it back. What waits for a silent one is broken off, also what came late."""
+        lag = self.lag_seconds
+        if lag is None:
+            self._break_off()
+        is_in_use = lag is not None and lag <= settings.DATABASE_REPLICA_LAG_SECONDS
+        if is_in_use == self.is_in_use:
+            return
+        self.is_in_use = is_in_use
+        if is_in_use:
+            logger.info("The replica %s is in use: %.1f s behind.", self.name, lag)
+            return
+        told = f"It is {lag:.1f} s behind." if lag is not None else self.problem or "It does not answer."
+        logger.warning("The replica %s is left out. %s", self.name, told)
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """How far behind the replica is; None if it does not answer, or has not caught up since it was connected."""
+        is_silent = time.monotonic() - self._answered_at > SILENT_SECONDS
+        return None if is_silent or not self._has_caught_up else self._primary.lag_seconds(self._position)
+
+    def reaches(self, needed: int, connection: BaseDatabaseWrapper) -> bool:
+        """Whether what the connection reads next is at the position or after it."""
+        connection.ensure_connection()
+        raw: Any = connection.connection
+        with self._used(raw):
+            if getattr(raw, "has_caught_up", False):
+                return self._position >= needed or self._ask(connection) >= needed
+            if not hasattr(raw, "must_reach"):
+                raw.must_reach = _primary_position()
+            raw.has_caught_up = self._ask(connection) >= max(needed, raw.must_reach)
+            return bool(raw.has_caught_up)
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """The thread reads from the replica what it would read from the primary."""
+        primary, replica = connections["default"], connections[self.alias]
+        connections["default"] = replica
+        try:
+            with self._used(replica.connection):
+                yield
+        finally:
+            connections["default"] = primary
+
+    @contextmanager
+    def _used(self, raw: Any) -> Iterator[None]:
+        """Meanwhile the driver's connection is broken off if the server falls silent."""
+        self._in_hand.add(raw)
+        try:
+            yield
+        finally:
+            self._in_hand.discard(raw)
+
+    def fail(self) -> None:
+        """Leave the replica out until it answers again."""
+        self._answered_at = float("-inf")
+        connections[self.alias].close()
+
+    def _ask(self, connection: BaseDatabaseWrapper) -> int:
+        position = _replayed(connection)
+        self._answered_at, self._position, self.problem = time.monotonic(), position, ""
+        return position
+
+    def _break_off(self) -> None:
+        """End what waits for a server that is silent. It fails, and is read again from the primary."""
+        for raw in tuple(self._in_hand):
+            with suppress(Exception), socket.socket(fileno=os.dup(raw.fileno())) as connection:
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+class Replicas:
+    """The replicas of this process, which threads of it watch."""
+
+    def __init__(self) -> None:
+        self._primary = _Primary()
+        self.all = [Replica(alias, self._primary) for alias in settings.DATABASE_REPLICAS]
+        self._floor: tuple[Mapping[str, int] | None, int] = None, 0
+        for server in (self._primary, *self.all):
+            threading.Thread(target=_watch, args=(server,), name="replica watch", daemon=True).start()
+        threading.Thread(target=self._decide, name="replica watch", daemon=True).start()
+
+    def of(self, session_id: str) -> tuple[Replica | None, bool]:
+        """The replica to read from, and whether it is the session's own; another one while that is left out."""
+        own, *others = sorted(self.all, key=lambda each: hashlib.blake2b(f"{each.name} {session_id}".encode()).digest())
+        chosen = next((each for each in (own, *others) if each.is_in_use), None)
+        return chosen, chosen is own
+
+    def position_needed(self, session_id: str, values: Mapping[str, int]) -> int:
+        """Where a replica must be that reads for the session and fills caches under these stamps."""
+        if self._floor[0] is not values:
+            self._floor = values, _primary_position()
+        return max(self._floor[1], position_read(session_id))
+
+    def _decide(self) -> None:
+        while True:
+            for replica in self.all:
+                replica.decide()
+            time.sleep(LOOK_SECONDS)
+
+
+def _watch(server: _Primary | Replica) -> None:
+    while True:
+        try:
+            server.look()
+        except Exception as error:  # it is asked again; who needs the primary has an error of their own
+            server.close(_first_line(error))
+        time.sleep(LOOK_SECONDS)
+
+
+_lock = threading.Lock()
+_replicas: tuple[int, Replicas] | None = None
+
+
+def replicas() -> Replicas | None:
+    """The replicas, watched from the first call on; None if none are configured."""
+    global _replicas
+    if not settings.DATABASE_REPLICAS:
+        return None
+    process = os.getpid()  # a forked process does not inherit its parent's threads
+    if _replicas is None or _replicas[0] != process:
+        with _lock:
+            if _replicas is None or _replicas[0] != process:
+                _replicas = process, Replicas()
+    return _replicas[1]
+
+
+def replica_states() -> list[ReplicaState]:
+    """How this process sees the replicas."""
+    known = replicas()
+    if known is None:
+        return []
+    return [
+        ReplicaState(each.name, each.is_in_use, each.lag_seconds, each.problem, each.problem == _NO_REPLICA)
+        for each in known.all
+    ]
+
+
+def replicas_examine() -> list[Examined]:
+    """Look at each replica by itself, until it has what the primary has now, for EXAMINE_SECONDS at most."""
+    return [_examined(alias) for alias in settings.DATABASE_REPLICAS]
+
+
+def _examined(alias: str) -> Examined:
+    name = _name(alias)
+    connection = connections.create_connection(alias)
+    began, needed = time.monotonic(), _primary_position()
+    try:
+        at_first = position = _replayed(connection)
+        while position < needed and time.monotonic() - began < EXAMINE_SECONDS:
+            time.sleep(0.02)
+            position = _replayed(connection)
+    except (DatabaseError, InterfaceError) as error:
+        if str(error) == _NO_REPLICA:
+            return Examined(name, is_primary=True)
+        return Examined(name, problem=_first_line(error), cure="start it, or take it out of DATABASE_REPLICA_URLS")
+    finally:
+        connection.close()
+    return Examined(name, max(0, needed - at_first) / 2**20, time.monotonic() - began)
+
+
+def read_from_replica(session_id: str | None, read: Callable[[], T]) -> T:
+    """The result of `read`, which only reads: from a replica that has what the session has written and seen, if any.
+
+    Within a transaction it reads from the primary.
+    """
+    known = replicas()
+    if known is None or session_id is None or connections["default"].in_atomic_block:
+        return read()
+    replica, is_own = known.of(session_id)
+    if replica is not None:
+        with stamps.held() as values:
+            needed = known.position_needed(session_id, values)
+            try:
+                if replica.reaches(needed, connections[replica.alias]):
+                    with replica.serving():
+                        result = read()
+                    if not is_own:
+                        position_note([session_id])
+                    _reads.labels(replica.name).inc()
+                    return result
+            except DatabaseError as error:
+                if not _is_of_a_replica(error, replica):
+                    raise
+            except InterfaceError:
+                replica.fail()
+    _reads.labels(_PRIMARY).inc()
+    try:
+        return read()
+    finally:
+        position_note([session_id])
+
+
+def connection_for_long_read(session_id: str | None) -> BaseDatabaseWrapper:
+    """A connection of its own for a read that takes long, of the session's replica if it can be used soon.
+
+    The caller closes it, and notes what the session has seen (identity.rest_views does).
+    """
+    known = replicas()
+    replica = known.of(session_id)[0] if known is not None and session_id is not None else None
+    if known is not None and session_id is not None and replica is not None:
+        needed = known.position_needed(session_id, stamps.values())
+        connection = connections.create_connection(replica.alias)
+        try:
+            deadline = time.monotonic() + LONG_READ_WAIT_SECONDS
+            while not (is_there := replica.reaches(needed, connection)) and time.monotonic() < deadline:
+                stand_aside()
+                time.sleep(0.01)
+        except (DatabaseError, InterfaceError):
+            is_there = False
+            replica.fail()
+        if is_there:
+            _reads.labels(replica.name).inc()
+            return connection
+        connection.close()
+    if known is not None:
+        _reads.labels(_PRIMARY).inc()
+    return connections.create_connection("default")
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _watching_connection(alias: str) -> BaseDatabaseWrapper:
+    connection = connections.create_connection(alias)
+    connection.inc_thread_sharing()  # made in the thread of the first request
+    return connection
+
+
+def _name(alias: str) -> str:
+    database = connections.settings[alias]
+    return f"{database['HOST'] or 'localhost'}:{database['PORT'] or 5432}"
+
+
+def _replayed(connection: BaseDatabaseWrapper) -> int:
+    """Where a replica is in the primary's log. Raises OperationalError for a server that is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REPLAYED)
+        is_replica, position = cursor.fetchone()
+    if not is_replica:
+        raise OperationalError(_NO_REPLICA)
+    return int(position)
+
+
+def _primary_position(connection: BaseDatabaseWrapper | None = None) -> int:
+    """Where the primary's log is. connection: of the watching thread."""
+    with (connection or connections["default"]).cursor() as cursor:
+        cursor.execute(f"SELECT {POSITION_NOW}")
+        return int(cursor.fetchone()[0])
+
+
+def _is_of_a_replica(error: DatabaseError, replica: Replica) -> bool:
+    """Whether the primary may answer what the replica has not; a replica that has ended is left out."""
+    state = postgresql.sqlstate(error)
+    if (state is None and isinstance(error, OperationalError)) or (state or "").startswith(("08", "57P")):
+        replica.fail()
+        return True
+    return state is not None and state.startswith(_STATES_OF_REPLICAS)

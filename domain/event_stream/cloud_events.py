@@ -1,0 +1,148 @@
+"""Entries of the change feed as CloudEvents 1.0, as far as a caller may read them (CloudEvents JSON format 1.0.2).
+
+    {"specversion": "1.0", "id": "184", "source": "https://…/api/domain", "type": "Crm.Sales.SalesOrders.Update",
+     "subject": "Crm_Sales_SalesOrders(0187…)", "time": "2026-11-27T…Z", "datacontenttype": "application/json",
+     "cursor": "184-1764205000", "data": {"entity": {…}, "changes": {"Active": [false, true]}}}
+
+entity    as a GET by its key answers now; null for one that has been deleted, by this commit or later; the key alone if
+          the event would have more than MAX_EVENT_BYTES, and then `changes` is null
+changes   attribute → [old, new] of this commit, as the change history has them; null where it keeps none of the
+          repository's values, or the caller may not read Systems.Core.ObjectChanges
+
+A caller gets no event of an entity that is hidden from it. Of one that is gone nothing says whether row policies would
+show it: callers with restricted rows get none of its events. Delta links tell them (domain.odata.read.deltas).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from django.db.models import Q
+
+from domain import query
+from domain.dataset.tables.history import ObjectChange
+from domain.dataset.tables.row_storage import chunks
+from domain.event_stream.feed import Entry, cursor_of
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from domain.query.base.access import Access
+from domain.query.base.representation import Representation
+from domain.syntax import parse_boolean_expression, parse_select
+from domain.syntax.ast import QueryOptions
+from foundation import errors
+from identity.context import CallContext
+
+#: Operation of an entry → the last part of the event's type; the names that the change history has.
+OPERATIONS: Mapping[str, str] = {"I": "Create", "U": "Update", "D": "Delete"}
+SOURCE_PATH = "/api/domain"
+_CHANGES = "Systems.Core.ObjectChanges"
+#: Brokers take messages of a megabyte at most, mostly; a subscriber reads the entity if it needs more.
+MAX_EVENT_BYTES = 128 * 1024
+#: Entities of one statement.
+_AT_ONCE = 100
+
+#: (entity, time of the commit) → its changes, by the history.
+_Histories = Mapping[tuple[str, Any], Any]
+
+
+def type_of(repository: str, operation: str) -> str:
+    """Crm.Sales.SalesOrders.Update; operation: I, U or D."""
+    return f"{repository}.{OPERATIONS[operation]}"
+
+
+def render(entries: Collection[Entry], context: CallContext) -> list[tuple[Entry, bytes]]:
+    """The entries that the caller may know of, in order, with their events as JSON."""
+    by_repository: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_repository[entry.repository].append(entry)
+    access = Access(context.permissions)
+    events: dict[int, bytes] = {}
+    for name, given in by_repository.items():
+        # A custom entity may have been removed since.
+        if name in repositories and access.readable(repositories[name]):
+            events |= _rendered(repositories[name], given, context, access)
+    return [(entry, events[entry.id]) for entry in entries if entry.id in events]
+
+
+def _rendered(
+    repository: Repository[Any], entries: list[Entry], context: CallContext, access: Access
+) -> dict[int, bytes]:
+    shown = _entities(repository, {entry.entity_id for entry in entries}, context)
+    histories = _histories(entries, context)
+    is_restricted = access.restricts(repository)
+    events: dict[int, bytes] = {}
+    for entry in entries:
+        commit = (entry.entity_id, entry.changed_at)
+        if entry.entity_id in shown or not is_restricted:
+            entity = shown.get(entry.entity_id) if entry.operation != "D" else None
+            events[entry.id] = _event(repository, entry, entity, histories.get(commit), context)
+    return events
+
+
+def _event(
+    repository: Repository[Any], entry: Entry, entity: bytes | None, changes: Any, context: CallContext
+) -> bytes:
+    event = orjson.dumps(
+        {
+            "specversion": "1.0",
+            "id": str(entry.id),
+            "source": f"{context.root_url}{SOURCE_PATH}",
+            "type": type_of(entry.repository, entry.operation),
+            "subject": f"{repository.set_name}({entry.entity_id})",
+            "time": entry.changed_at.isoformat().replace("+00:00", "Z"),
+            "datacontenttype": "application/json",
+            "cursor": cursor_of(entry.id),
+            "data": {"entity": None if entity is None else orjson.Fragment(entity), "changes": changes},
+        }
+    )
+    if len(event) <= MAX_EVENT_BYTES:
+        return event
+    return _event(repository, entry, orjson.dumps({"Id": entry.entity_id}) if entity else None, None, context)
+
+
+def _entities(repository: Repository[Any], ids: Iterable[str], context: CallContext) -> dict[str, bytes]:
+    """Those of the entities that the caller sees, as JSON, by id."""
+    result: dict[str, bytes] = {}
+    for part in chunks(sorted(ids), _AT_ONCE):
+        result |= _read(repository, part, context)
+    return result
+
+
+def _read(repository: Repository[Any], ids: Sequence[str], context: CallContext) -> dict[str, bytes]:
+    """The rows by id; of a row that is too large for an answer the key alone."""
+    of_them = parse_boolean_expression(f"Id in ({','.join(ids)})")
+    options = QueryOptions(filter=of_them, select=parse_select("*,Id"))
+    representation = Representation("none", language=context.language)
+    try:
+        page = query.read_collection(
+            repository, options, context, representation, max_page_size=len(ids), may_end_early=False
+        )
+    except errors.PayloadTooLarge:
+        if len(ids) > 1:
+            return {id: row for one in ids for id, row in _read(repository, (one,), context).items()}
+        options = replace(options, select=parse_select("Id"))
+        page = query.read_collection(repository, options, context, representation, max_page_size=1)
+    # Decimals keep their digits.
+    rows = json.loads(page.body, parse_float=orjson.Fragment)["value"]
+    return {row["Id"]: orjson.dumps(row) for row in rows}
+
+
+def _histories(entries: list[Entry], context: CallContext) -> _Histories:
+    """The changes that the history has of the entries and the caller may read."""
+    changes = repositories[_CHANGES]
+    if not Access(context.permissions).readable(changes):
+        return {}
+    times = {entry.changed_at for entry in entries}
+    of_them = Q(entity_item_id__in={entry.entity_id for entry in entries}, change_time_utc__in=times)
+    ids = [str(id) for id in ObjectChange.objects.filter(of_them).values_list("id", flat=True)]
+    rows = query.select_rows(changes, ["EntityItemId", "ChangeTimeUtc", "Changes"], ctx=context, ids=ids)
+    return {(entity, time): _parsed(told) for entity, time, told in rows}
+
+
+def _parsed(told: Any) -> Any:
+    return orjson.loads(told) if isinstance(told, str) and told else told or None

@@ -1,0 +1,181 @@
+"""Positions in the change feed, and the entries after one, in commit order.
+
+A position is the id of an entry. A commit takes the ids of its entries just before it ends, holding the locks on what
+it changed: so ids are in the order of commits for everything that two commits both change. On PostgreSQL an entry may
+become visible after one with a higher id. Entries are therefore read up to `settled_id` only: the highest id below
+which no open transaction can still have an entry. Beyond it they are read as long as no id is missing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Max, QuerySet
+
+from domain.dataset.tables.models import ChangeFeedEntry
+from foundation import errors
+from foundation.execution_slot import release_slot
+
+_CURSOR = re.compile(r"(?P<last>\d{1,18})-(?P<issued>\d{1,11})", re.ASCII)
+_DAY_SECONDS = 86_400
+#: For these transactions to end, and the interval of looks.
+_SETTLE_SECONDS = 2.0
+_TRY_SECONDS = 0.02
+#: Behind a transaction that stays open, a process that has just begun to read takes as many entries for unsettled.
+_IN_FLIGHT_ENTRIES = 1_000
+#: From the first entry that is kept.
+BEGINNING = "beginning"
+
+
+class Entry(NamedTuple):
+    """One change: operation is I, U or D."""
+
+    id: int
+    repository: str
+    entity_id: str
+    operation: str
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries after a position, the position after them, and whether more may be there already."""
+
+    entries: tuple[Entry, ...]
+    last: int
+    is_full: bool
+
+
+@dataclass(slots=True)
+class _Horizon:
+    """What this process knows of open transactions.
+
+    settled    every entry with an id up to it is visible, or its transaction was rolled back
+    observed   (number of the next transaction, newest id) of earlier looks, whose transactions may be open
+    """
+
+    settled: int = 0
+    newest: int = 0
+    observed: deque[tuple[int, int]] | None = None
+
+
+_lock = threading.Lock()
+_horizon = _Horizon()
+
+
+def cursor_of(last: int) -> str:
+    """The text of a position."""
+    return f"{last}-{int(time.time())}"
+
+
+def read_cursor(text: str) -> int:
+    """The position of a cursor's text. Raises BadRequest, and Gone for one after which entries may be missing."""
+    if text == BEGINNING:
+        return 0
+    match = _CURSOR.fullmatch(text)
+    if match is None:
+        raise errors.BadRequest(errors.INVALID_CURSOR, text, target="since")
+    last, issued = int(match["last"]), int(match["issued"])
+    # After a restore from a backup the feed may end before the position.
+    if time.time() - issued > settings.DELTA_RETENTION_DAYS * _DAY_SECONDS or last > _newest_id():
+        raise errors.Gone(errors.CURSOR_EXPIRED)
+    return last
+
+
+def look() -> None:
+    """Find out which entries are settled by now: one query."""
+    if connection.vendor != "postgresql":
+        with _lock:
+            _horizon.newest = _horizon.settled = _newest_id()
+        return
+    with connection.cursor() as cursor:
+        # The newest id is of the statement's snapshot, as its transactions are.
+        cursor.execute(
+            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
+            " pg_snapshot_xmax(pg_current_snapshot())::text::bigint,"
+            " COALESCE((SELECT max(id) FROM domain_changefeedentry), 0)"
+        )
+        oldest_open, next_number, newest = cursor.fetchone()
+    with _lock:
+        observed = _horizon.observed
+        if observed is None or newest < _horizon.newest:
+            observed = _horizon.observed = deque()
+            _horizon.settled = 0
+        _horizon.newest = newest
+        if not observed or observed[-1][1] != newest:
+            observed.append((next_number, newest))
+        while observed and observed[0][0] <= oldest_open:
+            _horizon.settled = observed.popleft()[1]
+        if len(observed) > 1000:  # behind a long transaction: an earlier look in between says little
+            del observed[500]
+
+
+def position_now() -> tuple[int, frozenset[int]]:
+    """A position after which every later commit comes, and the ids of earlier entries behind it.
+
+    Waits for the transactions that were open when the newest entry was written, mostly milliseconds. Behind one that
+    stays open for long there are earlier entries.
+    """
+    look()
+    newest, deadline = _horizon.newest, time.monotonic() + _SETTLE_SECONDS
+    while _horizon.settled < newest and time.monotonic() < deadline:
+        release_slot()
+        time.sleep(_TRY_SECONDS)
+        look()
+    with _lock:
+        settled = _horizon.settled
+    if settled >= newest:
+        return newest, frozenset()
+    last = max(settled, newest - _IN_FLIGHT_ENTRIES)
+    return last, frozenset(ChangeFeedEntry.objects.filter(id__gt=last, id__lte=newest).values_list("id", flat=True))
+
+
+def newest_seen() -> int:
+    """The highest id that the last look has found."""
+    return _horizon.newest
+
+
+def is_news(last: int) -> bool:
+    """Whether the last look has found entries after the position."""
+    return _horizon.newest > last
+
+
+def read(last: int, limit: int, names: Collection[str] | None = None) -> Page:
+    """At most `limit` entries after the position, by the last look. names: of repositories; None for all."""
+    with _lock:
+        settled, newest = _horizon.settled, _horizon.newest
+    if newest <= last:
+        return Page((), last, is_full=False)
+    entries = ChangeFeedEntry.objects.filter(id__gt=last, id__lte=newest)
+    if names is not None and settled > last:
+        # Only below: beyond, an entry of another repository is not the same as a missing one.
+        rows = _rows(entries.filter(id__lte=settled, repository__in=list(names)), limit)
+        is_full = len(rows) == limit
+        return Page(tuple(rows), rows[-1].id if is_full else settled, is_full=is_full or newest > settled)
+    rows = _rows(entries, limit)
+    upto, kept = last, 0
+    for row in rows:
+        if row.id > settled and row.id != upto + 1:
+            break
+        upto, kept = row.id, kept + 1
+    if kept < limit:
+        upto = max(upto, settled)
+    given = (row for row in rows[:kept] if names is None or row.repository in names)
+    return Page(tuple(given), upto, is_full=kept == limit)
+
+
+def _rows(entries: QuerySet[ChangeFeedEntry], limit: int) -> list[Entry]:
+    return [Entry(*row) for row in entries.order_by("id").values_list(*Entry._fields)[:limit]]
+
+
+def _newest_id() -> int:
+    return ChangeFeedEntry.objects.aggregate(newest=Max("id"))["newest"] or 0

@@ -1,0 +1,228 @@
+"""One subscriber of the change stream: what it asked for, its position, and the framing of its response."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from domain.event_stream.cloud_events import type_of
+from domain.event_stream.feed import Entry, cursor_of
+from foundation.pushed_responses import Outlet
+from identity.context import CallContext
+
+#: Bytes to a silent client: proxies close a connection without any after a minute, mostly.
+STILL_HERE_SECONDS = 15.0
+#: A stream ends after this time, and the client connects again: so connections are spread anew, and none is endless.
+STREAM_SECONDS = 3600.0
+#: Bytes of events that are sent at once.
+PART_BYTES = 128 * 1024
+
+#: An event: its entry, and its JSON.
+Rendered = tuple[Entry, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a subscriber wants to hear of.
+
+    names        of repositories, a base with those derived from it; None for all
+    operations   I, U, D
+    """
+
+    names: frozenset[str] | None
+    operations: frozenset[str]
+
+    def wants(self, entry: Entry) -> bool:
+        """Whether the entry is asked for."""
+        return entry.operation in self.operations and (self.names is None or entry.repository in self.names)
+
+
+class Framing(Protocol):
+    """How events become a response."""
+
+    def opening(self, last: int) -> bytes:
+        """The first part."""
+
+    def events(self, events: Sequence[Rendered], last: int) -> bytes:
+        """The part for events; last: the position after them."""
+
+    def still_here(self, last: int) -> bytes:
+        """The part that tells a silent client that the connection lives."""
+
+    def at_end(self, last: int) -> bytes:
+        """The part at the end of the time."""
+
+    def ends_after(self, events: Sequence[Rendered]) -> bool:
+        """Whether the response ends with these events."""
+
+
+class ServerSentEvents:
+    """text/event-stream (WHATWG HTML, 9.2). The id of an event is its cursor, which clients repeat as Last-Event-ID."""
+
+    content_type = "text/event-stream"
+
+    def opening(self, last: int) -> bytes:
+        """The time after which a client connects again, in milliseconds, and its position."""
+        return b"retry: 1000\n" + self.still_here(last)
+
+    def events(self, events: Sequence[Rendered], last: int) -> bytes:
+        """One message for each."""
+        return b"".join(
+            b"id: %b\nevent: %b\ndata: %b\n\n"
+            % (cursor_of(entry.id).encode(), type_of(entry.repository, entry.operation).encode(), event)
+            for entry, event in events
+        )
+
+    def still_here(self, last: int) -> bytes:
+        """An id without data moves the client's position, and is no message."""
+        return b"id: %b\n\n" % cursor_of(last).encode()
+
+    at_end = still_here
+
+    def ends_after(self, events: Sequence[Rendered]) -> bool:
+        return False
+
+
+class OneAnswer:
+    """A long poll: {"events": […], "cursor": "…"} as soon as there are events, or at the end of the wait."""
+
+    content_type = "application/json"
+
+    def opening(self, last: int) -> bytes:
+        return b""
+
+    def events(self, events: Sequence[Rendered], last: int) -> bytes:
+        """The whole document."""
+        return orjson.dumps({"events": [orjson.Fragment(event) for _, event in events], "cursor": cursor_of(last)})
+
+    def still_here(self, last: int) -> bytes:
+        """White space is allowed before a JSON document (RFC 8259, 2)."""
+        return b" "
+
+    def at_end(self, last: int) -> bytes:
+        return self.events((), last)
+
+    def ends_after(self, events: Sequence[Rendered]) -> bool:
+        return bool(events)
+
+
+class Subscription:
+    """A subscriber; a foundation.pushed_responses.Push.
+
+    context   of the caller
+    renew     authenticates the caller again. Raises PlatformError if it may not listen any more
+    last      position up to which the subscriber has all events
+    earlier   ids of entries after it that were there before: of a subscriber that listens from now on
+    seconds   after which the response ends
+    joins     called when the response begins, and with what `leaves` is called when it ends
+    """
+
+    def __init__(
+        self,
+        context: CallContext,
+        asked: Asked,
+        framing: Framing,
+        last: int,
+        *,
+        earlier: frozenset[int] = frozenset(),
+        seconds: float,
+        renew: Callable[[], CallContext],
+        joins: Callable[[Subscription], None],
+        leaves: Callable[[Subscription], None],
+    ) -> None:
+        self.context = context
+        self.asked = asked
+        self.last = last
+        self._earlier = earlier
+        self.renewed_at = self._sent_at = time.monotonic()
+        self._ends_at = self.renewed_at + seconds
+        self._framing = framing
+        self._renew, self._joins, self._leaves = renew, joins, leaves
+        self._outlet: Outlet | None = None
+        self._is_closed = False
+
+    @property
+    def caller(self) -> str:
+        """Guid of the user; "" for none."""
+        user = self.context.user
+        return user.id if user is not None else ""
+
+    @property
+    def scope(self) -> tuple[Any, ...]:
+        """Subscribers with equal ones see the same: all that rights, row policies and texts depend on."""
+        context = self.context
+        return (
+            context.permissions.key, self.caller, context.application, context.company_id,
+            context.location_id, context.role_id, context.language, context.culture, context.root_url,
+        )  # fmt: skip
+
+    def start(self, outlet: Outlet) -> None:
+        """Begin to listen; not if the client has gone already."""
+        if self._is_closed:
+            outlet.end()
+            return
+        self._outlet = outlet
+        if opening := self._framing.opening(self.last):
+            self._send(opening)
+        self._joins(self)
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._is_closed = True
+        self._leaves(self)
+        outlet, self._outlet = self._outlet, None
+        if outlet is not None:
+            outlet.end()
+
+    def renew(self) -> None:
+        """Take over the caller's present rights. Raises PlatformError."""
+        self.context = self._renew()
+        self.renewed_at = time.monotonic()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the response has begun and not ended."""
+        return self._outlet is not None
+
+    def may_send(self) -> bool:
+        """Whether the client reads what it is sent."""
+        return self._outlet is not None and self._outlet.has_room()
+
+    def give(self, events: Sequence[Rendered], last: int) -> bool:
+        """Send events, at most PART_BYTES of them and at least one; returns whether these are all.
+
+        last: the position after all of them, which the subscriber has then.
+        """
+        if self._earlier:
+            events = [event for event in events if event[0].id not in self._earlier]
+        count, size = 0, 0
+        for _, event in events:
+            size += len(event)
+            if count and size > PART_BYTES:
+                break
+            count += 1
+        sent, is_whole = events[:count], count == len(events)
+        self.last = last if is_whole else sent[-1][0].id
+        if sent:
+            self._send(self._framing.events(sent, self.last))
+            if self._framing.ends_after(sent):
+                self.close()
+        return is_whole
+
+    def pass_time(self, *, is_stopping: bool) -> None:
+        """Tell a silent client that the connection lives, and end the response at its time."""
+        now = time.monotonic()
+        if is_stopping or now >= self._ends_at:
+            self._send(self._framing.at_end(self.last))
+            self.close()
+        elif now - self._sent_at >= STILL_HERE_SECONDS:
+            self._send(self._framing.still_here(self.last))
+
+    def _send(self, part: bytes) -> None:
+        self._sent_at = time.monotonic()
+        if self._outlet is not None:
+            self._outlet.send(part)

@@ -1,0 +1,125 @@
+"""GET /api/domain/events: the change stream as Server-Sent Events and as long poll (spec 13, 13.5)."""
+
+from __future__ import annotations
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from domain.event_stream import feed
+from domain.event_stream.asyncapi import asyncapi_tree
+from domain.event_stream.cloud_events import OPERATIONS
+from domain.event_stream.hub import hub
+from domain.event_stream.subscription import STREAM_SECONDS, Asked, Framing, OneAnswer, ServerSentEvents, Subscription
+from domain.model.naming import near
+from domain.model.registry import repositories
+from domain.odata.http.views import http_response, lower_headers
+from domain.odata.message.message import JSON, negotiate
+from domain.odata.metadata.model_documents import document_response, model_document
+from domain.query.base.access import Access
+from foundation import errors
+from foundation.pushed_responses import PushedResponse
+from identity.authentication import authenticated, require_scope_of
+from identity.context import CallContext
+from identity.credentials import read_credential
+from identity.rest import context_of
+from identity.rest_views import PlatformView, PublicView
+from identity.token_identity import identify
+
+#: Maximum wait of a long poll in seconds, and the wait if the caller names none.
+MAX_WAIT_SECONDS, WAIT_SECONDS = 120, 30
+_FRAMINGS: dict[str, type[Framing]] = {
+    ServerSentEvents.content_type: ServerSentEvents,
+    OneAnswer.content_type: OneAnswer,
+}
+
+
+class QuerySerializer(serializers.Serializer[None]):
+    """The parameters of the stream."""
+
+    since = serializers.CharField(required=False, default="")
+    repository = serializers.CharField(required=False, default="")
+    event = serializers.CharField(required=False, default="")
+    wait = serializers.IntegerField(min_value=0, max_value=MAX_WAIT_SECONDS, required=False, default=WAIT_SECONDS)
+
+
+class EventsView(PlatformView):
+    """The committed changes that the caller may read, from a cursor or from now on."""
+
+    http_method_names = ["get"]
+
+    def get(self, request: Request) -> PushedResponse:
+        """Server-Sent Events if Accept asks for text/event-stream, else a long poll.
+
+        Raises BadRequest, NotFound (repository), NotAcceptable, Gone (cursor), Unavailable (too many subscribers).
+        """
+        context = context_of(request)
+        require_scope_of(context.scopes, "read")
+        given = QuerySerializer(data=request.query_params)
+        given.is_valid(raise_exception=True)
+        wanted = given.validated_data
+        media = negotiate(request.META.get("HTTP_ACCEPT", ""), None, (OneAnswer.content_type, *_FRAMINGS)).media_type
+        asked = asked_of(wanted["repository"], wanted["event"], context)
+        # A client of Server-Sent Events that connects again repeats its URL, and says where it is.
+        since = request.META.get("HTTP_LAST_EVENT_ID", "") or wanted["since"]
+        last, earlier = (feed.read_cursor(since), frozenset[int]()) if since else feed.position_now()
+        hub.check_room(context.user.id if context.user is not None else "")
+        is_stream = media == ServerSentEvents.content_type
+        subscription = Subscription(
+            context,
+            asked,
+            _FRAMINGS[media](),
+            last,
+            earlier=earlier,
+            seconds=STREAM_SECONDS if is_stream else wanted["wait"],
+            renew=lambda: _renewed(request._request),
+            joins=hub.add,
+            leaves=hub.remove,
+        )
+        # Proxies must not collect parts: X-Accel-Buffering is nginx's.
+        headers = {"Content-Type": media, "X-Accel-Buffering": "no"}
+        return PushedResponse(subscription, headers=headers)
+
+
+class AsyncApiView(PublicView):
+    """The description of the stream."""
+
+    def get(self, request: Request) -> HttpResponse:
+        document = model_document("asyncapi", lambda: orjson.dumps(asyncapi_tree()))
+        return http_response(document_response(document, JSON, lower_headers(request._request)))
+
+
+def asked_of(repository: str, event: str, context: CallContext) -> Asked:
+    """What lists of repositories and of operations, separated by commas, ask for; "" for all.
+
+    Raises BadRequest for unknown names, NotFound for a repository that the caller may not read.
+    """
+    names = {name for text in _listed(repository) for name in _names(text, context)}
+    by_name = {name.lower(): letter for letter, name in OPERATIONS.items()}
+    operations = set()
+    for text in _listed(event):
+        if text.lower() not in by_name:
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "event", ", ".join(OPERATIONS.values()), target="event")
+        operations.add(by_name[text.lower()])
+    return Asked(frozenset(names) or None, frozenset(operations or OPERATIONS))
+
+
+def _names(text: str, context: CallContext) -> set[str]:
+    repository = repositories.for_entity_name(text)
+    if repository is None:
+        known = [each.name for each in repositories]
+        raise errors.BadRequest(errors.UNKNOWN_REPOSITORY, text, near(text, known), target="repository")
+    Access(context.permissions).check_readable(repository)
+    return {repository.name, *(subtype.name for subtype in repository.subtypes)}
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _renewed(request: HttpRequest) -> CallContext:
+    """The context of the same request with the caller's rights of now. A DPoP proof is not asked for twice."""
+    context = authenticated(request, identify(read_credential(request.META)))
+    require_scope_of(context.scopes, "read")
+    return context

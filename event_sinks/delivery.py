@@ -1,0 +1,298 @@
+"""Delivers the change stream to sinks, each by one worker at a time (spec 13, 13.5).
+
+    lease the sink → read entries after its position → render them as its reader may read them → publish → move on
+
+At least once: the position moves when the broker has confirmed, so a worker that dies in between sends again what it
+had not noted. Each entity's events are sent in the order of the stream; a failure stops the sink, so nothing overtakes.
+It is tried again after 1, 2, 4 … 60 seconds, for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, connections
+from django.db.models import F, Min, Q
+from django.utils import translation
+
+from domain.dataset.checks.authority import context_of
+from domain.dataset.tables.models import ChangeFeedEntry
+from domain.entities.custom_entities.live import follow
+from domain.event_stream import feed
+from domain.event_stream.cloud_events import render, type_of
+from domain.event_stream.feed import Entry
+from domain.event_stream.subscription import Asked, Rendered
+from domain.event_stream.views import asked_of
+from event_sinks.brokers import connected
+from event_sinks.brokers.target import BrokerFailed, EventMessage, Publish, target_of
+from event_sinks.models import EventSink, SinkState
+from foundation.clock import database_now
+from foundation.cluster import cluster_is_stopping
+from foundation.errors import PlatformError
+from foundation.failures import record_failure, record_problem
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import reason_of
+from identity.context import CallContext
+from identity.models import User
+
+logger = logging.getLogger("platform.events")
+
+#: A worker that is silent for this time has died: longer than it takes to connect, or to publish what is sent at once.
+LEASE_SECONDS = 20.0
+#: A delivery ends after this time, and the next task goes on: other tasks get their turn.
+RUN_SECONDS = 3.0
+#: Entries that are read and rendered at once.
+PAGE = 100
+#: A broker that confirms slowly: what it has is noted so often.
+_NOTE_SECONDS = 1.0
+#: Sinks of one task at a time.
+AT_ONCE = 8
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+class LeaseLost(Exception):
+    """Another worker has the sink."""
+
+
+def sinks_deliver() -> int:
+    """Deliver what there is to every sink that is due; returns their number."""
+    due = sinks_due()
+    if not due:
+        return 0
+    follow()
+    if len(due) == 1:
+        _deliver(due[0])
+    else:
+        with ThreadPoolExecutor(min(len(due), AT_ONCE), "event sink") as pool:
+            list(pool.map(_deliver_in_thread, due))
+    return len(due)
+
+
+def sinks_due() -> list[EventSink]:
+    """Active sinks that are behind the change feed and that no worker has; their state is loaded."""
+    feed.look()
+    now = database_now()
+    is_free = Q(state__lease_until__isnull=True) | Q(state__lease_until__lt=now)
+    behind = Q(state__last__lt=feed.newest_seen())
+    found = EventSink.objects.filter(is_free, behind, is_active=True, state__next_attempt__lte=now)
+    return list(found.select_related("state").order_by("state__moved_at"))
+
+
+def context_for(sink: EventSink) -> CallContext:
+    """The rights of the sink's reader as they are now. Raises ValueError with a Message without an active reader."""
+    if not User.objects.filter(pk=sink.reader_id, active=True).exists():
+        raise ValueError(Message("its reader is not there any more, or may not sign in"))
+    return replace(context_of(str(sink.reader_id)), root_url=settings.BASE_URL)
+
+
+def asked_by(sink: EventSink, context: CallContext) -> Asked:
+    """What is delivered to the sink. Raises PlatformError for names that are not there, or not for the reader."""
+    return asked_of(sink.repositories, sink.operations, context)
+
+
+def _deliver_in_thread(sink: EventSink) -> None:
+    try:
+        _deliver(sink)
+    finally:
+        connections.close_all()
+
+
+def _deliver(sink: EventSink) -> None:
+    token = _take(sink.state)
+    if not token:
+        return
+    run = _Run(sink, token)
+    try:
+        with translation.override("en"):  # what is stored is read by people of all languages
+            run.deliver()
+        run.store(lease_token="", lease_until=None)
+    except LeaseLost:
+        logger.warning("the event sink %s was taken over", sink.name)
+    except (BrokerFailed, ValueError, PlatformError) as exc:
+        run.fail(_told(exc))
+    except Exception as exc:
+        connection.close()
+        record_failure(f"event sink {sink.name}", exc)
+        run.fail(f"{type(exc).__name__}: {exc}")
+
+
+def _take(state: SinkState) -> str:
+    """The token of the lease; "" if another worker has been faster."""
+    now, token = database_now(), secrets.token_hex(16)
+    free = SinkState.objects.filter(Q(lease_until__isnull=True) | Q(lease_until__lt=now), pk=state.pk, last=state.last)
+    return token if free.update(lease_token=token, lease_until=now + timedelta(seconds=LEASE_SECONDS)) else ""
+
+
+def _told(exc: Exception) -> str:
+    with translation.override("en"):
+        return exc.message if isinstance(exc, PlatformError) else reason_of(exc)
+
+
+def in_order(events: Sequence[Rendered]) -> Iterator[list[Rendered]]:
+    """Parts of the events that may be under way together: none has two of one entity."""
+    part: list[Rendered] = []
+    entities: set[str] = set()
+    for event in events:
+        if event[0].entity_id in entities:
+            yield part
+            part, entities = [], set()
+        part.append(event)
+        entities.add(event[0].entity_id)
+    if part:
+        yield part
+
+
+@dataclass(slots=True)
+class _Run:
+    """The delivery to one sink under a lease."""
+
+    sink: EventSink
+    token: str
+
+    def deliver(self) -> None:
+        """Publish until nothing is left or the time is up. Raises what the broker or the database raises."""
+        state = self.sink.state
+        self._note_what_is_gone(state)
+        last, end = state.last, time.monotonic() + RUN_SECONDS
+        context = context_for(self.sink)
+        asked = asked_by(self.sink, context)
+        with ExitStack() as stack:
+            publish: Publish | None = None
+            while not cluster_is_stopping():
+                page = feed.read(last, PAGE, asked.names)
+                wanted = [entry for entry in page.entries if asked.wants(entry)]
+                events = render(wanted, context) if wanted else []
+                if events and publish is None:
+                    publish = stack.enter_context(connected(target_of(self.sink)))
+                    self._renew()
+                delivered = self._publish(events, publish, end=end) if publish is not None else 0
+                if delivered is None or page.last == last:
+                    break
+                last = page.last
+                self._move(last, delivered)
+                if not page.is_full or time.monotonic() >= end:
+                    break
+                feed.look()
+
+    def _publish(self, events: Sequence[Rendered], publish: Publish, *, end: float) -> int | None:
+        """Publish in order; returns how many of the events are not noted yet: the last ones.
+
+        None if the time was up before the last ones: those before them are noted, too.
+        """
+        begun, noted = time.monotonic(), 0
+        parts = list(in_order(events))
+        for number, part in enumerate(parts, 1):
+            publish([self._message(*event) for event in part])
+            now = time.monotonic()
+            is_over = now >= end or cluster_is_stopping()
+            if number < len(parts) and (is_over or now - begun >= _NOTE_SECONDS):
+                so_far = sum(map(len, parts[:number]))
+                self._move(part[-1][0].id, so_far - noted)
+                begun, noted = now, so_far
+                if is_over:
+                    return None
+        return len(events) - noted
+
+    def _message(self, entry: Entry, event: bytes) -> EventMessage:
+        name = type_of(entry.repository, entry.operation)
+        return EventMessage(f"{self.sink.pk}-{entry.id}", name, entry.entity_id, event)
+
+    def _note_what_is_gone(self, state: SinkState) -> None:
+        kept = timedelta(days=settings.DELTA_RETENTION_DAYS)
+        if not state.last or database_now() - state.moved_at < kept:
+            return
+        oldest = ChangeFeedEntry.objects.aggregate(oldest=Min("id"))["oldest"]
+        if oldest is not None and oldest > state.last + 1:
+            text = f"events older than {settings.DELTA_RETENTION_DAYS} days were removed before they were delivered"
+            record_problem(f"event sink {self.sink.name}", text)
+
+    def _renew(self) -> None:
+        self.store(lease_until=database_now() + timedelta(seconds=LEASE_SECONDS))
+
+    def _move(self, last: int, delivered: int) -> None:
+        now = database_now()
+        self.store(
+            last=last,
+            moved_at=now,
+            delivered=F("delivered") + delivered,
+            failures=0,
+            failing_since=None,
+            last_error="",
+            lease_until=now + timedelta(seconds=LEASE_SECONDS),
+        )
+
+    def fail(self, told: str) -> None:
+        """Note a failed attempt, and when the next one is."""
+        state, now = self.sink.state, database_now()
+        state.refresh_from_db(fields=["failures", "failing_since"])
+        pause = min(_LONGEST_PAUSE_SECONDS, 2.0 ** min(state.failures, 10))
+        logger.warning("the event sink %s failed: %s", self.sink.name, told)
+        try:
+            self.store(
+                failures=state.failures + 1,
+                failing_since=state.failing_since or now,
+                last_error=told.replace("\0", "�")[:2000],
+                next_attempt=now + timedelta(seconds=pause),
+                lease_token="",
+                lease_until=None,
+            )
+        except LeaseLost:
+            logger.warning("the event sink %s was taken over", self.sink.name)
+
+    def store(self, **values: object) -> None:
+        """Store values of the state. Raises LeaseLost if another worker has the lease."""
+        if not SinkState.objects.filter(pk=self.sink.pk, lease_token=self.token).update(**values):
+            raise LeaseLost
+
+
+# --- positions ----------------------------------------------------------------------------------------------------
+
+
+def sink_begin(sink: EventSink) -> None:
+    """Give a new sink its position: events from now on."""
+    SinkState.objects.get_or_create(sink=sink, defaults={"last": feed.position_now()[0]})
+
+
+def sink_replay(sink: EventSink) -> None:
+    """Deliver everything that the change feed still has, again. The worker that has the sink stops."""
+    SinkState.objects.filter(sink=sink).update(
+        last=0, moved_at=database_now(), next_attempt=database_now(), lease_token="", lease_until=None
+    )
+
+
+def sink_retry(sink: EventSink) -> None:
+    """Try a failing sink again now: its settings have changed, or the broker is back."""
+    SinkState.objects.filter(sink=sink).update(next_attempt=database_now())
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an active sink is: entries that it has not got, and since when it fails; None if it does not."""
+
+    name: str
+    behind: int
+    failing_since: datetime | None
+    last_error: str
+
+
+def sinks_progress() -> list[Progress]:
+    """The progress of all active sinks: two queries."""
+    feed.look()
+    states = SinkState.objects.filter(sink__is_active=True).select_related("sink").order_by("sink__name")
+    return [
+        Progress(state.sink.name, entries_behind(state, feed.newest_seen()), state.failing_since, state.last_error)
+        for state in states
+    ]
+
+
+def entries_behind(state: SinkState, newest: int) -> int:
+    """Entries of the change feed after the sink's position, those that it is not asked for included."""
+    return max(0, newest - state.last)

@@ -1,0 +1,21 @@
+"""Tasks of event sinks (django-q2). Idempotent: a lease keeps two workers from one sink."""
+
+from __future__ import annotations
+
+from event_sinks.delivery import LEASE_SECONDS, RUN_SECONDS, sinks_deliver
+from event_sinks.models import EventSink
+from foundation.cluster import every, shared_number
+
+#: Interval of looks at the change feed, and on an instance without active sinks.
+LOOK_SECONDS, IDLE_SECONDS = 1.0, 10.0
+#: The present one of this cluster.
+_interval = shared_number()
+
+
+@every(lambda: _interval.value or LOOK_SECONDS, timeout_seconds=int(RUN_SECONDS + LEASE_SECONDS))
+def deliver() -> None:
+    """Deliver events to the sinks that are behind."""
+    is_needed = EventSink.objects.filter(is_active=True).exists()
+    _interval.value = LOOK_SECONDS if is_needed else IDLE_SECONDS
+    if is_needed:
+        sinks_deliver()

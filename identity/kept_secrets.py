@@ -1,0 +1,41 @@
+"""Forms with a secret that is stored, never shown, and stays if nothing is entered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+
+def secret_field(label: str | _StrPromise, help_text: str | _StrPromise) -> forms.CharField:
+    """The field of the secret, always empty when it is shown."""
+    widget = forms.PasswordInput(attrs={"autocomplete": "off"})
+    return forms.CharField(label=label, help_text=help_text, required=False, max_length=500, widget=widget)
+
+
+class KeptSecretForm(forms.ModelForm):  # type: ignore[type-arg]
+    """An empty secret keeps the stored one, as long as it goes where it was entered for.
+
+    Else whoever may edit the object, but does not know its secret, could send it to a server of theirs.
+
+    secret   the field of the secret
+    sent_to  the fields that say where it is sent
+    """
+
+    secret: ClassVar[str]
+    sent_to: ClassVar[tuple[str, ...]]
+
+    def clean(self) -> dict[str, Any]:
+        """The values, with the secret that applies."""
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        stored = getattr(self.instance, self.secret) if self.instance.pk else None
+        if values.get(self.secret) or not stored:
+            return values
+        if any(name in values and values[name] != getattr(self.instance, name) for name in self.sent_to):
+            self.add_error(self.secret, _("Enter it again: it would be sent to other servers."))
+        values[self.secret] = stored
+        return values

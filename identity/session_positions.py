@@ -1,0 +1,53 @@
+"""How far a replica of PostgreSQL must be for a session's reads: what the session has written and seen (spec 13, 13.2).
+
+A position is a place in the primary's write-ahead log (pg_lsn as an integer). Everything that is visible on the primary
+stands before its next record.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+
+logger = logging.getLogger(__name__)
+
+#: The position of the primary's next record.
+POSITION_NOW = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
+
+# The rows are locked in one order. The position need not survive the primary: what follows it has all of its log that
+# any replica has.
+_NOTE = f"""
+BEGIN;
+SET LOCAL synchronous_commit = off;
+UPDATE identity_session SET database_position = GREATEST(database_position, {POSITION_NOW})
+ WHERE id IN (SELECT id FROM identity_session WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE);
+COMMIT
+"""  # noqa: S608  a constant
+
+
+def position_note(session_ids: Iterable[str | None]) -> None:
+    """Note that these sessions have seen the primary as it is now. Without replicas it does nothing.
+
+    Not within a transaction, which would hide its own writes from the position.
+    """
+    if not settings.DATABASE_REPLICAS:
+        return
+    ids = sorted({each for each in session_ids if each is not None})
+    if ids and not connection.in_atomic_block:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_NOTE, [ids])
+        except (DatabaseError, InterfaceError):
+            # What was done is done, and must not be answered as failed.
+            logger.exception("Could not note what sessions have seen; a replica may answer them with older data.")
+
+
+def position_read(session_id: str) -> int:
+    """The position that the session's reads need."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT database_position FROM identity_session WHERE id = %s", [session_id])
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,144 @@
+"""What a subscriber may not read it does not hear of (spec 13, 13.5; spec 01, 1.7)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from domain.dataset.tables.models import ChangeFeedEntry
+from domain.event_stream import hub as hubs
+from domain.event_stream.cloud_events import render
+from domain.event_stream.feed import Entry
+from domain.event_stream.hub import Hub
+from domain.event_stream.subscription import Asked, ServerSentEvents, Subscription
+from foundation import errors
+from identity.context import CallContext
+from identity.models import User
+from identity.permissions import permissions_for
+from tests.domain.conftest import api, world
+from tests.domain.security.conftest import (
+    BOOKS,
+    MARK,
+    Library,
+    administrator,
+    caller,
+    give_role,
+    library,
+    person,
+    restricted,
+)
+from tests.domain.security.test_hidden_history import tracked
+from tests.support.api import Api
+
+__all__ = ["administrator", "api", "library", "restricted", "tracked", "world"]
+
+
+def context_of(login: str) -> CallContext:
+    user = User.objects.get(login=login)
+    permissions = permissions_for(str(user.pk), is_admin=user.is_admin)
+    return CallContext(user=None, scopes=frozenset({"read"}), permissions=permissions, root_url="http://x")
+
+
+def heard(login: str) -> list[dict[str, Any]]:
+    """The events of all that is kept, for this person."""
+    # Not by position: on PostgreSQL nothing of the test's own open transaction is settled.
+    entries = [Entry(*row) for row in ChangeFeedEntry.objects.order_by("id").values_list(*Entry._fields)]
+    return [json.loads(event) for _, event in render(entries, context_of(login))]
+
+
+def test_hidden_rows_are_hidden_in_the_stream(tracked: Library, administrator: Api, restricted: Api) -> None:
+    visible = {f"Library_Books({tracked.books[code]})" for code in ("A1", "A2", "A4", "A6")}
+    hidden = {f"Library_Books({tracked.books[code]})" for code in ("A3", "A5")}
+    everything = heard("alice")
+    assert visible | hidden <= {event["subject"] for event in everything}
+    seen = heard("bob")
+    assert {event["subject"] for event in seen if event["type"].startswith(f"{BOOKS}.")} == visible
+    assert MARK not in json.dumps(seen)
+
+
+def test_of_a_deleted_row_only_those_hear_who_see_all(tracked: Library, administrator: Api, restricted: Api) -> None:
+    """Nothing says any more whether the policies showed it. Delta links do (domain.odata.read.deltas)."""
+    for code in ("A4", "A5"):
+        assert administrator.delete(f"Library_Books({tracked.books[code]})").status_code == 204
+    assert not [event for event in heard("bob") if event["type"] == f"{BOOKS}.Delete"]
+    gone = {event["subject"] for event in heard("alice") if event["type"] == f"{BOOKS}.Delete"}
+    assert gone == {f"Library_Books({tracked.books[code]})" for code in ("A4", "A5")}
+
+
+def test_without_permission_there_is_nothing(library: Library) -> None:
+    give_role(person("carol"), {"Crm.*": "r"})
+    assert {event["type"].rpartition(".")[0].partition(".")[0] for event in heard("carol")} == {"Crm"}
+
+
+def test_a_repository_without_permission_is_not_found(library: Library) -> None:
+    dora = person("dora")
+    give_role(dora, {"General.*": "r"})
+    answer = caller(dora).client.get(
+        f"/api/domain/events?repository={BOOKS}", headers={"Authorization": f"Bearer {caller(dora).token}"}
+    )
+    assert answer.status_code == 404
+
+
+class _Outlet:
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.is_ended = False
+
+    def send(self, part: bytes) -> None:
+        self.parts.append(part)
+
+    def end(self) -> None:
+        self.is_ended = True
+
+    def has_room(self) -> bool:
+        return True
+
+
+def test_a_stream_ends_with_the_right_to_listen(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "RENEW_SECONDS", 0.0)
+
+    def refused() -> CallContext:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, "it has been revoked")
+
+    hub, outlet = Hub(), _Outlet()
+    monkeypatch.setattr(hub, "_is_looking", True)  # no thread: the test looks
+    subscription = Subscription(
+        CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+        seconds=60, renew=refused, joins=hub.add, leaves=hub.remove,
+    )  # fmt: skip
+    subscription.start(outlet)
+    assert len(hub._subscriptions) == 1
+    hub._serve([subscription])
+    assert outlet.is_ended
+    assert len(hub._subscriptions) == 0
+
+
+def test_a_client_that_has_gone_before_the_response_begins_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub, outlet = Hub(), _Outlet()
+    monkeypatch.setattr(hub, "_is_looking", True)
+    subscription = Subscription(
+        CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+        seconds=60, renew=lambda: CallContext(user=None), joins=hub.add, leaves=hub.remove,
+    )  # fmt: skip
+    subscription.close()
+    subscription.start(outlet)
+    assert outlet.is_ended
+    assert len(hub._subscriptions) == 0
+
+
+def test_no_caller_takes_all_places(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "SUBSCRIBERS", 3)
+    monkeypatch.setattr(hubs, "RESERVED", 1)
+    hub = Hub()
+    monkeypatch.setattr(hub, "_is_looking", True)
+    for _ in range(2):
+        hub.check_room("")
+        Subscription(
+            CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+            seconds=60, renew=lambda: CallContext(user=None), joins=hub.add, leaves=hub.remove,
+        ).start(_Outlet())  # fmt: skip
+    hub.check_room("another")
+    with pytest.raises(errors.Unavailable):
+        hub.check_room("")

@@ -1,0 +1,47 @@
+"""How DATABASE_URL becomes Django's settings (platform_site.environment)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from platform_site.environment import Environment
+from tests.support.instances import instance_environment
+from tests.support.platform import ROOT
+
+
+def test_one_server() -> None:
+    found = Environment().database("postgres://user:p%40ss@db.example:6432/platform?sslmode=require")
+    assert (found["HOST"], found["PORT"], found["NAME"]) == ("db.example", 6432, "platform")
+    assert (found["PASSWORD"], found["OPTIONS"]) == ("p@ss", {"sslmode": "require"})
+
+
+def test_several_servers_of_which_the_driver_finds_the_primary() -> None:
+    url = "postgres://user:p%40ss@db-1.example,db-2.example:6432/platform?target_session_attrs=read-write"
+    found = Environment().database(url)
+    assert (found["HOST"], found["PORT"]) == ("db-1.example,db-2.example", "5432,6432")
+    assert (found["USER"], found["PASSWORD"], found["NAME"]) == ("user", "p@ss", "platform")
+    assert found["OPTIONS"] == {"target_session_attrs": "read-write"}
+
+
+def test_a_replica_has_the_options_of_its_url(tmp_path: Path) -> None:
+    urls = {
+        "DATABASE_URL": "postgres://user@db-1/platform",
+        "DATABASE_REPLICA_URLS": "postgres://user@db-2/platform?sslmode=verify-full&connect_timeout=5",
+    }
+    code = "from platform_site.settings import DATABASES; print(DATABASES['replica1']['OPTIONS'])"
+    environment = instance_environment(tmp_path, 0, **urls)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "'sslmode': 'verify-full'" in done.stdout
+    assert "'tcp_user_timeout': 2000" in done.stdout
+
+
+def test_what_cannot_be_read_names_its_setting() -> None:
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_REPLICA_URLS"):
+        Environment().database("postgres://user@db:port/platform", of="DATABASE_REPLICA_URLS")
