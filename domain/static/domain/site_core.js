@@ -199,12 +199,12 @@ window.site = (() => {
       await released;
       if (mine !== turn) { await last; return; }
       if (html !== null && written() !== before) { await draw(); return; }
-      const done = actions, { id, selectionStart } = document.activeElement;
+      const done = actions, { id, selectionStart, selectionEnd } = document.activeElement;
       actions = [];
       if (html !== null) {
         place.innerHTML = html;
         if (id && $(id) !== document.activeElement) $(id)?.focus();
-        if ($(id)?.type === "search") $(id).setSelectionRange(selectionStart, selectionStart);
+        if (Number.isInteger(selectionStart)) $(id)?.setSelectionRange?.(selectionStart, selectionEnd);
       }
       shown(done, failure);
     }

@@ -489,6 +489,25 @@ def test_the_builder_loses_no_click_and_is_worked_by_keyboard(page: Page) -> Non
     expect(page.locator("#value-0")).to_have_value("7")
 
 
+def test_what_is_selected_stays_selected_when_the_form_is_drawn_again(page: Page) -> None:
+    """Who selects the words of a search to write others meets an answer in between."""
+    _open(page, "/api/builder")
+    page.fill("#set", ORDERS)
+    page.fill("#column-search", "DocumentNo")
+    expect(page.locator("#columns")).not_to_contain_text("DeliveryTermsCode")
+    held: list[Route] = []
+    page.route("**/api/model/query", lambda route: held.append(route) if not held else route.continue_())
+    with page.expect_request("**/api/model/query"):
+        page.check("#column-DocumentNo")
+    page.locator("#column-search").select_text()
+    with page.expect_response("**/api/model/query"):
+        held[0].continue_()
+    expect(page.locator("#address")).to_contain_text("$select=DocumentNo")
+    page.keyboard.insert_text("State")
+    expect(page.locator("#column-search")).to_have_value("State")
+    expect(page.locator("#column-State")).to_be_visible()
+
+
 # --- import -------------------------------------------------------------------------------------------------------
 
 
