@@ -23,9 +23,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models import Count, F, OuterRef, Q, Subquery
+from django.db.models.lookups import IsNull
 
 from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
@@ -33,7 +35,7 @@ from foundation.vault import Unreadable
 from webhooks.breaker import breakers_open, is_blocked, probe_lease, probe_release
 from webhooks.conf import webhook_settings
 from webhooks.headers import Header, opened_headers
-from webhooks.models import OPEN_STATES, TEMPLATE_DELETED, Queue, WebHookDelivery
+from webhooks.models import TEMPLATE_DELETED, Queue, WebHookDelivery
 from webhooks.suspension import templates_suspended
 
 #: Every queue with something due. Walks the index `delivery_due` from one template to the next, and from one
@@ -59,6 +61,27 @@ SELECT id, destination FROM queues WHERE destination IS NOT NULL AND EXISTS (
     SELECT 1 FROM {table} d WHERE d.state = 'Pending' AND d.web_hook_id = queues.id
     AND d.destination = queues.destination AND d.next_attempt_time_utc <= %s)
 """
+
+#: The first pending delivery of each lane, a lane being the deliveries of one template for one entity. Walks the index
+#: `delivery_lane` from one entity to the next.
+_FIRSTS_OF_LANES = """
+WITH RECURSIVE lanes(entity_id, number) AS (
+    SELECT (SELECT entity_id FROM {table} WHERE web_hook_id = %s AND state = 'Pending' AND entity_id >= %s
+            ORDER BY entity_id LIMIT 1), 1
+    UNION ALL
+    SELECT (SELECT d.entity_id FROM {table} d
+            WHERE d.web_hook_id = %s AND d.state = 'Pending' AND d.entity_id > lanes.entity_id
+            ORDER BY d.entity_id LIMIT 1), number + 1
+    FROM lanes WHERE lanes.entity_id IS NOT NULL AND number < %s
+)
+SELECT (SELECT d.id FROM {table} d
+        WHERE d.web_hook_id = %s AND d.state = 'Pending' AND d.entity_id = lanes.entity_id
+        ORDER BY d.sequence, d.id LIMIT 1)
+FROM lanes WHERE entity_id IS NOT NULL
+"""
+
+#: How many deliveries, and then how many lanes, a lease looks at.
+_CANDIDATES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +175,7 @@ def _lease_queue(queue: Queue, limit: int, now: datetime, *, is_probe: bool) -> 
     with transaction.atomic():
         _lock_destination(queue.destination)
         room = min(limit, _room(queue, _under_way(queue.destination)), 1 if is_probe else limit)
-        due = list(_due(queue, now)[:room]) if room > 0 else []
+        due = _due(queue, room, now) if room > 0 else []
         _suspend(due)
         duration = timedelta(
             seconds=max((row.timeout_seconds for row in due), default=0) + settings.lease_margin_seconds
@@ -187,29 +210,53 @@ def _lock_destination(destination: str) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 6))", [f"webhooks:{destination}"])
 
 
-def has_open_predecessor() -> Exists:
-    """Whether an earlier event of the same entity and template is still open."""
-    return Exists(
-        WebHookDelivery.objects.filter(
-            Q(sequence__lt=OuterRef("sequence")) | Q(sequence=OuterRef("sequence"), id__lt=OuterRef("id")),
-            web_hook_id=OuterRef("web_hook_id"),
-            entity_id=OuterRef("entity_id"),
-            state__in=OPEN_STATES,
-        )
-    )
+def is_first_of_lane() -> Q:
+    """Whether no earlier event of the same entity and template is open, and the delivery is not under way.
+
+    Two probes of the index `delivery_lane` for each row. Subqueries with LIMIT, because of NOT EXISTS PostgreSQL makes
+    a join that compares each delivery of a long backlog with each other one.
+    """
+    lane = WebHookDelivery.objects.filter(web_hook_id=OuterRef("web_hook_id"), entity_id=OuterRef("entity_id"))
+    first = lane.filter(state="Pending").order_by("sequence", "id").values("id")[:1]
+    under_way = lane.filter(state="Delivering").order_by().values("id")[:1]
+    return Q(pk=Subquery(first)) & Q(IsNull(Subquery(under_way), True))
 
 
-def _due(queue: Queue, now: datetime) -> Sequence[WebHookDelivery]:
-    due = (
-        WebHookDelivery.objects.filter(
-            ~has_open_predecessor(), state="Pending", **queue._asdict(), next_attempt_time_utc__lte=now
-        )
-        .only("id", "web_hook_id", "timeout_seconds", "is_test")
-        .order_by("next_attempt_time_utc", "sequence")
+def _due(queue: Queue, limit: int, now: datetime) -> list[WebHookDelivery]:
+    """Up to `limit` deliveries that may be sent now, the longest due first.
+
+    They are looked for among the longest due, and then among the first ones of lanes: a few entities with a long
+    backlog cost no more than a short one, and keep nothing back that is behind it.
+    """
+    due = WebHookDelivery.objects.filter(state="Pending", **queue._asdict(), next_attempt_time_utc__lte=now).order_by(
+        "next_attempt_time_utc", "sequence"
     )
+    leasable = due.filter(is_first_of_lane()).only("id", "web_hook_id", "timeout_seconds", "is_test")
     if connection.features.has_select_for_update_skip_locked:
-        due = due.select_for_update(skip_locked=True, of=("self",))
-    return due  # type: ignore[return-value]
+        leasable = leasable.select_for_update(skip_locked=True, of=("self",))
+    candidates = list(due.values_list("pk", flat=True)[:_CANDIDATES])
+    rows = list(leasable.filter(pk__in=candidates)[:limit])
+    if len(rows) < limit and len(candidates) == _CANDIDATES:
+        known = {row.pk for row in rows}
+        firsts = [pk for pk in _firsts_of_lanes(queue.web_hook_id) if pk not in known]
+        rows.extend(leasable.filter(pk__in=firsts)[: limit - len(rows)])
+    return rows
+
+
+def _firsts_of_lanes(web_hook_id: str) -> list[str]:
+    """Ids of the first pending deliveries of up to _CANDIDATES entities, from a random one."""
+    pending = WebHookDelivery.objects.filter(web_hook_id=web_hook_id, state="Pending").order_by("entity_id")
+    edges = [pending.values_list("entity_id", flat=True).first(), pending.values_list("entity_id", flat=True).last()]
+    lowest, highest = (UUID(edge).int for edge in edges if edge)
+    start = UUID(int=lowest + secrets.randbelow(highest - lowest + 1))
+    sql = _FIRSTS_OF_LANES.format(table=connection.ops.quote_name(WebHookDelivery._meta.db_table))
+    found: dict[str, None] = {}
+    with connection.cursor() as cursor:
+        for begin in (start, UUID(int=0)):
+            if len(found) < _CANDIDATES:
+                cursor.execute(sql, [web_hook_id, str(begin), web_hook_id, _CANDIDATES, web_hook_id])
+                found.update((str(row[0]), None) for row in cursor.fetchall())
+    return list(found)
 
 
 def _suspend(due: list[WebHookDelivery]) -> None:

@@ -14,7 +14,7 @@ from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
 from webhooks.breaker import breakers_waited_for
 from webhooks.heartbeat import ALIVE_SECONDS
-from webhooks.lease import has_open_predecessor
+from webhooks.lease import is_first_of_lane
 from webhooks.models import (
     DELIVERY_STATE,
     CircuitBreaker,
@@ -57,7 +57,7 @@ def delivery_statistics(now: datetime | None = None) -> DeliveryStatistics:
         web_hook_id=OuterRef("web_hook_id"), destination=OuterRef("destination"), open_until__isnull=False
     )
     oldest = WebHookDelivery.objects.filter(
-        ~has_open_predecessor(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
+        is_first_of_lane(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
     ).aggregate(oldest=Min("next_attempt_time_utc"))["oldest"]
     return DeliveryStatistics(
         by_state={state: counted.get(state, 0) for state in DELIVERY_STATE.members},

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import multiprocessing
+import os
+import socket
 import sys
 import tempfile
 import termios
 import time
+from multiprocessing.connection import Connection
 from multiprocessing.queues import Queue
 from typing import Any
 
@@ -18,6 +21,9 @@ from identity.management.support import PlatformCommand
 
 #: Tasks wait in the broker, where people see them, while those between the processes have so many bytes.
 _UNREAD_BYTES = 4096
+_MESSAGES = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
+#: The longest message of a datagram on macOS.
+_MESSAGE_BYTES = 2048
 
 
 class ProcessLock:
@@ -49,12 +55,40 @@ class SurvivingQueue(Queue):  # type: ignore[type-arg]  # not generic when it ru
 
     A process that waits for a task holds the lock for reading, and each task in the queue a semaphore. Those of
     processes that are killed would stay taken, until no process gets a task any more: so the locks are of the system,
-    and the bytes in the pipe bound the queue.
+    and the unread bytes bound the queue.
+
+    Of what is read or written piece by piece, a killed process leaves a rest that the next one takes for a length: so
+    each task is a message, which the system hands over whole or not at all. One that is too long for a message travels
+    as an open file.
     """
 
     def __init__(self, maxsize: int = 0) -> None:
         super().__init__(ctx=multiprocessing.get_context())
         self._rlock, self._wlock = ProcessLock(), ProcessLock()
+
+    def _reset(self, after_fork: bool = False) -> None:
+        super()._reset(after_fork)  # type: ignore[misc]
+        if not after_fork:
+            self._receiver, self._sender = socket.socketpair(socket.AF_UNIX, _MESSAGES)
+            self._reader, self._writer = (Connection(os.dup(end.fileno())) for end in (self._receiver, self._sender))
+        self._recv_bytes, self._send_bytes, self._poll = self._receive, self._send, self._reader.poll
+
+    def _receive(self) -> bytes:
+        message, files, _, _ = socket.recv_fds(self._receiver, _MESSAGE_BYTES, 1)
+        if not files:
+            return message
+        with open(files[0], "rb") as file:
+            file.seek(0)
+            return file.read()
+
+    def _send(self, message: bytes | memoryview) -> None:
+        if len(message) <= _MESSAGE_BYTES:
+            self._sender.send(message)
+            return
+        with tempfile.TemporaryFile() as file:
+            file.write(message)
+            file.flush()
+            socket.send_fds(self._sender, [b"in a file"], [file.fileno()])
 
     def put(self, *args: Any, **kwargs: Any) -> None:
         while self._unread_bytes() >= _UNREAD_BYTES:
@@ -62,8 +96,7 @@ class SurvivingQueue(Queue):  # type: ignore[type-arg]  # not generic when it ru
         super().put(*args, **kwargs)
 
     def _unread_bytes(self) -> int:
-        reader: Any = self._reader  # type: ignore[attr-defined]
-        return int.from_bytes(fcntl.ioctl(reader, termios.FIONREAD, bytes(4)), sys.byteorder)
+        return int.from_bytes(fcntl.ioctl(self._receiver, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def surviving_value(kind: str, value: float) -> Any:
