@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import random
 import threading
+import time
 from multiprocessing.process import BaseProcess
 
 import pytest
 
-from platform_site.management.commands.qcluster import SurvivingQueue
+from platform_site.management.commands.qcluster import SurvivingEvent, SurvivingQueue
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.process
@@ -17,15 +18,15 @@ pytestmark = pytest.mark.process
 fork = multiprocessing.get_context("fork")
 
 
-def _echo(questions: SurvivingQueue, answers: SurvivingQueue) -> None:
-    while True:
+def _echo(questions: SurvivingQueue, answers: SurvivingQueue, stopping: SurvivingEvent) -> None:
+    while not stopping.is_set():
         answers.put(questions.get())
 
 
 @pytest.mark.parametrize("size", [10, 3_000, 300_000])
 def test_a_task_of_any_length_comes_as_it_was_sent(size: int) -> None:
     questions, answers = SurvivingQueue(), SurvivingQueue()
-    echo = fork.Process(target=_echo, args=(questions, answers), daemon=True)
+    echo = fork.Process(target=_echo, args=(questions, answers, SurvivingEvent()), daemon=True)
     echo.start()
     try:
         for letter in "ab":
@@ -39,11 +40,11 @@ def test_a_task_of_any_length_comes_as_it_was_sent(size: int) -> None:
 @pytest.mark.parametrize("kills", [60, pytest.param(2_000, marks=pytest.mark.fuzz)])
 def test_who_is_killed_while_it_reads_and_writes_stops_nobody_else(kills: int) -> None:
     """A killed process may lose the tasks it had taken; what others send afterwards arrives whole."""
-    questions, answers = SurvivingQueue(), SurvivingQueue()
+    questions, answers, stopping = SurvivingQueue(), SurvivingQueue(), SurvivingEvent()
     chance = random.Random(kills)
 
     def started() -> BaseProcess:
-        process = fork.Process(target=_echo, args=(questions, answers), daemon=True)
+        process = fork.Process(target=_echo, args=(questions, answers, stopping), daemon=True)
         process.start()
         return process
 
@@ -73,3 +74,25 @@ def test_who_is_killed_while_it_reads_and_writes_stops_nobody_else(kills: int) -
             worker.join()
         answers.put("STOP")
         collector.join(10)
+
+
+def _watch(event: SurvivingEvent) -> None:
+    while not event.is_set():
+        pass
+
+
+def test_who_is_killed_while_it_looks_at_an_event_keeps_it_from_nobody() -> None:
+    event = SurvivingEvent()
+    assert not event.wait(0.01)
+    for _ in range(20):
+        watcher = fork.Process(target=_watch, args=(event,), daemon=True)
+        watcher.start()
+        time.sleep(0.02)
+        watcher.kill()
+        watcher.join()
+    watcher = fork.Process(target=_watch, args=(event,), daemon=True)
+    watcher.start()
+    event.set()
+    watcher.join(60)
+    assert watcher.exitcode == 0
+    assert event.wait(0)

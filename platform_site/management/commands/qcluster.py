@@ -17,6 +17,7 @@ from typing import Any
 from django_q import cluster
 from django_q.management.commands.qcluster import Command as LibraryCommand
 
+from foundation.cluster import shared_number
 from identity.management.support import PlatformCommand
 
 #: Tasks wait in the broker, where people see them, while those between the processes have so many bytes.
@@ -99,6 +100,28 @@ class SurvivingQueue(Queue):  # type: ignore[type-arg]  # not generic when it ru
         return int.from_bytes(fcntl.ioctl(self._receiver, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
+class SurvivingEvent:
+    """An event of the processes of a cluster without the lock of the library's, which a process that is killed while it
+    looks at the event would keep.
+    """
+
+    def __init__(self) -> None:
+        self._flag = shared_number()
+
+    def is_set(self) -> bool:
+        return bool(self._flag.value)
+
+    def set(self) -> None:
+        self._flag.value = 1
+
+    def wait(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds; returns whether it is set."""
+        deadline = time.monotonic() + timeout
+        while not self.is_set() and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, 0.05))
+        return self.is_set()
+
+
 def surviving_value(kind: str, value: float) -> Any:
     """A shared value whose lock survives its holder."""
     return multiprocessing.Value(kind, value, lock=ProcessLock())  # type: ignore[call-overload]
@@ -111,5 +134,5 @@ class Command(PlatformCommand, LibraryCommand):  # type: ignore[misc]
     example = "manage.py qcluster"
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster.Queue, cluster.Value = SurvivingQueue, surviving_value
+        cluster.Queue, cluster.Event, cluster.Value = SurvivingQueue, SurvivingEvent, surviving_value
         super().handle(*args, **options)
