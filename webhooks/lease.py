@@ -246,9 +246,11 @@ def _due(queue: Queue, limit: int, now: datetime) -> list[WebHookDelivery]:
 def _firsts_of_lanes(web_hook_id: str) -> list[str]:
     """Ids of the first pending deliveries of up to _CANDIDATES entities, from a random one."""
     pending = WebHookDelivery.objects.filter(web_hook_id=web_hook_id, state="Pending").order_by("entity_id")
-    edges = [pending.values_list("entity_id", flat=True).first(), pending.values_list("entity_id", flat=True).last()]
-    lowest, highest = (UUID(edge).int for edge in edges if edge)
-    start = UUID(int=lowest + secrets.randbelow(highest - lowest + 1))
+    lowest = pending.values_list("entity_id", flat=True).first()
+    highest = pending.values_list("entity_id", flat=True).last()
+    if lowest is None or highest is None:
+        return []
+    start = UUID(int=UUID(lowest).int + secrets.randbelow(UUID(highest).int - UUID(lowest).int + 1))
     sql = _FIRSTS_OF_LANES.format(table=connection.ops.quote_name(WebHookDelivery._meta.db_table))
     found: dict[str, None] = {}
     with connection.cursor() as cursor:

@@ -27,7 +27,7 @@ _signed_in: dict[str, StorageState] = {}
 @contextmanager
 def launched() -> Iterator[Browser]:
     """A browser; without Chromium the test skips (in CI: fails)."""
-    path = requires_program("chromium", "google-chrome")
+    path = requires_program("chromium-headless-shell", "chromium", "google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
