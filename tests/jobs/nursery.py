@@ -1,7 +1,8 @@
 """Worker processes that are killed at random: `python -m tests.jobs.nursery` forks them, kills them and forks others.
 
-NURSERY: JSON object with workers (their number), every (seconds between kills), seed, clock ("database" or the key of
-the Systems.Config.Config entry with the time), lease_seconds. The processes end when the standard input does.
+NURSERY: JSON object with workers (their number), every (seconds of the processor between kills), seed, clock
+("database" or the key of the Systems.Config.Config entry with the time), lease_seconds. The processes end when the
+standard input does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from datetime import datetime
 
 import django
+import psutil
 
 
 def main() -> None:
@@ -31,9 +33,14 @@ def main() -> None:
     kills = 0
     while True:
         position = chance.randrange(len(children))
+        victim = children[position]
         # On a busy machine a worker may need longer to begin than to be killed.
-        select.select([sys.stdin, children[position].begun], [], [])
-        if select.select([sys.stdin], [], [], chance.uniform(0.2, 1.8) * options["every"])[0]:
+        select.select([sys.stdin, victim.begun], [], [])
+        end = victim.processor_seconds() + chance.uniform(0.2, 1.8) * options["every"]
+        while not (is_over := bool(select.select([sys.stdin], [], [], 0.02)[0])):
+            if victim.processor_seconds() >= end:
+                break
+        if is_over:
             break
         children[position].kill()
         children[position] = Child(options)
@@ -55,6 +62,10 @@ class Child:
             finally:
                 os._exit(1)
         os.close(beginning)
+
+    def processor_seconds(self) -> float:
+        """What it has worked: so it gets as far on a busy machine as on an idle one before it is killed."""
+        return sum(psutil.Process(self._pid).cpu_times()[:2])
 
     def kill(self) -> None:
         """End it as a power failure does."""

@@ -54,7 +54,7 @@ def nursery(**options: object) -> Iterator[Callable[[], int]]:
             "TEST_WEBHOOKS": json.dumps(dict(FAST)),
             "TEST_QUEUE": settings.Q_CLUSTER["name"],
             "DATA_DIR": str(settings.DATA_DIR),
-            "NURSERY": json.dumps({"workers": 3, "every": 0.15, "seed": 1, **options}),
+            "NURSERY": json.dumps({"workers": 3, "every": 0.1, "seed": 1, **options}),
         },
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -134,7 +134,7 @@ def test_each_due_time_of_a_clock_in_the_database_has_one_run(client: Client, mi
 
     def done() -> bool:
         nonlocal seconds
-        seconds += 1
+        seconds += 4
         set_clock(begin + timedelta(seconds=seconds))  # so that the leases of the dead expire
         return not open_runs().exists()
 
