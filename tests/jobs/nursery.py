@@ -65,7 +65,7 @@ class Child:
 
     def processor_seconds(self) -> float:
         """What it has worked: so it gets as far on a busy machine as on an idle one before it is killed."""
-        return sum(psutil.Process(self._pid).cpu_times()[:2])
+        return float(sum(psutil.Process(self._pid).cpu_times()[:2]))
 
     def kill(self) -> None:
         """End it as a power failure does."""
