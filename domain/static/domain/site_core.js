@@ -204,7 +204,8 @@ window.site = (() => {
       if (html !== null) {
         place.innerHTML = html;
         if (id && $(id) !== document.activeElement) $(id)?.focus();
-        if (Number.isInteger(selectionStart)) $(id)?.setSelectionRange?.(selectionStart, selectionEnd);
+        // A field that has become one for dates, for example, has no selection.
+        if (Number.isInteger(selectionStart) && Number.isInteger($(id)?.selectionStart)) $(id).setSelectionRange(selectionStart, selectionEnd);
       }
       shown(done, failure);
     }

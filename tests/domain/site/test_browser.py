@@ -508,6 +508,22 @@ def test_what_is_selected_stays_selected_when_the_form_is_drawn_again(page: Page
     expect(page.locator("#column-State")).to_be_visible()
 
 
+def test_a_field_that_becomes_another_kind_while_it_has_the_focus_is_drawn(page: Page) -> None:
+    """Who chooses a date's column and goes on to its value at once meets the answer there."""
+    _open(page, "/api/builder")
+    page.fill("#set", ORDERS)
+    page.click("#filter-add")
+    expect(page.locator("#value-0")).to_have_attribute("type", "text")
+    held: list[Route] = []
+    page.route("**/api/model/query", lambda route: held.append(route) if not held else route.continue_())
+    with page.expect_request("**/api/model/query"):
+        page.select_option("#path-0", "DocumentDate")
+    page.focus("#value-0")
+    held[0].continue_()
+    expect(page.locator("#value-0")).to_have_attribute("type", "date")
+    expect(page.locator("#value-0")).to_be_focused()
+
+
 # --- import -------------------------------------------------------------------------------------------------------
 
 
