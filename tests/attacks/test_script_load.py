@@ -27,6 +27,7 @@ from scripts.sandbox.pool import SandboxPool, Ticket
 from tests.acceptance.caller import Caller
 from tests.acceptance.people import Person, token_request
 from tests.support.api import Api, error_of
+from tests.support.measuring import assert_within, seconds_of, slowness
 from tests.support.platform import LivePlatform
 from tests.support.waiting import eventually
 
@@ -102,9 +103,7 @@ def test_the_runs_of_one_caller_are_counted_and_others_are_served() -> None:
         with attack(pool, 40) as ends:
             assert eventually(lambda: ends["CallerBusy"] == 34)
             assert pool._at_work == 2  # one warm worker is not for who has two already
-            begun = time.monotonic()
-            pool.run("1", caller="anna")
-            assert time.monotonic() - begun < 1
+            assert_within(1, lambda: seconds_of(lambda: pool.run("1", caller="anna")))
             assert not ends["ScriptLimitExceeded"]
             with pytest.raises(CallerBusy) as refused:
                 pool.run("1", caller="attacker")
@@ -186,6 +185,6 @@ def test_an_instance_serves_others_beside_three_hundred_endless_scripts(live_pla
             statuses = Counter(each.result() for each in sent)
     print(statuses, max(waits))
     # Endless scripts run for five seconds and wait for ten; others must not wait behind them.
-    assert max(waits) < 4, (waits, statuses)
+    assert max(waits) < 4 * slowness(), (waits, statuses)
     assert statuses[429] > 150, statuses
     assert set(statuses) <= {429, 500, 503}, statuses

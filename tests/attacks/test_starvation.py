@@ -11,6 +11,7 @@ requests over a longer time, needs the machine for itself: `pytest -m fuzz tests
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ import requests
 from tests.acceptance.caller import Caller, answered
 from tests.acceptance.people import token_request
 from tests.support.attacker import Stream, attack
+from tests.support.measuring import assert_within
 from tests.support.memory import forget_peak, peak_bytes, web_processes
 from tests.support.platform import LivePlatform, start_platform
 
@@ -189,10 +191,13 @@ def stage() -> Iterator[Stage]:
 
 @pytest.mark.alone
 def test_all_kinds_at_once_delay_nobody(stage: Stage) -> None:
-    waits, answers = stage.waits(8.0, stage.everything())
-    assert waits[int(len(waits) * 0.9)] < SECONDS, waits[-len(waits) // 10 :]
-    # The attackers are served meanwhile. How many of their requests depends on the machine.
-    assert answers["flood 200"] > 0, answers
+    def most_wait() -> float:
+        waits, answers = stage.waits(8.0, stage.everything())
+        # The attackers are served meanwhile. How many of their requests depends on the machine.
+        assert answers["flood 200"] > 0, answers
+        return waits[int(len(waits) * 0.9)]
+
+    assert_within(SECONDS, most_wait)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +211,8 @@ def test_all_kinds_at_once_delay_nobody(stage: Stage) -> None:
 @pytest.mark.alone
 def test_one_kind_of_long_request_delays_nobody(stage: Stage, kind: str) -> None:
     (stream,) = (each for each in stage.everything(5) if each.name == kind)
-    waits, _ = stage.waits(3.0, [stream])
-    # The median: other tests take the processors meanwhile. Without a scheduler each wait was of several seconds.
-    assert waits[len(waits) // 2] < SECONDS, waits
+    # Without a scheduler each wait was of several seconds.
+    assert_within(SECONDS, lambda: statistics.median(stage.waits(3.0, [stream])[0]))
 
 
 @pytest.mark.fuzz

