@@ -143,7 +143,7 @@ def test_the_login_takes_as_long_for_an_unknown_user_as_for_a_wrong_password(liv
         assert 0.4 < other / known < 2.5, spent
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def processes(live_platform: LivePlatform) -> Iterator[list[HTTPConnection]]:
     """A connection to each of the instance's two web processes."""
     found = connection_to_each(live_platform.base_url, live_platform.process.pid)
