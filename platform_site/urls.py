@@ -9,9 +9,11 @@ from django.views.generic import RedirectView
 from domain.entities.custom_entities import live
 from platform_site import audit_head, branding, demo_receiver, discovery, landing, metrics, tools
 from platform_site.app_links import views as app_links
+from platform_site.apps import load_admin_pages
 from platform_site.resource_monitor import ResourceMonitorView
 from webhooks.demo_destination import RECEIVER_PATH
 
+load_admin_pages()
 handler500 = landing.unexpected_error
 
 urlpatterns: list[URLPattern | URLResolver] = [

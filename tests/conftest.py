@@ -20,7 +20,7 @@ from pytest_django import DjangoDbBlocker
 from audit import record
 from foundation import stamps
 from identity.oauth import keys
-from platform_site import recorded_requests
+from platform_site import recorded_requests, urls  # noqa: F401  (pages of the admin are there for every test)
 from rules import statistics, trace_log
 from scripts import history
 from tests.support import databases

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import IO, Any
 
-import xlsxwriter
 from django.utils.translation import gettext
 
 from domain.admin.cells import Cell, Percent, Rows
@@ -24,6 +23,8 @@ def write_xlsx(file: IO[bytes], title: str, headings: Sequence[str], rows: Rows)
     Texts are strings, neither formulas nor links. Those that would be formulas in a CSV file have the prefix here, too,
     for the day when a spreadsheet program saves the workbook as one.
     """
+    import xlsxwriter
+
     book = xlsxwriter.Workbook(file, {"constant_memory": True})
     sheet = book.add_worksheet(title.translate(_NOT_IN_NAMES).strip(" '")[:_LONGEST_NAME] or gettext("List"))
     bold = book.add_format({"bold": True})

@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
 
@@ -28,6 +28,8 @@ class _HelpFormatter(DjangoHelpFormatter):
 class PlatformCommand(BaseCommand):
     """A command whose `--help` shows `example`; several examples are lines of it, indented by two."""
 
+    # They take as long as the command: `manage.py check` and `make test` run them.
+    requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = ()
     example = ""
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:

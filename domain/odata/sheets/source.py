@@ -14,7 +14,6 @@ from domain.odata.sheets.cells import Cell, Sheet, SheetRow, broken, is_empty, l
 from domain.odata.sheets.columns import ERROR, Column, UnknownColumn, column_of
 from domain.odata.sheets.csv_file import CsvSheet
 from domain.odata.sheets.mapping import FileMapping, SheetMapping, repository_of
-from domain.odata.sheets.xlsx_file import xlsx_sheets
 from domain.odata.write.search_criteria import ByAttribute
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
@@ -99,7 +98,12 @@ class SheetSource:
         return found
 
     def _all(self) -> list[Sheet]:
-        return [CsvSheet(self.file, self.name)] if self.kind == "csv" else [*xlsx_sheets(self.file)]
+        if self.kind == "csv":
+            return [CsvSheet(self.file, self.name)]
+        # openpyxl takes longer to import than most commands to run.
+        from domain.odata.sheets.xlsx_file import xlsx_sheets
+
+        return [*xlsx_sheets(self.file)]
 
     def _bound(self, sheet: Sheet) -> BoundSheet | None:
         mapping = self.mapping.of(sheet.name)

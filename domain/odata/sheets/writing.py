@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import IO, Any, Protocol
 
 import orjson
-import xlsxwriter
 
 from domain.odata.message.json_body import invalid_body
 from domain.odata.sheets.cells import located, neutralised
@@ -66,6 +65,8 @@ class XlsxWriter:
     """A workbook in constant memory: rows go through temporary files. Numbers, dates and truths are typed."""
 
     def __init__(self, file: IO[bytes]) -> None:
+        import xlsxwriter
+
         self._book = xlsxwriter.Workbook(file, {"constant_memory": True})
         self._bold = self._book.add_format({"bold": True})
         self._date = self._book.add_format({"num_format": "yyyy-mm-dd"})

@@ -90,7 +90,6 @@ class Command(PlatformCommand):
         "leave it 0."
     )
     example = "manage.py doctor\n  manage.py doctor --json | jq '.findings[] | select(.level != \"ok\")'"
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", dest="as_json")

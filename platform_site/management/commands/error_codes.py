@@ -16,7 +16,6 @@ class Command(PlatformCommand):
 
     help = "List the error codes of the Domain API. Numbers and types never change meaning."
     example = "manage.py error_codes\n  manage.py error_codes --json"
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="Print a JSON array.")

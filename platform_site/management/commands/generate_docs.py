@@ -18,7 +18,6 @@ class Command(PlatformCommand):
         "With --check the exit status is 1 when a page is outdated."
     )
     example = "manage.py generate_docs\n  manage.py generate_docs --check"
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--check", action="store_true", help="Change nothing; fail when a page is outdated.")
