@@ -55,7 +55,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             # Nothing runs yet; each step of the preparation that was not finished is due again at the next start.
             raise CommandError("Stopped before it was started.", returncode=130) from None
-        _load_code()
+        _load_code(pages=serves_web)
         children = _children(host, port, options["only"], web_processes=settings.WEB_PROCESSES)
         supervisor = Supervisor(console, children)
         try:
@@ -105,9 +105,10 @@ def _children(host: str, port: int, only: str | None, *, web_processes: int) -> 
     return [child for child in (web, worker) if only in (None, child.name)]
 
 
-def _load_code() -> None:
+def _load_code(*, pages: bool) -> None:
     """Import all code before the children are forked: once for all of them, in memory that they share."""
-    resolve("/healthz")
+    if pages:
+        resolve("/healthz")
     # The loaded code and models are permanent: a full collection over all of it would stop a process for a third of a
     # second, and write into each page of the shared memory.
     gc.collect()
