@@ -12,7 +12,8 @@ import pytest
 from tests.acceptance.caller import ODATA, Caller, answered
 from tests.acceptance.people import token_request
 from tests.deploy.dockerfile import DEPLOY
-from tests.support.platform import ROOT, LivePlatform, instance_environment, start_platform
+from tests.support.instances import instance_environment
+from tests.support.platform import ROOT, LivePlatform, start_platform
 from tests.support.postgresql_servers import replicated_servers
 from tests.support.receiver import LoopbackReceiver
 from tests.support.waiting import eventually
