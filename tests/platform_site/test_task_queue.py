@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import re
 import threading
 import time
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import pytest
 
-from platform_site.management.commands.qcluster import SurvivingEvent, SurvivingQueue
+from platform_site.management.commands.qcluster import ProcessLock, SurvivingEvent, SurvivingQueue
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.process
@@ -39,7 +41,10 @@ def test_a_task_of_any_length_comes_as_it_was_sent(size: int) -> None:
 
 @pytest.mark.parametrize("kills", [60, pytest.param(2_000, marks=pytest.mark.fuzz)])
 def test_who_is_killed_while_it_reads_and_writes_stops_nobody_else(kills: int) -> None:
-    """A killed process may lose the tasks it had taken; what others send afterwards arrives whole."""
+    """A killed process may lose the tasks it had taken; what others take arrives whole, and all that comes afterwards.
+
+    How many are lost is the machine's choice: those that were read, and still waited for the thread that answers.
+    """
     questions, answers, stopping = SurvivingQueue(), SurvivingQueue(), SurvivingEvent()
     chance = random.Random(kills)
 
@@ -49,31 +54,64 @@ def test_who_is_killed_while_it_reads_and_writes_stops_nobody_else(kills: int) -
         return process
 
     workers = [started() for _ in range(3)]
-    came = set[int]()
+    sent: dict[int, int] = {}
+    came: dict[int, str] = {}
+
+    def send(number: int) -> None:
+        sent[number] = chance.choice([1, 900, 5_000])
+        questions.put((number, "x" * sent[number]))
 
     def collect() -> None:
-        for number, _ in iter(answers.get, "STOP"):
-            came.add(number)
+        for number, text in iter(answers.get, "STOP"):
+            came[number] = text
 
     collector = threading.Thread(target=collect, daemon=True)
     collector.start()
     try:
         for number in range(kills * 20):
-            questions.put((number, "x" * chance.choice([1, 900, 5_000])))
+            send(number)
             if number % 20 == 19:
                 victim = workers.pop(0)
                 victim.kill()
                 victim.join()
                 workers.append(started())
-        questions.put((-1, "the last"))
-        assert eventually(lambda: -1 in came)
-        assert len(came) > kills * 10
+        afterwards = range(kills * 20, kills * 20 + 40)
+        for number in afterwards:
+            send(number)
+        assert eventually(lambda: came.keys() >= set(afterwards))
+        assert all(text == "x" * sent[number] for number, text in came.items())
     finally:
         for worker in workers:
             worker.kill()
             worker.join()
         answers.put("STOP")
         collector.join(10)
+
+
+def _hold_and_wait(held: ProcessLock, waited_for: ProcessLock, holds: SurvivingEvent) -> None:
+    """One thread holds a lock, another waits for the other lock, as a worker's do when it reads and answers."""
+    with held:
+        holds.set()
+        waiting = threading.Thread(target=waited_for.acquire)
+        waiting.start()
+        waiting.join()
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="asks the kernel through procfs who waits")
+def test_two_processes_whose_threads_wait_for_each_other_are_no_deadlock() -> None:
+    """The kernel takes them for one, and refuses the second to wait."""
+    first, second, holds = ProcessLock(), ProcessLock(), SurvivingEvent()
+    with first:
+        other = fork.Process(target=_hold_and_wait, args=(second, first, holds), daemon=True)
+        other.start()
+        waits = re.compile(rf"-> POSIX .* {other.pid} ")
+        assert eventually(lambda: holds.is_set() and waits.search(Path("/proc/locks").read_text()) is not None)
+        got = threading.Thread(target=second.acquire)
+        got.start()
+    got.join(60)
+    assert not got.is_alive()
+    other.join(60)
+    assert other.exitcode == 0
 
 
 def _watch(event: SurvivingEvent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import multiprocessing
 import os
@@ -25,19 +26,38 @@ _UNREAD_BYTES = 4096
 _MESSAGES = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
 #: The longest message of a datagram on macOS.
 _MESSAGE_BYTES = 2048
+_AGAIN_SECONDS = 0.005
 
 
 class ProcessLock:
-    """A reentrant lock that the system releases when its holder dies (fcntl). Threads of a process share it."""
+    """A reentrant lock that the system releases when its holder dies (fcntl). Threads of a process share it.
+
+    The system takes it for a deadlock when two processes wait for each other, even where different threads hold and
+    wait. No thread waits for a lock while it holds another, so who is refused tries again.
+    """
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the lock exists)
         self._depth = 0
 
     def acquire(self, *args: object) -> bool:
-        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        while not self._is_taken():
+            time.sleep(_AGAIN_SECONDS)
         self._depth += 1
         return True
+
+    def _is_taken(self) -> bool:
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno != errno.EDEADLK:
+                raise
+            return False
+        return True
+
+    def forget(self) -> None:
+        """In a process that was forked while another thread held the lock: the lock is its parent's."""
+        self._depth = 0
 
     def release(self) -> None:
         self._depth -= 1
@@ -69,7 +89,10 @@ class SurvivingQueue(Queue):  # type: ignore[type-arg]  # not generic when it ru
 
     def _reset(self, after_fork: bool = False) -> None:
         super()._reset(after_fork)  # type: ignore[misc]
-        if not after_fork:
+        if after_fork:
+            self._rlock.forget()
+            self._wlock.forget()
+        else:
             self._receiver, self._sender = socket.socketpair(socket.AF_UNIX, _MESSAGES)
             self._reader, self._writer = (Connection(os.dup(end.fileno())) for end in (self._receiver, self._sender))
         self._recv_bytes, self._send_bytes, self._poll = self._receive, self._send, self._reader.poll
