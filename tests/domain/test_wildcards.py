@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foundation.like_patterns import Pattern, parse
+from tests.support.measuring import slowness
 
 
 def as_expression(pattern: str) -> str:
@@ -59,4 +60,4 @@ def test_long_texts_take_time_proportional_to_their_length(pattern: str) -> None
     matcher = Pattern(pattern)
     started = time.process_time()
     assert not matcher.matches("a" * 20_000)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 2 * slowness()

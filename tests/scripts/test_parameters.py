@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scripts.parameters import MAX_PROBLEMS, InvalidSchema, ParameterSchema, Problem, read_schema
+from tests.support.measuring import slowness
 
 
 def schema_of(**parameters: Any) -> ParameterSchema:
@@ -43,7 +44,7 @@ def test_many_objects_are_found_unique_in_one_pass() -> None:
     schema = schema_of(a={"type": "array", "uniqueItems": True})
     begun = time.process_time()
     assert problems_of(schema, a=[{"i": number} for number in range(5_000)]) == []
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 2 * slowness()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_value_with_too_many_parts_for_its_schema_is_not_checked_at_all() -> N
     begun = time.process_time()
     found = problems_of(schema, a=[{"x": 1}] * 100_000)
     assert [problem.text for problem in found] == ["a: too many values to be checked against its schema"]
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 2 * slowness()
     assert problems_of(schema_of(a={"type": "array"}), a=[1] * 100_000) == []
 
 
