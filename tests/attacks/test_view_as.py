@@ -94,9 +94,9 @@ def test_nothing_is_written_in_the_admin(viewer: Client) -> None:
     of_the_admin = {route: path for route, path in addresses().items() if route.startswith("admin/")}
     answers = {
         (method, route): getattr(viewer, method)(path, {"post": "yes"}).status_code
-        for number, (route, path) in enumerate(of_the_admin.items())
+        for route, path in of_the_admin.items()
         if route not in links
-        for method in ("post", ("put", "patch", "delete")[number % 3])
+        for method in ("post", "put", "patch", "delete")
     }
     assert len(answers) > 1000
     assert {key: status for key, status in answers.items() if status != 403} == {}

@@ -56,12 +56,8 @@ def shares_of(platform: LivePlatform, token: str, *, connections: int, seconds: 
 @pytest.mark.process
 @pytest.mark.once
 def test_eight_connections_are_spread_and_see_no_error(live_platform: LivePlatform) -> None:
-    token = access_token(live_platform)
-    # What else runs on the machine can hold one process up for a time.
-    smaller = [0.0]
-    while smaller[-1] < 0.35 and len(smaller) < 4:
-        smaller.append(shares_of(live_platform, token, connections=8, seconds=6.0)[0])
-    assert smaller[-1] >= 0.35, smaller
+    smaller, _ = shares_of(live_platform, access_token(live_platform), connections=8, seconds=6.0)
+    assert smaller >= 0.35
 
 
 @pytest.mark.fuzz

@@ -13,6 +13,7 @@ import pytest
 from django.db import connections
 from pytest_django import Settings
 
+from tests.support.measuring import slowness
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.support.tasks import Worker
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
@@ -105,11 +106,12 @@ def test_a_template_that_fails_delays_no_other_template_of_its_host_and_entity(
         waited = time.monotonic() - began
         wait_until(lambda: WebHookAttempt.objects.filter(delivery__web_hook_code="DOWN").exists())
     print(f"2 deliveries in {waited * 1000:.0f} ms beside a template of the same host and entity that fails")
-    # Nothing waited for the first retry; within the failing template, its second event still does.
+    # The order within the failing template holds: its second event waits for the first one's retry.
     assert sorted(WebHookDelivery.objects.filter(web_hook_code="DOWN").values_list("state", "attempt_count")) == [
         ("Pending", 0),
         ("Pending", 1),
     ]
+    assert waited < 5 * slowness(), "before the first retry of the failing template"
 
 
 def test_many_templates_of_a_dead_host_leave_workers_to_other_hosts(

@@ -206,7 +206,7 @@ def test_one_hostile_client_does_not_stall_another() -> None:
         finally:
             stop.set()
             attacker.join()
-        assert longest < 10  # an attack lasts for ever; this is what a laden machine may add
+        assert longest < slowness()  # an attack lasts for ever; this is what a laden machine may add
 
 
 def test_a_worker_that_died_idle_is_not_noticed_by_the_next_caller() -> None:
