@@ -142,6 +142,7 @@ class Servers:
     platform_process: int
     floor_process: int
     data_dir: Path
+    is_sqlite: bool
 
     @property
     def headers(self) -> dict[str, str]:
@@ -164,7 +165,8 @@ def serving(prepared: Instance) -> Iterator[Servers]:
     try:
         wait_for(port)
         wait_for(bare_port)
-        yield Servers(root, f"http://127.0.0.1:{bare_port}", token(port), servers[0].pid, servers[1].pid, data_dir)
+        bare, is_sqlite = f"http://127.0.0.1:{bare_port}", prepared.database.endswith(".sqlite3")
+        yield Servers(root, bare, token(port), servers[0].pid, servers[1].pid, data_dir, is_sqlite)
     finally:
         for server in servers:
             server.terminate()

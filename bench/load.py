@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import socket
 import time
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.queues import SimpleQueue
 from urllib.parse import urlsplit
 
 
@@ -23,10 +25,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """How many answers came in how many seconds."""
+    """What came in how many seconds: the time that each answer took, in milliseconds, shortest first."""
 
-    count: int
+    latencies: list[float]
     seconds: float
+
+    @property
+    def count(self) -> int:
+        """How many answers came."""
+        return len(self.latencies)
+
+    def percentile(self, share: float) -> float:
+        """The time within which this share of the answers came, in milliseconds; 0 without any."""
+        return self.latencies[min(self.count - 1, int(self.count * share))] if self.latencies else 0.0
 
 
 def requests_per_second(request: Request, *, seconds: float, connections: int) -> float:
@@ -45,35 +56,38 @@ def answers(request: Request, *, seconds: float, connections: int, begin: Callab
     Raises RuntimeError for an answer that is not 2xx.
     """
     context = multiprocessing.get_context("fork")
-    answered = context.Value("q", 0)
-    failed = context.Value("q", 0)
+    answered: SimpleQueue[array[float] | int] = context.SimpleQueue()
     started = time.perf_counter() + SPREAD_SECONDS
     workers = [
-        context.Process(target=_work, args=(request, started, started + seconds, number, answered, failed))
+        context.Process(target=_work, args=(request, started, started + seconds, number, answered))
         for number in range(connections)
     ]
     for worker in workers:
         worker.start()
     time.sleep(max(0.0, started - time.perf_counter()))
     begin()
+    found = [answered.get() for _ in workers]
+    took = time.perf_counter() - started
     for worker in workers:
         worker.join()
-    if failed.value:
-        raise RuntimeError(f"{request.method} {request.url} answered {failed.value}")
-    return Answers(answered.value, time.perf_counter() - started)
+    for each in found:
+        if isinstance(each, int):
+            raise RuntimeError(f"{request.method} {request.url} answered {each}")
+    return Answers(sorted(itertools.chain.from_iterable(each for each in found if not isinstance(each, int))), took)
 
 
 def _work(
-    request: Request, start: float, end: float, number: int, answered: Synchronized[int], failed: Synchronized[int]
+    request: Request, start: float, end: float, number: int, answered: SimpleQueue[array[float] | int]
 ) -> None:
+    """Put the latencies of one connection into the queue, or the status of the answer that is not 2xx."""
     parts = urlsplit(request.url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     head = f"{request.method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
     address = parts.hostname or "", parts.port or 80
     connection = _connect(address)
-    sent = count = 0
-    while time.perf_counter() < end:
+    sent, latencies = 0, array("f")
+    while (asked := time.perf_counter()) < end:
         body = request.body(number * 1_000_000 + sent) if request.body is not None else b""
         length = f"Content-Length: {len(body)}\r\n" if request.body is not None else ""
         connection.sendall(f"{head}{length}\r\n".encode() + body)
@@ -82,12 +96,12 @@ def _work(
             connection.close()
             connection = _connect(address)
         if not 200 <= status < 300:
-            failed.value = status
+            answered.put(status)
             return
         sent += 1
-        count += time.perf_counter() >= start
-    with answered.get_lock():
-        answered.value += count
+        if (now := time.perf_counter()) >= start:
+            latencies.append((now - asked) * 1000)
+    answered.put(latencies)
 
 
 def _connect(address: tuple[str, int]) -> socket.socket:

@@ -1,12 +1,13 @@
 """`make bench`: the platform against the floor, on the same server, data and machine, in one run.
 
-    python -m bench [--seconds 2] [--rounds 3] [--postgresql postgres://…/postgres] [--only "GET by key"]
+    python -m bench [--seconds 2] [--rounds 5] [--postgresql postgres://…/postgres] [--only "GET by key"] [--profile]
 
 Prints, for every measured operation, requests per second of both and their ratio: the median over the rounds, in which
 the two take turns. The client shares the machine with the servers, and its cost lifts every ratio alike. Beside it
 stands the processor time that the servers took for a request, and the ratio of these: what is left to compare on a
 machine that is busy with something else. The last two numbers are the shares of the two processes in the platform's
-requests; a run outside 35 to 65 % is not reported.
+requests; a run outside 35 to 65 % is not reported. A second table has the platform's p50 and p99 at 1, 8 and 64
+connections. `--profile` prints instead where a request's processor time goes, by layer.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from bench.extended import extend, extended
 from bench.instance import PROCESSES, Servers, cpu_seconds, instance, serving
 from bench.load import Request, answers
 from bench.operations import BATCH_PARTS, Measured, batch, reading, writing
+from bench.profile import print_profile
 from bench.scale import print_pages
 from bench.shares import FAIR, requests_by_process, shares
 
 PRODUCTS, ORDERS = 10_000, 10_000
 #: Keyed GETs per second inside a batch over those outside.
-BATCH_GOAL = 1.6
+BATCH_GOAL = 4.0
+#: Connections at once for which the time to an answer is printed.
+LATENCIES_AT = (1, 8, 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each side")
     parser.add_argument("--connections", type=int, default=8, help="connections that ask at once")
     parser.add_argument("--only", default="", help="operations whose name contains this")
+    parser.add_argument("--profile", action="store_true", help="print where a request's processor time goes instead")
     parser.add_argument("--postgresql", default="", metavar="URL", help="on this server, in a database of its own")
     arguments = parser.parse_args()
     way = Way(arguments.seconds, arguments.rounds, arguments.connections, arguments.only)
@@ -70,13 +75,20 @@ def main() -> None:
         prepared.load(PRODUCTS, ORDERS)
         extend(prepared)
         with serving(prepared) as servers:
-            print_table(servers, way, "PostgreSQL" if arguments.postgresql else "SQLite")
+            operations = [
+                each for each in (*reading(servers), *extended(servers), *writing(servers)) if way.wants(each.name)
+            ]
+            if arguments.profile:
+                print_profile(operations, prepared.environment, way.seconds)
+                return
+            print_table(operations, servers, way, "PostgreSQL" if arguments.postgresql else "SQLite")
             print_batch(servers, way)
+            print_latencies(operations, way)
             if way.wants("pages"):
                 print_pages(servers)
 
 
-def print_table(servers: Servers, way: Way, database: str) -> None:
+def print_table(operations: Sequence[Measured], servers: Servers, way: Way, database: str) -> None:
     """Measure and print, a line an operation."""
     print(
         f"{database}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
@@ -90,7 +102,7 @@ def print_table(servers: Servers, way: Way, database: str) -> None:
         f"{'operation':<22}{'platform/s':>11}{'floor/s':>10}   ratio               goal"
         f"{'':9}{'cpu ms':>8}{'floor':>8}  ratio  shares"
     )
-    for entry in (each for each in (*reading(servers), *extended(servers), *writing(servers)) if way.wants(each.name)):
+    for entry in operations:
         print_line(entry, servers, way)
 
 
@@ -144,6 +156,16 @@ def print_batch(servers: Servers, way: Way) -> None:
         f"shares {spread_of([inside for inside, _ in pairs])}",
         flush=True,
     )
+
+
+def print_latencies(operations: Sequence[Measured], way: Way) -> None:
+    """The platform's p50 and p99 of each operation, by connections."""
+    print("\nMilliseconds to an answer, p50 / p99, at so many connections at once")
+    print(f"{'operation':<22}" + "".join(f"{connections:>20}" for connections in LATENCIES_AT))
+    for entry in operations:
+        found = [answers(entry.ours, seconds=way.seconds, connections=each) for each in LATENCIES_AT]
+        times = (f"{each.percentile(0.5):.1f} / {each.percentile(0.99):.1f}" for each in found)
+        print(f"{entry.name:<22}" + "".join(f"{each:>20}" for each in times), flush=True)
 
 
 def pace(request: Request, servers: Servers, way: Way) -> Pace:
