@@ -126,8 +126,9 @@ def test_a_full_disk_is_503_and_committed_data_stays(tmp_path: Path) -> None:
                 except OSError:
                     pass
             statuses = set()
-            for number in range(40):
-                body = {"CurrencySign": f"F{number}", "Name": "x" * 60}
+            # The log that is written ahead has up to 4 MB already, which are written again after a checkpoint.
+            for number in range(1000):
+                body = {"CurrencySign": f"{number:03}", "Name": "x" * 50}
                 answer = caller.http.post(platform.odata_url + CURRENCIES, json=body, timeout=60)
                 statuses.add(answer.status_code)
                 if answer.status_code != 201:
