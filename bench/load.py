@@ -76,9 +76,7 @@ def answers(request: Request, *, seconds: float, connections: int, begin: Callab
     return Answers(sorted(itertools.chain.from_iterable(each for each in found if not isinstance(each, int))), took)
 
 
-def _work(
-    request: Request, start: float, end: float, number: int, answered: SimpleQueue[array[float] | int]
-) -> None:
+def _work(request: Request, start: float, end: float, number: int, answered: SimpleQueue[array[float] | int]) -> None:
     """Put the latencies of one connection into the queue, or the status of the answer that is not 2xx."""
     parts = urlsplit(request.url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")

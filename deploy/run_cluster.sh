@@ -66,7 +66,7 @@ except psycopg.OperationalError as error:
     if "does not exist" not in str(error):
         sys.exit(f"PostgreSQL cannot be reached: {error}")
     with psycopg.connect(urlunsplit(url._replace(path="/postgres")), autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(url.path[1:])))
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 LOCALE 'C.UTF-8'").format(sql.Identifier(url.path[1:])))
 PYTHON
 
 # --- the nodes --------------------------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ def deliveries_write(deliveries: Sequence[NewDelivery], database: BaseDatabaseWr
     insert = _insert_statement()
     moment = insert.moment(utc_now())
     rows = [(*insert.values(delivery), moment, moment, moment) for delivery in deliveries]
-    cursor.execute_many(insert.sql, rows, connection=database)
+    cursor.change_many(insert.sql, rows, connection=database)
 
 
 @write_handlers.function(_WRITE_HANDLER)

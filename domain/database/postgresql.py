@@ -1,23 +1,26 @@
-"""Reads from PostgreSQL without Django's cursor, which interpolates parameters and parses datetimes in Python.
+"""Statements to PostgreSQL without Django's cursor, which interpolates parameters and parses datetimes in Python.
 
-Statements are sent with separate parameters. Statements by key are prepared, unless a pooler gives each transaction
-another session: PostgreSQL keeps them and, where that costs no more, one plan for all keys.
+Statements are sent with separate parameters. Reads by key, and writes from their third use on, are prepared, unless a
+pooler gives each transaction another session: PostgreSQL keeps them and, where that costs no more, one plan for all.
 """
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
-from psycopg.adapt import Transformer
+from psycopg.adapt import Dumper, Transformer
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.datetime import TimestamptzLoader
 
-from domain.database.cursor import Row, may_bypass_cursor
+from domain.database.bypass import Row, may_bypass_cursor
 
 
 def fetch(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any], *, prepared: bool) -> list[Row]:
@@ -77,6 +80,70 @@ def _send(connection: BaseDatabaseWrapper, text: str, expected: ExecStatus) -> P
         return result
 
 
+def fetch_untyped(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> list[Row]:
+    """As `fetch`, for statements of the dataset: the server finds each parameter's type by its place."""
+    return _run(connection, text, parameters).fetchall()
+
+
+def change(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> int:
+    """Execute a statement with %s placeholders; the number of rows that it changed."""
+    return _run(connection, text, parameters).rowcount
+
+
+def change_many(connection: BaseDatabaseWrapper, text: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Execute a statement with %s placeholders for each set of parameters, in one round trip."""
+    if connection.needs_rollback:
+        connection.validate_no_broken_transaction()
+    with connection.wrap_database_errors:
+        _writer(connection).executemany(text, rows)
+
+
+def _run(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
+    if connection.needs_rollback:
+        connection.validate_no_broken_transaction()
+    try:
+        return _writer(connection).execute(text, parameters)
+    except psycopg.Error:
+        with connection.wrap_database_errors:
+            raise
+
+
+#: A statement of the dataset is prepared when it has been used so often.
+_PREPARED_AFTER = 2
+
+
+def _writer(connection: Any) -> psycopg.Cursor[Row]:
+    """The connection's cursor for `fetch_untyped` and changes."""
+    raw = connection.connection
+    writer: psycopg.Cursor[Row] | None = getattr(connection, "_writer", None)
+    if writer is None or writer.connection is not raw:
+        writer = psycopg.Cursor(raw)
+        load_times_natively(writer)
+        for kind in _KINDS:
+            writer.adapters.register_dumper(kind, _Untyped)
+        _allow_preparing(raw)
+        connection._writer = writer
+    return writer
+
+
+def _allow_preparing(raw: psycopg.Connection[Row]) -> None:
+    raw.prepare_threshold = None if settings.DATABASE_TRANSACTION_POOLER else _PREPARED_AFTER
+
+
+class _Untyped(Dumper):
+    """Sends a parameter as text of unknown type.
+
+    The driver's types depend on the values: an integer's on its size, that of NULL is unknown. Each combination would
+    be a prepared statement of its own.
+    """
+
+    def dump(self, obj: Any) -> bytes:
+        return str(obj).encode()
+
+
+_KINDS = (bool, int, float, decimal.Decimal, datetime.date, datetime.datetime, uuid.UUID)
+
+
 def load_times_natively(cursor: Any) -> None:
     """Let the driver's own code load times, in the connection's time zone, UTC; Django's does it in Python."""
     cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
@@ -88,7 +155,7 @@ def _read(connection: Any, text: str, parameters: Sequence[Any], prepared: bool)
     if reader is None or reader.connection is not raw:
         reader = psycopg.Cursor(raw)
         load_times_natively(reader)
-        raw.prepare_threshold = None if settings.DATABASE_TRANSACTION_POOLER else 0
+        _allow_preparing(raw)
         connection._reader = reader
     return reader.execute(text, parameters, prepare=prepared).fetchall()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection
 
+from domain.database.cursor import fetch
 from domain.model.attributes import AtCommit, LateDefault, Validation
 from domain.model.registry import repositories
 from foundation import errors
@@ -120,9 +121,7 @@ def is_taken(record: Record, name: str, value: str, **scope: Any) -> bool:
     quote = connection.ops.quote_name
     where = " AND ".join(f"{quote(each.column)} = %s" for each in (member, *conditions))
     statement = f"SELECT 1 FROM {quote(member.table)} WHERE {where} LIMIT 1"  # noqa: S608  (names come from the model)
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [value, *conditions.values()])
-        return cursor.fetchone() is not None
+    return bool(fetch(statement, [value, *conditions.values()]))
 
 
 def numbered(name: str, sequence: str, *, width: int = 6) -> LateDefault:

@@ -29,32 +29,35 @@ def exchange_rate(dataset: UnitOfWork, source: str, target: str, date: datetime.
 
 
 def _stored_rate(dataset: UnitOfWork, source: str, target: str, date: datetime.date) -> tuple[Decimal, Decimal] | None:
-    for origin, goal, inverse in ((source, target, False), (target, source, True)):
-        directory = _directory_line(dataset, origin, goal, date)
-        if directory is not None:
-            rate = (directory.rate_multiplier, directory.rate_divisor)
-            return (rate[1], rate[0]) if inverse else rate
-    return None
+    line = _directory_line(dataset, source, target, date)
+    if line is None:
+        return None
+    rate = (line.rate_multiplier, line.rate_divisor)
+    return rate if line.from_currency_id == source else (rate[1], rate[0])
 
 
 def _directory_line(dataset: UnitOfWork, source: str, target: str, date: datetime.date) -> Record | None:
-    """The line of the newest directory that is valid on the date."""
+    """The line of the newest directory that is valid on the date; without one, that of the inverse rate."""
     lines, directories = repositories[_LINES], repositories[_DIRECTORIES]
     for name in (lines, directories):
         dataset.load_pending(name)
     if any(record.repository in (lines, directories) for record in dataset.changed()):
-        return find_one(
-            dataset,
-            _LINES,
-            order_by=("-currency_directory__document_date",),
-            from_currency_id=source,
-            currency_directory__to_currency_id=target,
-            currency_directory__document_date__lte=date,
-            currency_directory__void=False,
-        )
+        return _pending_line(dataset, source, target, date) or _pending_line(dataset, target, source, date)
     on = connection.ops.adapt_datefield_value(date)
-    result = fetch(_directory_line_sql(), [source, target, on])
-    return dataset.load(lines, str(result[0][0])) if result else None
+    result = fetch(_directory_line_sql(), [source, target, on, target, source, on])
+    return dataset.load(lines, str(min(result)[1])) if result else None
+
+
+def _pending_line(dataset: UnitOfWork, source: str, target: str, date: datetime.date) -> Record | None:
+    return find_one(
+        dataset,
+        _LINES,
+        order_by=("-currency_directory__document_date",),
+        from_currency_id=source,
+        currency_directory__to_currency_id=target,
+        currency_directory__document_date__lte=date,
+        currency_directory__void=False,
+    )
 
 
 @lru_cache(maxsize=1)
@@ -63,9 +66,10 @@ def _directory_line_sql() -> str:
     line, directory, document = (
         repositories[name].model._meta.db_table for name in (_LINES, _DIRECTORIES, "General.Documents.Documents")
     )
-    return (
+    newest = (
         f'SELECT l.id FROM "{line}" l JOIN "{directory}" d ON d.document_ptr_id = l.currency_directory_id '  # noqa: S608  (names are the model's)
         f'JOIN "{document}" h ON h.id = d.document_ptr_id '
         "WHERE l.from_currency_id = %s AND d.to_currency_id = %s AND h.document_date <= %s AND NOT h.void "
         "ORDER BY h.document_date DESC, l.id LIMIT 1"
     )
+    return f"SELECT 0, a.id FROM ({newest}) a UNION ALL SELECT 1, b.id FROM ({newest}) b"  # noqa: S608  (as above)

@@ -10,7 +10,7 @@ from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from domain.database import postgresql, time_limit
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.database.replicas import connection_for_long_read
 from domain.query.sql import dialects
 from domain.table_api.table_query import TableQuery

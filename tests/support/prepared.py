@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 from django.db import connection, transaction
 
 from domain.database import cursor
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 
 T = TypeVar("T")
 
@@ -37,11 +37,11 @@ class _Table:
         quote = connection.ops.quote_name
         if self.less:
             sql = f"DELETE FROM {quote(self.name)} WHERE {quote(self.key)} = %s"
-            cursor.execute_many(sql, [(key,) for key in self.less])
+            cursor.change_many(sql, [(key,) for key in self.less])
         if self.more:
             columns, marks = ", ".join(map(quote, self.columns)), ", ".join(["%s"] * len(self.columns))
             sql = f"INSERT INTO {quote(self.name)} ({columns}) VALUES ({marks})"
-            cursor.execute_many(sql, self.more)
+            cursor.change_many(sql, self.more)
 
 
 class Prepared(Generic[T]):

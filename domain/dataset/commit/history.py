@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from domain.database.cursor import execute
+from domain.database.cursor import change
 from domain.dataset.commit.tracking import tracking
 from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.record import Record
@@ -174,7 +174,7 @@ _LAST_COLUMNS = ("root_id", "repository", "changed_at", "user_id", "user_login",
 
 
 def _insert(table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], ending: str = "") -> None:
-    execute(_statement(table, columns, len(rows), ending), [value for row in rows for value in row])
+    change(_statement(table, columns, len(rows), ending), [value for row in rows for value in row])
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from domain.database.cursor import execute_many
+from domain.database.cursor import change_many
 from domain.dataset.checks import access
 from domain.dataset.checks.authority import check_authorities
 from domain.dataset.checks.database_errors import duplicate_error, operational_error
@@ -238,7 +238,7 @@ def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
     ]
     if rows:
         # Raw rows: building model instances and their statement took longer than writing the entities.
-        execute_many(
+        change_many(
             f"INSERT INTO {quote(ChangeFeedEntry._meta.db_table)} "
             "(repository, entity_id, operation, changed_at) VALUES (%s, %s, %s, %s)",
             rows,

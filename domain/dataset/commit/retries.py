@@ -28,8 +28,8 @@ T = TypeVar("T")
 ATTEMPTS = 10
 #: Maximum attempts after violations of a unique index or a reference.
 VIOLATIONS = 4
-#: SQLSTATE of a deadlock, and of a serialization failure.
-_BROKEN_OFF = frozenset({"40P01", "40001"})
+#: SQLSTATE of a deadlock, of a serialization failure, and of a prepared statement whose columns have got other types.
+_BROKEN_OFF = frozenset({"40P01", "40001", "0A000"})
 #: SQLSTATE of a unique index and a reference. Mostly an error of the caller: in a second attempt a check that reads
 #: before it writes reports it, or finds the next free number, which another request may take again.
 _VIOLATED = frozenset({"23505", "23503"})

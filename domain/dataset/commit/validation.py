@@ -12,7 +12,7 @@ from domain.dataset.lookups.allowed_values import check_dependent
 from domain.dataset.lookups.custom_defaults import missing_custom
 from domain.dataset.records.record import Record
 from domain.dataset.records.row_writer import required_of
-from domain.dataset.tables.row_storage import row_storage_of
+from domain.dataset.tables.row_storage import existing
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.behaviours import validations_of
 from domain.model.registry import repositories
@@ -64,10 +64,10 @@ def check_targets(dataset: ChangeTracker, records: Iterable[Record]) -> None:
             if known is not None and not known.is_deleted:
                 continue
             wanted.setdefault(attribute.target, {})[target] = (record, attribute.name)
+    stored = existing([(repositories[name], id) for name, targets in wanted.items() for id in targets])
     for name, targets in wanted.items():
-        existing = row_storage_of(repositories[name]).existing(list(targets))
         for id, (record, attribute_name) in targets.items():
-            if id not in existing:
+            if (name, id) not in stored:
                 error = errors.Refused(
                     errors.REFERENCE_NOT_FOUND,
                     f"{record.repository.entity_type}.{attribute_name}",

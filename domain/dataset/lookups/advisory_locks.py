@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import connection
 
+from domain.database.cursor import fetch
 from domain.model.repository import Repository
 
 #: Maximum values of one repository that a transaction locks individually.
@@ -69,5 +70,4 @@ def _lock(identity: str, values: Iterable[str] | None) -> None:
         locks = ["pg_advisory_xact_lock_shared", *["pg_advisory_xact_lock"] * (len(keys) - 1)]
     # PostgreSQL computes the selected values from left to right, and so takes the locks in this order.
     taken = ", ".join(f"{lock}(hashtextextended(%s, {_SEED}))" for lock in locks)
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {taken}", keys)
+    fetch(f"SELECT {taken}", keys)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from domain.dataset.records.deferred_work import DeferredWork
+from domain.dataset.tables.row_storage import Row
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -61,6 +62,10 @@ class UnitOfWork(Protocol):
     def next_number(self, sequence: str, *, width: int = 6, start: int = 1) -> str: ...
     def load(self, repository: str | Repository[Any], id: str) -> Record | None: ...
     def load_many(self, repository: str | Repository[Any], ids: Sequence[str]) -> dict[str, Record]: ...
+    def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]: ...
+    def load_found(
+        self, repository: Repository[Any], values: Mapping[str, Any], limit: int | None
+    ) -> dict[str, Record]: ...
     def find_all(
         self,
         repository: str | Repository[Any],

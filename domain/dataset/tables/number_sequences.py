@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import connection
 
+from domain.database.cursor import fetch
 from domain.dataset.tables.models import NumberSequence
 
 
@@ -14,11 +15,9 @@ def next_number(sequence: str, *, width: int = 6, start: int = 1) -> str:
     again and no two commits can take the same. SQLite needs no row lock: its transactions begin IMMEDIATE.
     """
     table = connection.ops.quote_name(NumberSequence._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {table} (name, last) VALUES (%s, %s) "
-            f"ON CONFLICT (name) DO UPDATE SET last = {table}.last + 1 RETURNING last",
-            [sequence, start],
-        )
-        (last,) = cursor.fetchone()
+    ((last,),) = fetch(
+        f"INSERT INTO {table} (name, last) VALUES (%s, %s) "
+        f"ON CONFLICT (name) DO UPDATE SET last = {table}.last + 1 RETURNING last",
+        [sequence, start],
+    )
     return str(last).zfill(width)

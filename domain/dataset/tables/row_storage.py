@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from domain.database.cursor import execute, execute_many, fetch
+from domain.database.cursor import change, change_many, fetch
 from domain.model.attributes import Attribute
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
@@ -180,54 +180,44 @@ class RowStorage:
 
     def existing(self, ids: Sequence[str]) -> set[str]:
         """The stored ones among the guids."""
-        result: set[str] = set()
-        for part in chunks(ids):
-            marks = ", ".join(["%s"] * len(part))
-            statement = (
-                f"SELECT {quote(self.repository.key_column)} FROM {quote(self.repository.table)} "
-                f"WHERE {quote(self.repository.key_column)} IN ({marks})"
-            )
-            result.update(str(row[0]) for row in fetch(statement, part))
-        return result
+        return {id for _, id in existing([(self.repository, id) for id in ids])}
+
+    def find(self, values: Mapping[str, Any], limit: int | None) -> dict[str, Row]:
+        """Rows with these values (API name → canonical) by guid, in order of creation."""
+        condition, parameters = self._condition(values, limit)
+        return self.load_where(condition, parameters)
 
     def find_ids(self, values: Mapping[str, Any], limit: int | None) -> list[str]:
-        """Guids of the rows with these values (API name → canonical), in order of creation."""
+        """As `find`, the guids alone."""
+        condition, parameters = self._condition(values, limit)
+        _, _, joined = self._select.partition(" FROM ")
+        key = f"{quote(self.base_table)}.{quote(self.base_key)}"
+        return [str(id) for (id,) in fetch(f"SELECT {key} FROM {joined}{condition}", parameters)]
+
+    def _condition(self, values: Mapping[str, Any], limit: int | None) -> tuple[str, list[Any]]:
+        """What follows WHERE, and its parameters."""
         shape = (*((name, value is None) for name, value in values.items()), limit is None)
-        statement = self._finds.get(shape)
         columns = {column.attribute.name: column for column in self.columns}
-        if statement is None:
+        condition = self._finds.get(shape)
+        if condition is None:
             tests = [
                 f"{quote(columns[name].table)}.{quote(columns[name].column)} {'IS NULL' if value is None else '= %s'}"
                 for name, value in values.items()
             ]
-            joined = self._select.partition(" FROM ")[2].removesuffix(" WHERE ")
             key = f"{quote(self.base_table)}.{quote(self.base_key)}"
-            statement = f"SELECT {key} FROM {joined}{' WHERE ' if tests else ''}{' AND '.join(tests)} ORDER BY 1"
-            statement += "" if limit is None else " LIMIT %s"
-            self._finds[shape] = statement
+            condition = f"{' AND '.join(tests) or 'TRUE'} ORDER BY {key}{'' if limit is None else ' LIMIT %s'}"
+            self._finds[shape] = condition
         parameters = [self._write(columns[name], value) for name, value in values.items() if value is not None]
-        return [str(row[0]) for row in fetch(statement, parameters if limit is None else [*parameters, limit])]
+        return condition, parameters if limit is None else [*parameters, limit]
 
-    def child_ids(self, back_reference: Attribute, parent: str) -> list[str]:
-        """Guids of the rows that refer to the parent, in order of creation."""
-        statement = (
-            f"SELECT {quote(self.repository.key_column)} FROM {quote(back_reference.table)} "
-            f"WHERE {quote(back_reference.column)} = %s ORDER BY 1"
-        )
-        return [str(row[0]) for row in fetch(statement, [parent])]
-
-    def child_ids_of(self, back_reference: Attribute, parents: Sequence[str]) -> list[tuple[str, str]]:
-        """(parent, guid) of the rows that refer to one of the parents, in order of creation."""
-        result: list[tuple[str, str]] = []
-        for chunk in chunks(parents):
-            marks = ", ".join(["%s"] * len(chunk))
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    f"SELECT {quote(back_reference.column)}, {quote(self.repository.key_column)} "
-                    f"FROM {quote(back_reference.table)} WHERE {quote(back_reference.column)} IN ({marks}) ORDER BY 2",
-                    chunk,
-                )
-                result.extend((str(parent), str(id)) for parent, id in cursor.fetchall())
+    def children(self, back_reference: Attribute, parents: Sequence[str]) -> dict[str, Row]:
+        """Rows by guid that refer to one of the parents, in order of creation."""
+        result: dict[str, Row] = {}
+        column = f"{quote(back_reference.table)}.{quote(back_reference.column)}"
+        key = f"{quote(self.base_table)}.{quote(self.base_key)}"
+        for part in chunks(parents):
+            marks = ", ".join(["%s"] * len(part))
+            result.update(self.load_where(f"{column} IN ({marks}) ORDER BY {key}", part))
         return result
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -242,9 +232,9 @@ class RowStorage:
                     if self.repository.is_polymorphic:
                         row.append(self.repository.name)
             if len(parameters) == 1:
-                execute(statement, parameters[0])
+                change(statement, parameters[0])
             else:
-                execute_many(statement, parameters)
+                change_many(statement, parameters)
 
     def _build_insert(self, table: str, key: str) -> tuple[str, _Writer]:
         """The statement, and the function that computes its parameters for the key and the table's attributes."""
@@ -278,24 +268,22 @@ class RowStorage:
         if custom is not None:
             base.append(("custom_property_values", orjson.dumps(custom).decode() if custom else None))
         assignments = "".join(f"{quote(name)} = %s, " for name, _ in base)
-        with connection.cursor() as cursor:
-            # The base row has the version, so this statement also detects a concurrent update.
-            check = "" if version is None else f" AND {quote('object_version')} = %s"
-            cursor.execute(
-                f"UPDATE {quote(self.base_table)} SET {assignments}{quote('object_version')} = "
-                f"{quote('object_version')} + 1 WHERE {quote(self.base_key)} = %s{check}",
-                [*(value for _, value in base), id, *([] if version is None else [version])],
-            )
-            if cursor.rowcount != 1:
-                return False
-            for table, key in self.repository.tables[1:]:
-                pairs = by_table.get(table)
-                if pairs:
-                    cursor.execute(
-                        f"UPDATE {quote(table)} SET {', '.join(f'{quote(name)} = %s' for name, _ in pairs)} "
-                        f"WHERE {quote(key)} = %s",
-                        [*(value for _, value in pairs), id],
-                    )
+        # The base row has the version, so this statement also detects a concurrent update.
+        check = "" if version is None else f" AND {quote('object_version')} = %s"
+        updated = change(
+            f"UPDATE {quote(self.base_table)} SET {assignments}{quote('object_version')} = "
+            f"{quote('object_version')} + 1 WHERE {quote(self.base_key)} = %s{check}",
+            [*(value for _, value in base), id, *([] if version is None else [version])],
+        )
+        if updated != 1:
+            return False
+        for table, key in self.repository.tables[1:]:
+            if pairs := by_table.get(table):
+                assignments = ", ".join(f"{quote(name)} = %s" for name, _ in pairs)
+                change(
+                    f"UPDATE {quote(table)} SET {assignments} WHERE {quote(key)} = %s",
+                    [*(value for _, value in pairs), id],
+                )
         return True
 
     def touch(self, id: str, version: int | None, stamp: Any) -> bool:
@@ -304,13 +292,12 @@ class RowStorage:
         `version` None: any version. False if the row is missing or its version is not `version`.
         """
         check = "" if version is None else f" AND {quote('object_version')} = %s"
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"UPDATE {quote(self.base_table)} SET {quote('object_version')} = {quote('object_version')} + 1, "
-                f"{quote('aggregate_last_update_time_utc')} = %s WHERE {quote(self.base_key)} = %s{check}",
-                [stamp, id, *([] if version is None else [version])],
-            )
-            return bool(cursor.rowcount == 1)
+        updated = change(
+            f"UPDATE {quote(self.base_table)} SET {quote('object_version')} = {quote('object_version')} + 1, "
+            f"{quote('aggregate_last_update_time_utc')} = %s WHERE {quote(self.base_key)} = %s{check}",
+            [stamp, id, *([] if version is None else [version])],
+        )
+        return updated == 1
 
     def lock_versions(self, ids: Sequence[str]) -> dict[str, int]:
         """Guid → stored ObjectVersion of existing rows, locked until the transaction ends."""
@@ -320,38 +307,49 @@ class RowStorage:
         lock = f" ORDER BY {key} FOR NO KEY UPDATE" if connection.features.has_select_for_update else ""
         for part in chunks(sorted(ids)):
             marks = ", ".join(["%s"] * len(part))
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    f"SELECT {key}, {quote('object_version')} FROM {quote(self.base_table)} "
-                    f"WHERE {key} IN ({marks}){lock}",
-                    part,
-                )
-                result.update((str(id), version) for id, version in cursor.fetchall())
+            statement = (
+                f"SELECT {key}, {quote('object_version')} FROM {quote(self.base_table)} WHERE {key} IN ({marks}){lock}"
+            )
+            result.update((str(id), version) for id, version in fetch(statement, part))
         return result
 
     def version(self, id: str) -> int | None:
         """The stored ObjectVersion; None for a missing row."""
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT {quote('object_version')} FROM {quote(self.base_table)} WHERE {quote(self.base_key)} = %s",
-                [id],
-            )
-            row = cursor.fetchone()
-        return None if row is None else row[0]
+        rows = fetch(
+            f"SELECT {quote('object_version')} FROM {quote(self.base_table)} WHERE {quote(self.base_key)} = %s", [id]
+        )
+        return rows[0][0] if rows else None
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows, own table first."""
         for part in chunks(ids):
             marks = ", ".join(["%s"] * len(part))
-            with connection.cursor() as cursor:
-                for table, key in reversed(self.repository.tables):
-                    cursor.execute(f"DELETE FROM {quote(table)} WHERE {quote(key)} IN ({marks})", part)
+            for table, key in reversed(self.repository.tables):
+                change(f"DELETE FROM {quote(table)} WHERE {quote(key)} IN ({marks})", part)
 
 
 @derived
 def row_storage_of(repository: Repository[Any]) -> RowStorage:
     """The statements of a repository on the current database."""
     return RowStorage(repository)
+
+
+def existing(keys: Iterable[tuple[Repository[Any], str]]) -> set[tuple[str, str]]:
+    """The stored ones among keys of several repositories, by one statement: (repository's name, guid)."""
+    result: set[tuple[str, str]] = set()
+    for part in chunks(keys):
+        groups: dict[Repository[Any], list[str]] = {}
+        for repository, id in part:
+            groups.setdefault(repository, []).append(id)
+        selects = [
+            f"SELECT {number}, {quote(each.key_column)} FROM {quote(each.table)} "
+            f"WHERE {quote(each.key_column)} IN ({', '.join(['%s'] * len(ids))})"
+            for number, (each, ids) in enumerate(groups.items())
+        ]
+        names = [each.name for each in groups]
+        found = fetch(" UNION ALL ".join(selects), [id for ids in groups.values() for id in ids])
+        result.update((names[number], str(id)) for number, id in found)
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connections, transaction
 
 from domain.database import cursor, postgresql
+from domain.database.bypass import may_bypass_cursor
 from domain.model.model_version import ModelChanged, is_outdated
 from foundation import dry_runs, stamps
 
@@ -36,6 +37,6 @@ def check_stamps() -> None:
 
 def _fetch(text: str) -> list[tuple[Any, ...]]:
     connection = connections["default"]
-    if connection.vendor == "postgresql" and cursor.may_bypass_cursor(connection):
+    if connection.vendor == "postgresql" and may_bypass_cursor(connection):
         return postgresql.fetch_first(connection, text)
     return cursor.fetch(text, ())

@@ -21,6 +21,7 @@ from domain.dataset.records.deferred_work import DeferredWork
 from domain.dataset.records.pending_source import PendingSource
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.tables import number_sequences
+from domain.dataset.tables.row_storage import Row
 from domain.dataset.templates.display_text import display_text
 from domain.dataset.unit import autoflush, find
 from domain.dataset.unit.attribute_changes import AttributeChanges
@@ -118,6 +119,16 @@ class ChangeTracker(ABC):
     def load_many(self, repository: str | Repository[Any], ids: Sequence[str]) -> dict[str, Record]:
         """Guid → record of existing entities, with one query for those that are not in the dataset yet."""
         return self._loader.load_many(_named(repository), ids)
+
+    def load_found(
+        self, repository: Repository[Any], values: Mapping[str, Any], limit: int | None
+    ) -> dict[str, Record]:
+        """Guid → record of the entities that are stored with these values, in order of creation."""
+        return self._loader.load_found(repository, values, limit)
+
+    def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]:
+        """As `load_many`, of rows that have been read already."""
+        return self._loader.load_rows(repository, rows)
 
     def open(self, repository: Repository[Any], id: str, operation: access.Operation = "read") -> Record:
         """As `load`, for a caller. Raises NotFound (missing or not visible) or Forbidden (operation not permitted)."""

@@ -34,11 +34,10 @@ class ChildCollections:
         repository = repositories[child.repository]
         if key not in self._members:
             back = repository.references[child.back_reference]
-            ids = [] if parent.state == "Added" else row_storage_of(repository).child_ids(back, parent.id)
+            rows = {} if parent.state == "Added" else row_storage_of(repository).children(back, [parent.id])
             if self._dataset.pending_source is not None:
                 self._dataset.pending_source.load_children(repository, back, [parent.id])
-            loaded = self._dataset.load_many(repository, ids)
-            result = [loaded[id].key for id in ids if id in loaded]
+            result = [record.key for record in self._dataset.load_rows(repository, rows).values()]
             known = set(result)
             result.extend(
                 record.key
@@ -68,12 +67,10 @@ class ChildCollections:
                 ids = [parent.id for parent in group]
                 self._dataset.pending_source.load_children(repository, back, ids)
             stored = [parent.id for parent in group if parent.state != "Added"]
-            pairs = row_storage_of(repository).child_ids_of(back, stored)
-            loaded = self._dataset.load_many(repository, [id for _, id in pairs])
+            rows = row_storage_of(repository).children(back, stored)
             members: dict[str, dict[tuple[str, str], None]] = {parent.id: {} for parent in group}
-            for parent_id, id in pairs:
-                if id in loaded:
-                    members[parent_id][loaded[id].key] = None
+            for id, record in self._dataset.load_rows(repository, rows).items():
+                members[rows[id].values[back.name]][record.key] = None
             for record in self._dataset.records.values():
                 known = members.get(record.values.get(back_name) or "") if record.repository is repository else None
                 if known is not None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.dataset.records.record import Record, UnitOfWork
-from domain.dataset.tables.row_storage import row_storage_of
 from domain.model.repository import Repository
 from foundation.kinds import Kind
 
@@ -26,9 +25,7 @@ def find_by_value(
         if record.state != "Unchanged" and issubclass(record.repository.model, repository.model)
     ]
     # Some stored matches may have changed.
-    ids = row_storage_of(repository).find_ids(members, None if limit is None else limit + len(pending))
-    loaded = dataset.load_many(repository, ids)
-    result = {id: loaded[id] for id in ids if id in loaded}
+    result = dataset.load_found(repository, members, None if limit is None else limit + len(pending))
     result.update((record.id, record) for record in pending)
     matching = [
         record

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.dataset.records.pending_source import PendingUnit
 from domain.dataset.records.record import Record
-from domain.dataset.tables.row_storage import row_storage_of
+from domain.dataset.tables.row_storage import Row, row_storage_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.guids import is_guid
@@ -30,8 +30,25 @@ class Loader:
             result = self.load_many(repository, [id]).get(id)
         return None if result is None or result.state == "Deleted" else result
 
-    def load_many(self, repository: Repository[Any], ids: Sequence[str]) -> dict[str, Record]:
-        """Guid → record of existing entities, with one query for those that are not in the dataset yet."""
+    def load_found(
+        self, repository: Repository[Any], values: Mapping[str, Any], limit: int | None
+    ) -> dict[str, Record]:
+        """Guid → record of the entities that are stored with these values, in order of creation."""
+        storage = row_storage_of(repository)
+        if repository.is_polymorphic and repository.subtypes:
+            return self.load_many(repository, storage.find_ids(values, limit))
+        return self.load_rows(repository, storage.find(values, limit))
+
+    def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]:
+        """As `load_many`, of rows of the very repository that have been read already."""
+        return self.load_many(repository, list(rows), rows)
+
+    def load_many(
+        self, repository: Repository[Any], ids: Sequence[str], rows: Mapping[str, Row] | None = None
+    ) -> dict[str, Record]:
+        """Guid → record of existing entities, with one query for those that are not in the dataset yet, unless `rows`
+        has them.
+        """
         identity = repository.identity_name
         result: dict[str, Record] = {}
         absent: list[str] = []
@@ -50,9 +67,11 @@ class Loader:
             for record in self._dataset.pending_source.load(identity, absent):
                 result[record.id] = record
             absent = [id for id in absent if id not in result]
-        if absent:
+        if absent and rows is not None:
+            self._keep(repository, identity, {id: rows[id] for id in absent}, result)
+        elif absent:
             self._load_stored(repository, identity, absent, result)
-        return result
+        return {id: result[id] for id in ids if id in result}
 
     def is_known(self, repository: Repository[Any], id: str) -> bool:
         """Whether an entity with this key is loaded or pending; the database refuses keys that are only stored."""
@@ -73,10 +92,15 @@ class Loader:
             by_concrete[repository.name] = list(ids)
         for name, group in by_concrete.items():
             concrete = repositories[name]
-            for id, row in row_storage_of(concrete).load(group).items():
-                record = Record(self._dataset, concrete, id, "Unchanged", row.values)
-                record.version = row.version
-                record.custom = row.custom
-                self._dataset.records[(identity, id)] = record
-                found[id] = record
+            self._keep(concrete, identity, row_storage_of(concrete).load(group), found)
         self.missing.update((identity, id) for id in ids if id not in found)
+
+    def _keep(
+        self, concrete: Repository[Any], identity: str, rows: Mapping[str, Row], found: dict[str, Record]
+    ) -> None:
+        for id, row in rows.items():
+            record = Record(self._dataset, concrete, id, "Unchanged", row.values)
+            record.version = row.version
+            record.custom = row.custom
+            self._dataset.records[(identity, id)] = record
+            found[id] = record

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.model.attribute_scripts import ScriptResult
 from domain.model.repository import Repository
 from domain.query.base.bound import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.model.repository import Repository
 from domain.query.plan.selection import Batch
 from domain.query.run.execute import Statement

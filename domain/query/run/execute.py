@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connections
 
 from domain.database import time_limit
-from domain.database.cursor import Row, may_bypass_cursor
+from domain.database.bypass import Row, may_bypass_cursor
 from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Param, Run, Sql, run_key, run_keys
 from foundation import errors

@@ -349,10 +349,11 @@ def _join_texts(compiler: Compiler, node: Call) -> Sql:
 
 
 def _startswith(compiler: Compiler, node: Call) -> Sql:
-    """On SQLite a stored text is compared as a range, which can use an index: from p to p and U+10FFFF."""
+    """A stored text is compared as a range, which can use an index: from p to p and U+10FFFF."""
     subject, wanted = node.arguments
     arguments = (compiler.value(subject), compiler.value(wanted))
-    if compiler.dialect.vendor != "sqlite" or not isinstance(subject, Column) or not isinstance(wanted, Input):
+    has_range = isinstance(subject, Column) and compiler.dialect.indexes_by_code_point()
+    if not has_range or not isinstance(wanted, Input):
         return compiler.dialect.function("startswith", subject.type.sort, *arguments)
     convert = wanted.convert
 

@@ -11,7 +11,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.model.attributes import Attribute
 from domain.model.values import moment_to_storage
 from domain.query.base.bound import STRING, Sort, ValueType
@@ -103,6 +103,10 @@ class Dialect:
     def collated(self, value: Sql, sort: Sort) -> Sql:
         """A value in a collation that orders by code point."""
         return value
+
+    def indexes_by_code_point(self) -> bool:
+        """Whether the index of a text column orders by code point, and so finds a range of texts."""
+        return True
 
     def among_keys(self, column: Sql, keys: Param) -> Sql:
         """The condition that a key is among those of a batch, which are one parameter in any number."""

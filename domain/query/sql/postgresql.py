@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connections
 
 from domain.database import postgresql
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.model.attributes import Attribute
 from domain.query.base import regex
 from domain.query.base.bound import Sort, ValueType, unchanged
@@ -216,11 +216,11 @@ class Postgresql(Dialect):
         return collated + Sql((" DESC" if is_descending else "") + nulls)
 
     def collated(self, value: Sql, sort: Sort) -> Sql:
-        if sort not in (Sort.STRING, Sort.TEXTS, Sort.ENUM) or self._is_plain():
+        if sort not in (Sort.STRING, Sort.TEXTS, Sort.ENUM) or self.indexes_by_code_point():
             return value
         return compose('{0} COLLATE "C"', value)
 
-    def _is_plain(self) -> bool:
+    def indexes_by_code_point(self) -> bool:
         """Whether the database orders by code point itself: then its ordinary indexes can be used."""
         if self._plain_collation is None:
             with connections["default"].cursor() as cursor:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from domain.database import time_limit
-from domain.database.cursor import Row, fetch_natively, native
+from domain.database import sqlite, time_limit
+from domain.database.bypass import Row
 from domain.model.attributes import Attribute
 from domain.model.template_syntax import format_date
 from domain.query.base import regex
@@ -196,10 +196,10 @@ class Sqlite(Dialect):
             connection._query_functions_on = raw
 
     def native(self, text: str) -> str:
-        return native(text)
+        return sqlite.native(text)
 
     def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
-        return fetch_natively(connection, native, parameters)
+        return sqlite.fetch(connection, native, parameters)
 
 
 def _udf_lower(value: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.table_api.table_query import TableColumn, TableQuery
 
 #: Gives the body of an answer, a batch of rows at a time.

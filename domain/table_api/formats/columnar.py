@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.table_api.formats.base import Format
 from domain.table_api.formats.written import Written
 from domain.table_api.table_query import ColumnType, TableColumn, TableQuery

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.query.run.row_json import base64url
 from domain.query.sql.reals import decimal_text, real_text
 from domain.table_api.formats.base import Format, compiled

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from domain.database.cursor import Row
+from domain.database.bypass import Row
 from domain.query.run.row_json import DUMP_OPTIONS, base64url, real_number, scaled_number
 from domain.table_api.formats.base import Format, compiled
 from domain.table_api.table_query import ColumnType, TableColumn, TableQuery

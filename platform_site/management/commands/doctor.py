@@ -31,6 +31,7 @@ from django_q.models import Schedule
 
 from domain.database.replicas import replicas_examine
 from domain.dataset.dataset import Dataset
+from domain.query.sql import dialects
 from event_sinks.delivery import sinks_progress
 from foundation.clock import database_now
 from foundation.fields import utc_now
@@ -209,6 +210,11 @@ def _databases() -> Iterator[Finding]:
             )
         else:
             yield Finding("database", "ok", f"{alias}: no migration is due")
+    if not dialects.current().indexes_by_code_point():
+        yield Finding(
+            "database", "warning", "its collation is not C.UTF-8: no index finds texts by prefix, range or order",
+            "CREATE DATABASE … TEMPLATE template0 LOCALE 'C.UTF-8', and load a dump into it",
+        )  # fmt: skip
 
 
 @_examines("replicas")

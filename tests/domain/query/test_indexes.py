@@ -66,6 +66,15 @@ def test_a_page_is_neither_sorted_nor_searched_for(
     assert re.search(rf"Index Cond: .*\b{column}\b|USING.* INDEX \w+ \({column}=\?", plan), plan
 
 
+def test_texts_with_a_prefix_are_a_range_of_the_index(products: list[Row], ask: Ask) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        ask("General_Products_Products", "$filter=startswith(PartNumber,'P1')&$orderby=PartNumber&$select=Id&$top=50")
+    plan = plan_of(reads(captured)[-1])
+    is_range = r"Index Cond: .*part_number.* >= .*<= |INDEX \w+ \(part_number>\? AND part_number<\?\)"
+    assert re.search(is_range, plan), plan
+    assert not re.search(r"Sort|TEMP B-TREE|^SCAN|Seq Scan", plan, re.MULTILINE), plan
+
+
 @pytest.mark.parametrize(
     "apply",
     [

@@ -1,0 +1,32 @@
+"""Whether a statement may go to the driver without Django's cursor.
+
+Django's cursor for SQLite translates placeholders by a regular expression, and has four layers of Python: for a
+statement that reads one row this takes longer than the database. That for PostgreSQL writes parameters into the text,
+so that the server parses and plans each statement anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+Row = tuple[Any, ...]
+
+
+def may_bypass_cursor(connection: BaseDatabaseWrapper) -> bool:
+    """Whether a statement may run without Django's cursor: if execute wrappers at most count.
+
+    Wrappers that only count statements (`only_counts`) are notified. A closed connection is opened by Django.
+    """
+    if connection.queries_logged:
+        return False
+    wrappers: list[Any] = connection.execute_wrappers
+    for wrapper in wrappers:
+        if not getattr(wrapper, "only_counts", False):
+            return False
+    if connection.connection is None:
+        connection.ensure_connection()
+    for wrapper in wrappers:
+        wrapper.count += 1
+    return True
