@@ -1,12 +1,19 @@
-"""The page at the root of the instance, and the page of an unexpected error."""
+"""The page at the root of the instance, and the answer to an unexpected error."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+import sys
+
+from django.db import OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import Resolver404, resolve
 
+from domain.dataset.checks.database_errors import operational_error
+from foundation import errors
 from foundation.safe_views import reads_only
+from identity.oauth.urls import app_name as openid_provider
 
 
 @reads_only
@@ -15,7 +22,39 @@ def landing(request: HttpRequest) -> HttpResponse:
     return render(request, "site/landing.html")
 
 
+#: What the OpenID provider answers to people; clients read its other answers.
+_PAGES = frozenset({"authorize", "device", "rp-initiated-logout"})
+
+
 def unexpected_error(request: HttpRequest) -> HttpResponse:
-    """The page of handler500. It makes no query: the database may be the cause."""
-    context = {"request": request, "user": getattr(request, "_cached_user", None)}
-    return HttpResponse(render_to_string("500.html", context), status=500)
+    """handler500: a page, or JSON as RFC 6749 5.2 has it; 503 while the database is busy or cannot be reached.
+
+    It makes no query: the database may be the cause.
+    """
+    cause = sys.exc_info()[1]
+    known = operational_error(cause) if isinstance(cause, OperationalError) else None
+    unavailable = known if isinstance(known, errors.Unavailable) else None
+    status = unavailable.status if unavailable else 500
+    if _is_for_clients(request):
+        error = "temporarily_unavailable" if unavailable else "server_error"
+        description = unavailable.message if unavailable else "The request failed for an unforeseen reason."
+        response: HttpResponse = JsonResponse({"error": error, "error_description": description}, status=status)
+        response.headers["Cache-Control"] = "no-store"
+    else:
+        context = {
+            "request": request,
+            "user": getattr(request, "_cached_user", None),
+            "reason": unavailable.message if unavailable else "",
+        }
+        response = HttpResponse(render_to_string("500.html", context), status=status)
+    for name, value in (unavailable.headers() if unavailable else {}).items():
+        response.headers[name] = value
+    return response
+
+
+def _is_for_clients(request: HttpRequest) -> bool:
+    try:
+        match = resolve(request.path_info)  # the request may have failed before
+    except Resolver404:
+        return False
+    return match.app_name == openid_provider and match.url_name not in _PAGES

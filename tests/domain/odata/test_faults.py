@@ -8,12 +8,14 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+import requests
 from django.db import OperationalError, connection
 
 from domain.dataset.checks.database_errors import operational_error
@@ -69,16 +71,22 @@ def test_another_process_that_keeps_the_database_locked_is_503(live_platform: Li
     caller = Caller(live_platform)
     (file,) = [path for path in live_platform.data_dir.glob("*.sqlite3") if "broker" not in path.name]
     blocker = sqlite3.connect(file, isolation_level=None)
-    try:
-        blocker.execute("BEGIN IMMEDIATE")
-        answer = caller.http.post(
-            live_platform.odata_url + CURRENCIES, json={"CurrencySign": "LCK", "Name": "Locked"}, timeout=120
-        )
-    finally:
-        blocker.execute("ROLLBACK")
-        blocker.close()
+    form = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
+    with ThreadPoolExecutor() as pool:
+        try:
+            blocker.execute("BEGIN IMMEDIATE")
+            waiting = pool.submit(requests.post, f"{live_platform.base_url}/id/connect/token", form, timeout=120)
+            answer = caller.http.post(
+                live_platform.odata_url + CURRENCIES, json={"CurrencySign": "LCK", "Name": "Locked"}, timeout=120
+            )
+            token = waiting.result()
+        finally:
+            blocker.execute("ROLLBACK")
+            blocker.close()
     assert answer.status_code == 503, answer.text
     assert answer.json()["error"]["type"] == "DatabaseBusy"
+    assert (token.status_code, token.json()["error"]) == (503, "temporarily_unavailable")
+    assert (token.headers["Retry-After"], token.headers["Cache-Control"]) == ("1", "no-store")
     assert caller.send("GET", f"{CURRENCIES}/$count?$filter=CurrencySign eq 'LCK'").text == "0"
 
 
@@ -201,5 +209,10 @@ def test_a_database_that_takes_no_connections_is_503_until_it_does(tmp_path: Pat
                 answer = caller.http.request(method, platform.odata_url + CURRENCIES, json=body, timeout=60)
                 assert (answer.status_code, answer.json()["error"]["type"] in told) == (503, True), answer.text
                 assert int(answer.headers["Retry-After"]) > 0
+            form = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
+            token = requests.post(f"{platform.base_url}/id/connect/token", form, timeout=60)
+            assert (token.status_code, token.json()["error"]) == (503, "temporarily_unavailable")
+            page = requests.get(f"{platform.base_url}/admin/", cookies={"sessionid": "any"}, timeout=60)
+            assert (page.status_code, "The database" in page.text) == (503, True), page.text
             cursor.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
         assert caller.send("GET", f"{CURRENCIES}/$count?$filter=CurrencySign eq 'GON'").text == "0"

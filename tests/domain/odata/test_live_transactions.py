@@ -48,21 +48,18 @@ class Caller:
     def __init__(self, platform: LivePlatform) -> None:
         self.platform = platform
         self.http = requests.Session()
-        answer = self.http.post(
-            f"{platform.base_url}/id/connect/token",
-            data={
-                "grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO",
-                "scope": "read update",
-            },
-            timeout=60,
-        )  # fmt: skip
+        form = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
+        answer = self._sent("POST", f"{platform.base_url}/id/connect/token", data={**form, "scope": "read update"})
         self.http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
     def send(self, method: str, path: str, body: Any = None, transaction: str | None = None) -> requests.Response:
         """One request; 503 (database busy) is tried again as it asks."""
         headers = {"TransactionId": transaction} if transaction else {}
+        return self._sent(method, self.platform.odata_url + path, json=body, headers=headers)
+
+    def _sent(self, method: str, url: str, **given: Any) -> requests.Response:
         for _ in range(50):
-            answer = self.http.request(method, self.platform.odata_url + path, json=body, headers=headers, timeout=60)
+            answer = self.http.request(method, url, timeout=60, **given)
             if answer.status_code != 503:
                 return answer
             time.sleep(0.1)
