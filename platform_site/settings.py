@@ -177,7 +177,7 @@ DEFAULT_FROM_EMAIL = (
 
 def _sqlite(name: str) -> dict[str, Any]:
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "foundation.sqlite",
         "NAME": DATA_DIR / name,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",

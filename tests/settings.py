@@ -37,7 +37,7 @@ INSTALLED_APPS = [*INSTALLED_APPS, "tests.sample_library", "tests.sample_app"]
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 
 for _alias, _database in DATABASES.items():
-    if _database["ENGINE"].endswith("sqlite3"):
+    if _database["ENGINE"] == "foundation.sqlite":
         # A file, not memory: WAL, locks and BEGIN IMMEDIATE then behave as they do in production.
         _database["TEST"] = {"NAME": str(DATA_DIR / f"test-{_alias}.sqlite3")}
 

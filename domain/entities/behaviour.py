@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.db import connection
 
 from domain.database.cursor import fetch
-from domain.model.attributes import AtCommit, LateDefault, Validation
+from domain.model.attributes import FromSequence, LateDefault, Validation
 from domain.model.registry import repositories
 from foundation import errors
 
@@ -131,7 +131,7 @@ def numbered(name: str, sequence: str, *, width: int = 6) -> LateDefault:
         if not getattr(record, name):
             setattr(record, name, next_free_number(record, name, sequence, width=width))
 
-    return AtCommit(fill_number)
+    return FromSequence(fill_number)
 
 
 def line_numbered(name: str, collection: str, *, step: int = 10) -> LateDefault:

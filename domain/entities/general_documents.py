@@ -20,7 +20,7 @@ from domain.entities.document_adjustments import adjustment_number, check_adjust
 from domain.entities.document_editing import check_document_editable
 from domain.entities.enums import PARENT_DOCUMENT_RELATIONSHIP_TYPE
 from domain.model.admin_options import AdminOptions
-from domain.model.attributes import AtCommit, Calculation, Child
+from domain.model.attributes import AtCommit, Calculation, Child, FromSequence
 from domain.model.registry import repositories
 from domain.model.repository import M, Repository
 from domain.model.values import in_language
@@ -140,7 +140,7 @@ def created_by_user(document: Record) -> None:
         fill(document, "creation_time", document.dataset.now())
 
 
-@AtCommit
+@FromSequence
 def document_no_from_sequence(document: Record) -> None:
     """Late default: the next number of the type.
 

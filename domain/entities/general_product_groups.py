@@ -14,7 +14,7 @@ from domain.entities.behaviour import (
     numbered,
 )
 from domain.model.admin_options import AdminOptions
-from domain.model.attributes import AtCommit, Calculation
+from domain.model.attributes import Calculation, FromSequence
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
@@ -65,7 +65,7 @@ class ProductGroup(AggregateRoot):
         constraints = [unique("product_group", "code")]
 
 
-@AtCommit
+@FromSequence
 def code_under_parent(group: Record) -> None:
     """Late default: the parent's code with two more digits."""
     if group.code:

@@ -22,7 +22,7 @@ from domain.entities.behaviour import (
 )
 from domain.entities.stamps import STAMPS, Stamped, stamped_by_user
 from domain.model.admin_options import AdminOptions
-from domain.model.attributes import AtCommit, Child
+from domain.model.attributes import AtCommit, Child, FromSequence
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
@@ -179,7 +179,7 @@ def costing_currency_of_company(product: Record) -> None:
         set_default(product, "costing_currency_id", company.base_currency_id if company is not None else None)
 
 
-@AtCommit
+@FromSequence
 def part_number_from_group(product: Record) -> None:
     """Late default: the next number of the product group.
 

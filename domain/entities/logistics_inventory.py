@@ -10,7 +10,7 @@ from django.db import models
 from domain.entities.behaviour import company_from_context, next_free_number, numbered
 from domain.entities.general_contacts import Party
 from domain.entities.stamps import STAMPS, Stamped, stamped_by_user
-from domain.model.attributes import AtCommit, Calculation, Child
+from domain.model.attributes import Calculation, Child, FromSequence
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
@@ -48,7 +48,7 @@ class Lot(AggregateRoot):
         constraints = [unique("lot", "product", "number")]
 
 
-@AtCommit
+@FromSequence
 def number_of_product(lot: Record) -> None:
     """Late default: the next lot number of the product."""
     if not lot.number and lot.product_id is not None:

@@ -97,12 +97,20 @@ Validation = Callable[[Any], None]
 
 @dataclass(frozen=True, slots=True)
 class AtCommit:
-    """A late default that runs at commit even in the frontend model (numbers from locked sequences)."""
+    """A late default that runs at commit even in the frontend model."""
 
     late_default: LateDefault
 
     def __call__(self, record: Any) -> None:
         self.late_default(record)
+
+
+@dataclass(frozen=True, slots=True)
+class FromSequence(AtCommit):
+    """A late default that takes the next number of a sequence, which stays locked until the commit ends.
+
+    So it runs after all other late defaults and calculations.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +142,4 @@ class TellsOf:
     values: tuple[str, ...] = ()
 
 
-__all__ = ["AtCommit", "Attribute", "Calculation", "Child", "LateDefault", "TellsOf", "Validation"]
+__all__ = ["AtCommit", "Attribute", "Calculation", "Child", "FromSequence", "LateDefault", "TellsOf", "Validation"]

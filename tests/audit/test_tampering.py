@@ -130,7 +130,7 @@ def test_a_part_of_the_chain_is_verified_from_the_head_before_it(chain: list[Aud
 
 
 @pytest.mark.skipif(
-    settings.DATABASES["default"]["ENGINE"] != "django.db.backends.sqlite3", reason="PostgreSQL stores no such values"
+    settings.DATABASES["default"]["ENGINE"] != "foundation.sqlite", reason="PostgreSQL stores no such values"
 )
 @pytest.mark.parametrize("value", [b"\xff\xfe", "X'00FF'", "NULL"])
 @pytest.mark.parametrize("column", ["content", "at", "position", "seal", "hash"])

@@ -42,6 +42,7 @@ from domain.dataset.tables.models import ChangeFeedEntry
 from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of, stored_time
 from domain.dataset.tables.write_transaction import write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
+from domain.model.attributes import FromSequence
 from domain.model.behaviours import late_defaults_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -104,7 +105,6 @@ def _run_rounds(dataset: ChangeTracker) -> None:
     for _ in range(MAX_ROUNDS):
         follow_edits(dataset)
         run_late_defaults(dataset)
-        dataset.calculate(dataset.changed())
         validate(dataset)
         # Roots of changed parts get events, too.
         affected = _affected(dataset)
@@ -311,7 +311,15 @@ STAGES: tuple[Stage, ...] = (
 
 
 def run_late_defaults(dataset: ChangeTracker) -> None:
-    """Fill missing values, parents before children. A late default may create further entities."""
+    """Fill missing values and those that depend on others; last of all numbers, whose sequences stay locked."""
+    _run_late_defaults(dataset, are_numbers=False)
+    dataset.calculate(dataset.changed())
+    _run_late_defaults(dataset, are_numbers=True)
+    dataset.calculate(dataset.changed())
+
+
+def _run_late_defaults(dataset: ChangeTracker, *, are_numbers: bool) -> None:
+    """Parents before children. A late default may create further entities."""
     done: set[tuple[str, str]] = set()
     while True:
         waiting = [record for record in dataset.changed() if record.key not in done and not record.is_deleted]
@@ -320,7 +328,8 @@ def run_late_defaults(dataset: ChangeTracker) -> None:
         for record in sorted(waiting, key=depth):
             done.add(record.key)
             for late_default in late_defaults_of(record.repository):
-                with_record(late_default, record)
+                if isinstance(late_default, FromSequence) is are_numbers:
+                    with_record(late_default, record)
 
 
 def raise_commit_events(
