@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from django.test.utils import CaptureQueriesContext
 
 from domain.dataset.dataset import Dataset
 from domain.entities.document_states import document_change_state, transition_allowed
@@ -50,6 +51,18 @@ def test_every_pair_of_states_on_documents(world: World) -> None:
                 with pytest.raises(errors.Refused) as caught:
                     document_change_state(order, new)
                 assert caught.value.code is errors.STATE_TRANSITION
+
+
+def test_the_number_is_taken_when_all_else_is_known(api: Api, world: World) -> None:
+    """Its sequence stays locked until the commit ends: who creates at the same time waits."""
+    with CaptureQueriesContext(connections["default"]) as captured:
+        api.create(ORDERS, order_body(world))
+    texts = [query["sql"] for query in captured]
+    (taken,) = [number for number, text in enumerate(texts) if "domain_numbersequence" in text]
+    assert [text for text in texts[:taken] if text.startswith('INSERT INTO "domain_')] == []
+    # What is left: is the number free, do the references exist, the writes, and the answer.
+    later = [text for text in texts[taken + 1 :] if text.startswith("SELECT")]
+    assert [text.startswith(("SELECT 1 FROM", "SELECT 0,")) for text in later[:-1]] == [True] * (len(later) - 1), later
 
 
 def test_each_step_is_recorded_and_stamped(api: Api, world: World) -> None:

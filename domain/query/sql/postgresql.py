@@ -68,6 +68,17 @@ _COLUMN_TYPES = {
 }
 
 
+#: The provider of the database's collation, which PostgreSQL 13 and 14 do not tell, and its name for libc.
+COLLATION = "SELECT to_jsonb(d) ->> 'datlocprovider', datcollate FROM pg_database d WHERE datname = current_database()"
+
+
+def orders_by_code_point(provider: str | None, collate: str) -> bool:
+    """Whether texts are ordered by code point: by PostgreSQL's own provider, and by libc in the locale C."""
+    if provider in ("b", "i"):  # builtin, ICU
+        return provider == "b"
+    return collate.upper().replace("-", "") in ("C", "POSIX", "C.UTF8")
+
+
 class Postgresql(Dialect):
     """PostgreSQL 13 and later, with ICU."""
 
@@ -224,10 +235,8 @@ class Postgresql(Dialect):
         """Whether the database orders by code point itself: then its ordinary indexes can be used."""
         if self._plain_collation is None:
             with connections["default"].cursor() as cursor:
-                cursor.execute("SELECT datcollate, datctype FROM pg_database WHERE datname = current_database()")
-                row = cursor.fetchone()
-            collate = str(row[0]) if row else ""
-            self._plain_collation = collate.upper().replace("-", "") in ("C", "POSIX", "C.UTF8")
+                cursor.execute(COLLATION)
+                self._plain_collation = orders_by_code_point(*cursor.fetchone())
         return self._plain_collation
 
     def among_keys(self, column: Sql, keys: Param) -> Sql:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import os
+import secrets
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -14,6 +17,7 @@ from domain.entities.general_currencies import Currency
 from domain.query.run.execute import Statement
 from domain.query.sql.dialects import current
 from domain.query.sql.fragments import Run, Sql, run_key
+from domain.query.sql.postgresql import COLLATION, orders_by_code_point
 from identity.context import CallContext
 from tests.domain.query.conftest import english
 
@@ -85,6 +89,40 @@ def test_errors_are_djangos_and_a_broken_transaction_is_told(currency: None) -> 
         transaction.set_rollback(True)
         with pytest.raises(transaction.TransactionManagementError):
             sign()
+
+
+@pytest.mark.parametrize(
+    "locale, expected",
+    [
+        ("LOCALE 'C.UTF-8'", True),
+        ("LOCALE 'C'", True),
+        # PostgreSQL 15 and later; the name for libc is that of the line above.
+        ("LOCALE 'C.UTF-8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'", False),
+    ],
+)
+def test_an_order_other_than_by_code_point_is_known(locale: str, expected: bool) -> None:
+    name = f"order_{secrets.token_hex(4)}"
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
+        if "icu" in locale and server.info.server_version < 150000:
+            pytest.skip("ICU orders no database before PostgreSQL 15")
+        server.execute(f"CREATE DATABASE {name} TEMPLATE template0 {locale}")
+        try:
+            url = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{name}").geturl()
+            with psycopg.connect(url) as database:
+                found = database.execute(COLLATION).fetchone()
+                assert found is not None
+                assert orders_by_code_point(*found) is expected
+                assert database.execute("SELECT 'B' < 'a'").fetchone() == (expected,)
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.mark.parametrize(
+    "provider, collate, expected",
+    [("c", "en_US.UTF-8", False), ("c", "POSIX", True), ("b", "en_US.UTF-8", True), (None, "C.utf8", True)],
+)
+def test_other_providers(provider: str | None, collate: str, expected: bool) -> None:
+    assert orders_by_code_point(provider, collate) is expected
 
 
 def test_moments_are_in_utc(currency: None) -> None:

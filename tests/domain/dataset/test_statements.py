@@ -1,0 +1,69 @@
+"""The dataset's statements on PostgreSQL, which the server prepares (domain.database.postgresql)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from domain.database import cursor
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no prepared statements of a connection"),
+]
+
+INSERT = "INSERT INTO kinds (id, whole, part, truth, day, moment, size, words, content) VALUES ({})".format(
+    ", ".join(["%s"] * 9)
+)
+GUID = UUID("01890000-0000-7000-8000-000000000001")
+MOMENT = datetime.datetime(2026, 2, 28, 12, 30, 0, 250_000, tzinfo=datetime.UTC)
+ROW = (GUID, 2**40, Decimal("12.50"), True, datetime.date(2026, 2, 28), MOMENT, 0.1, "it's 100 %s", '{"a": 1}')
+
+
+@pytest.fixture(autouse=True)
+def kinds() -> Iterator[None]:
+    """A table with a column of each kind."""
+    cursor.change(
+        "CREATE TABLE kinds (id uuid PRIMARY KEY, whole bigint, part numeric(9,2), truth boolean, day date,"
+        " moment timestamptz, size double precision, words varchar(40), content jsonb)",
+        (),
+    )
+    yield
+    cursor.change("DROP TABLE kinds", ())
+
+
+def prepared() -> list[str]:
+    """Those of this connection that insert."""
+    return [text for (text,) in cursor.fetch("SELECT statement FROM pg_prepared_statements", ()) if "INSERT" in text]
+
+
+def test_each_kind_of_value_comes_back() -> None:
+    assert cursor.change(INSERT, ROW) == 1
+    assert cursor.fetch("SELECT * FROM kinds WHERE whole = %s AND truth = %s AND part > %s", (2**40, True, 12)) == [ROW]
+
+
+def test_a_statement_is_prepared_once_whatever_its_values_are() -> None:
+    cursor.change_many(INSERT, [(UUID(int=number), *ROW[1:]) for number in range(3)])
+    cursor.change(INSERT, (UUID(int=4), 1, *[None] * 7))
+    cursor.change(INSERT, (UUID(int=5), None, Decimal(7), False, *[None] * 5))
+    cursor.change_many(INSERT, [(UUID(int=number), number, *[None] * 7) for number in (6, 2**20)])
+    assert len(prepared()) == 1
+    assert cursor.change("UPDATE kinds SET whole = %s WHERE part IS NULL", (0,)) == 3
+
+
+def test_errors_are_djangos_and_undo_all_rows_of_a_statement() -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        cursor.change_many(INSERT, [ROW, ROW])
+    assert cursor.fetch("SELECT count(*) FROM kinds", ()) == [(0,)]
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        for work in (cursor.change, cursor.fetch):
+            with pytest.raises(transaction.TransactionManagementError):
+                work("SELECT 1", ())
+        with pytest.raises(transaction.TransactionManagementError):
+            cursor.change_many(INSERT, [ROW])
