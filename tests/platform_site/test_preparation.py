@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings) -
             (tmp_path / "static").mkdir(exist_ok=True)
 
     monkeypatch.setattr(preparation, "call_command", record)
+    monkeypatch.setattr(preparation, "run_apart", lambda work: work())  # another process could not record here
     monkeypatch.setattr("platform_site.serving.preparation.connections.close_all", lambda: None)
     monkeypatch.setattr(preparation, "get_commands", dict)
     monkeypatch.setattr(preparation, "key_set", lambda: recorded.append("key_set"))
@@ -87,12 +90,29 @@ def test_a_database_of_another_version_is_said_in_a_sentence(
         preparation.prepare(silent)
 
 
-def test_a_database_made_before_the_first_release_is_refused(db: None, tmp_path: Path, settings: Settings) -> None:
+def test_a_database_made_before_the_first_release_is_refused(
+    db: None, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its migrations had other names, so platform_site's, which runs before the domain's, is not recorded."""
     settings.DATA_DIR = tmp_path
+    monkeypatch.setattr(preparation, "run_apart", lambda work: work())  # another process would not see this change
     MigrationRecorder(connection).record_unapplied("platform_site", "0001_initial")
     with pytest.raises(RuntimeError, match="made by another version of the platform"):
         preparation.prepare(silent)
+
+
+def test_what_runs_apart_leaves_nothing_here_but_its_failure() -> None:
+    left: list[str] = []
+    preparation.run_apart(lambda: left.append("memory"))
+    assert left == []
+
+    def fail() -> None:
+        raise RuntimeError("the database is of another version")
+
+    with pytest.raises(RuntimeError, match="the database is of another version"):
+        preparation.run_apart(fail)
+    with pytest.raises(RuntimeError, match="ended from outside"):
+        preparation.run_apart(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def test_a_missing_or_broken_memory_means_that_all_is_due(
