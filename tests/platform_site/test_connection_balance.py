@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import time
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from functools import partial
 
 import pytest
 
+from bench.load import Request, answers
 from bench.shares import requests_by_process, shares
 from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
 from tests.support.platform import LivePlatform, start_platform
 
-#: The processes compare their connections four times a second.
-SPREAD_SECONDS = 2.0
 PATH = "/api/domain/odata/General_Products_Products?$top=20"
 
 
@@ -26,30 +24,22 @@ def access_token(platform: LivePlatform) -> str:
         return str(json.load(answer)["access_token"])
 
 
-def ask(platform: LivePlatform, token: str, until: float) -> int:
-    """Ask on one connection, opened again whenever the server ends it; the number of answers."""
-    connection = http.client.HTTPConnection(platform.base_url.removeprefix("http://"), timeout=60)
-    answered = 0
-    while time.monotonic() < until:
-        connection.request("GET", PATH, headers={"Authorization": f"Bearer {token}"})
-        answer = connection.getresponse()
-        assert (answer.status, bool(answer.read())) == (200, True)
-        answered += 1
-    connection.close()
-    return answered
-
-
 def shares_of(platform: LivePlatform, token: str, *, connections: int, seconds: float) -> list[float]:
-    """The share of each of the two processes while so many connections ask, once they had time to spread."""
-    until = time.monotonic() + SPREAD_SECONDS + seconds
-    with ThreadPoolExecutor(connections) as pool:
-        asking = [pool.submit(ask, platform, token, until) for _ in range(connections)]
-        time.sleep(SPREAD_SECONDS)
-        before = requests_by_process(platform.data_dir)
-        answered = sum(each.result() for each in asking)
-    after = requests_by_process(platform.data_dir)
+    """The share of each of the two processes while so many connections ask, once they had time to spread.
+
+    Each connection is opened again whenever the server ends it, and sees no error. They take little of the machine
+    (bench.load): 64 threads of a Python client took a core, and with it the share of the process that ran there.
+    """
+    before: Counter[int] = Counter()
+    request = Request("GET", platform.base_url + PATH, {"Authorization": f"Bearer {token}"})
+    begin = partial(_note, platform, before)
+    answered = answers(request, seconds=seconds, connections=connections, begin=begin).count
     assert answered > connections
-    return shares(before, after, 2)
+    return shares(before, requests_by_process(platform.data_dir), 2)
+
+
+def _note(platform: LivePlatform, counted: Counter[int]) -> None:
+    counted.update(requests_by_process(platform.data_dir))
 
 
 @pytest.mark.alone  # beside others, which process works more is the machine's choice
