@@ -1,3 +1,4 @@
+# ruff: noqa: E402  (the settings must be chosen before models are imported)
 """What scripts cost above the sandbox: `.venv/bin/python -m bench.scripts` (a database of its own, in memory).
 
 Goals (spec 04, 4.1): a trivial script 3 ms at most over the request's own cost, a domain call 100 µs plus its query.
@@ -10,12 +11,16 @@ from __future__ import annotations
 
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+os.environ.setdefault("DATABASE_URL", "sqlite:///:memory:")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
 
 import django
+
+django.setup()
+
 from django.conf import settings
 from django.core.management import call_command
 
@@ -25,16 +30,11 @@ from scripts import history, services
 from scripts.sandbox.limits import Limits
 from scripts.sandbox.pool import SandboxPool
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-os.environ.setdefault("DATABASE_URL", "sqlite:///:memory:")
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
-
 ENTITIES = 1_000
 
 
 def main() -> None:
     """Print one line per measurement."""
-    django.setup()
     call_command("migrate", verbosity=0)
     services._pool = SandboxPool(settings.SANDBOX_WORKERS, Limits(wall_seconds=60, cpu_seconds=60))
     services.limits = lambda: Limits(wall_seconds=60, cpu_seconds=60)
