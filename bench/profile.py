@@ -27,7 +27,7 @@ _WARM_UP = 30
 LAYERS = {
     "database": ("django.db.backends", "sqlite3", "psycopg", "domain.database"),
     "token, session, licence": ("identity", "oauth2_provider", "oauthlib", "jwt"),
-    "metrics": ("platform_site.metrics", "prometheus_client", "opentelemetry", "platform_site.tracing"),
+    "metrics, traces": ("platform_site.metrics", "prometheus_client", "foundation.spans", "opentelemetry"),
     "parsing, binding": (
         "domain.syntax", "domain.query.bind", "domain.query.api", "domain.odata.resources",
         "domain.odata.service.parsing",
@@ -37,7 +37,7 @@ LAYERS = {
     "dataset, commit": ("domain.dataset", "domain.odata.write", "domain.entities", "domain.model"),
     "rules, webhooks, audit": ("rules", "webhooks", "audit", "domain.events"),
     "OData service": ("domain.odata", "domain.repositories"),
-    "HTTP, middleware": ("django", "rest_framework", "platform_site", "foundation", "wsgiref"),
+    "HTTP, middleware": ("django", "rest_framework", "platform_site", "foundation"),
 }  # fmt: skip
 
 

@@ -35,16 +35,18 @@ def unexpected_error(request: HttpRequest) -> HttpResponse:
     known = operational_error(cause) if isinstance(cause, OperationalError) else None
     unavailable = known if isinstance(known, errors.Unavailable) else None
     status = unavailable.status if unavailable else 500
+    # A full disk is told in the database's own words, which may name its files: not to whoever asks.
+    reason = unavailable.message if unavailable and unavailable.code is not errors.STORAGE_FULL else ""
     if _is_for_clients(request):
         error = "temporarily_unavailable" if unavailable else "server_error"
-        description = unavailable.message if unavailable else "The request failed for an unforeseen reason."
+        description = reason or "The request failed for an unforeseen reason."
         response: HttpResponse = JsonResponse({"error": error, "error_description": description}, status=status)
         response.headers["Cache-Control"] = "no-store"
     else:
         context = {
             "request": request,
             "user": getattr(request, "_cached_user", None),
-            "reason": unavailable.message if unavailable else "",
+            "reason": reason,
         }
         response = HttpResponse(render_to_string("500.html", context), status=status)
     for name, value in (unavailable.headers() if unavailable else {}).items():

@@ -92,15 +92,11 @@ def change(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]
 
 def change_many(connection: BaseDatabaseWrapper, text: str, rows: Sequence[Sequence[Any]]) -> None:
     """Execute a statement with %s placeholders for each set of parameters, in one round trip."""
-    if connection.needs_rollback:
-        connection.validate_no_broken_transaction()
     with connection.wrap_database_errors:
         _writer(connection).executemany(text, rows)
 
 
 def _run(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
-    if connection.needs_rollback:
-        connection.validate_no_broken_transaction()
     try:
         return _writer(connection).execute(text, parameters)
     except psycopg.Error:
@@ -113,21 +109,22 @@ _PREPARED_AFTER = 2
 
 
 def _writer(connection: Any) -> psycopg.Cursor[Row]:
-    """The connection's cursor for `fetch_untyped` and changes."""
-    raw = connection.connection
+    """The connection's cursor for `fetch_untyped` and changes. Raises TransactionManagementError in a broken one."""
+    if connection.needs_rollback:
+        connection.validate_no_broken_transaction()
     writer: psycopg.Cursor[Row] | None = getattr(connection, "_writer", None)
-    if writer is None or writer.connection is not raw:
-        writer = psycopg.Cursor(raw)
-        load_times_natively(writer)
+    if writer is None or writer.connection is not connection.connection:
+        writer = connection._writer = _new_cursor(connection.connection)
         for kind in _KINDS:
             writer.adapters.register_dumper(kind, _Untyped)
-        _allow_preparing(raw)
-        connection._writer = writer
     return writer
 
 
-def _allow_preparing(raw: psycopg.Connection[Row]) -> None:
+def _new_cursor(raw: psycopg.Connection[Row]) -> psycopg.Cursor[Row]:
+    cursor = psycopg.Cursor(raw)
+    load_times_natively(cursor)
     raw.prepare_threshold = None if settings.DATABASE_TRANSACTION_POOLER else _PREPARED_AFTER
+    return cursor
 
 
 class _Untyped(Dumper):
@@ -150,13 +147,9 @@ def load_times_natively(cursor: Any) -> None:
 
 
 def _read(connection: Any, text: str, parameters: Sequence[Any], prepared: bool) -> list[Row]:
-    raw = connection.connection
     reader: psycopg.Cursor[Row] | None = getattr(connection, "_reader", None)
-    if reader is None or reader.connection is not raw:
-        reader = psycopg.Cursor(raw)
-        load_times_natively(reader)
-        _allow_preparing(raw)
-        connection._reader = reader
+    if reader is None or reader.connection is not connection.connection:
+        reader = connection._reader = _new_cursor(connection.connection)
     return reader.execute(text, parameters, prepare=prepared).fetchall()
 
 
