@@ -31,7 +31,7 @@
   const entry = uncurried(Map.prototype.set), removal = uncurried(Map.prototype.delete);
   const entries = uncurried(Map.prototype.forEach), elements = uncurried(Set.prototype.forEach);
   const valueAt = uncurried(Map.prototype.get), isKey = uncurried(Map.prototype.has);
-  const padding = "\n".repeat(paddingLines - 1); // its line numbers distinguish a script's source from preludes: positions.py
+  const padding = "\n".repeat(paddingLines - 1); // its line numbers distinguish a script's source from what it evaluates: positions.py
   const origins = new WeakMap(); // error thrown for a refused host call → the refusal's number
   const rememberOrigin = uncurried(WeakMap.prototype.set).bind(null, origins);
   const originOf = uncurried(WeakMap.prototype.get).bind(null, origins);
@@ -255,7 +255,7 @@
 
   const rejected = new Map(); // promise that nothing handles → reason, oldest first
 
-  // Called by the engine; the worker takes it from the globals before it evaluates other code: rejections.py.
+  // Called by the engine; the worker takes it from the globals before it evaluates other code: engine_interface.py.
   function trackRejection(promise, reason, isHandled) {
     if (isHandled) removal(rejected, promise);
     else {
@@ -378,9 +378,14 @@
   function control(command, text) {
     if (command === "run") return run(parse(text));
     if (command === "finish") return finish();
-    if (command === "tracked") return void delete globalThis.__trackRejection;
+    if (command === "taken") {
+      delete globalThis.__control;
+      delete globalThis.__trackRejection;
+    }
     if (command === "prelude") {
-      const made = globalEval(text)(host, sandbox);
+      const prelude = globalThis.__prelude;
+      delete globalThis.__prelude;
+      const made = prelude(host, sandbox);
       start = typeof made === "function" ? made : null;
     }
   }

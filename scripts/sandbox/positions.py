@@ -1,8 +1,9 @@
 """Computes positions in the author's source from the engine's errors.
 
-The engine names every source `<input>` and gives lines, no columns; preludes and the script run in one context. The
-script is therefore evaluated behind more empty lines than any prelude has, so that a line identifies its source. A
-function that is written on one line has no line in a stack; it is found by its name.
+The engine names every source `<input>` and gives lines, no columns. Preludes have none in a stack
+(engine_interface.py), but what a script evaluates by itself has. The script is evaluated behind more empty lines than
+such a text usually has, so that a line identifies its source. A function that is written on one line has no line in a
+stack; it is found by its name.
 
 A thrown value that is no Error has no stack; throw_statements.py identifies the statement.
 
@@ -18,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-# More lines than the preludes have together; skipping them costs the parser microseconds.
+# Skipping them costs the parser microseconds.
 PADDING_LINES: Final = 5_000
 
 # Longer sources get no column of their syntax errors: each step parses up to it again.

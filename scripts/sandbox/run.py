@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import struct
 import time
@@ -12,7 +13,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from foundation.execution_slot import release_slot
-from scripts.sandbox import positions, protocol
+from scripts.sandbox import protocol
 from scripts.sandbox.errors import (
     HostCallError,
     SandboxFault,
@@ -109,14 +110,7 @@ class Run:
         worker.clear_console()
         worker.ready = False
         worker.runs += 1
-        digest = b""
-        prelude_frame = b""
-        if prelude:
-            if prelude.count("\n") >= positions.PADDING_LINES - 1:
-                raise ValueError(f"a prelude has less than {positions.PADDING_LINES} lines")
-            encoded = prelude.encode()
-            digest = hashlib.sha256(encoded).digest()
-            prelude_frame = self._prelude_frame(digest, encoded)
+        digest = _digest(prelude) if prelude else b""
         header: protocol.RunHeader = {
             "prelude": digest.hex(),
             "memory_bytes": limits.memory_bytes,
@@ -133,18 +127,19 @@ class Run:
         self._faulted_before = worker.faulted_bytes()
         self._resident_ceiling = worker.first_resident_bytes + limits.memory_bytes + RESIDENT_SLACK_BYTES
         self._send(
-            prelude_frame + protocol.frame(protocol.RUN, protocol.JOB_HEADER.pack(len(header_json)), header_json, job)
+            self._prelude_frame(digest, prelude)
+            + protocol.frame(protocol.RUN, protocol.JOB_HEADER.pack(len(header_json)), header_json, job)
         )
 
-    def _prelude_frame(self, digest: bytes, encoded: bytes) -> bytes:
+    def _prelude_frame(self, digest: bytes, prelude: str) -> bytes:
         """The prelude's frame if this worker does not have it; a worker clears its preludes when it has the maximum."""
         known = self._worker.preludes
-        if digest.hex() in known:
+        if not prelude or digest.hex() in known:
             return b""
         if len(known) >= PRELUDES_KEPT:
             known.clear()
         known.add(digest.hex())
-        return protocol.frame(protocol.PRELUDE, digest, encoded)
+        return protocol.frame(protocol.PRELUDE, digest, prelude.encode())
 
     def _converse(self) -> RunResult:
         while True:
@@ -311,6 +306,11 @@ class Run:
             self._fail_limit("memory")
         exit_code = self._worker.exit_code(1)
         raise ScriptCrashed(exit_code, console=self._console()) from None
+
+
+@functools.lru_cache(PRELUDES_KEPT)
+def _digest(prelude: str) -> bytes:
+    return hashlib.sha256(prelude.encode()).digest()
 
 
 def check_source(source: str, limits: Limits) -> None:

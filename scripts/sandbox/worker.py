@@ -22,8 +22,8 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, cast
 
 from scripts.sandbox import confinement, positions, protocol
+from scripts.sandbox.engine_interface import EngineInterface
 from scripts.sandbox.jobs import context_job, function_opening, is_check, is_function_body, read_run
-from scripts.sandbox.rejections import rejection_watcher
 from scripts.sandbox.throw_statements import throw_statements
 from scripts.sandbox.well_formed_json import well_formed
 from scripts.sandbox.wire import Console, Wire
@@ -48,13 +48,13 @@ class Engine:
         self._context.set_max_stack_size(header["stack_bytes"])
         for name, function in worker.callables:
             self._context.add_callable(name, function)
-        self._control = self._context.eval(
-            f"{worker.core_prelude}(__callHost, __takeRefusal, __writeConsole, {positions.PADDING_LINES})"
-        )
-        worker.watch_rejections(self._context, "__trackRejection")
-        self._control("tracked", "")
+        worker.interface.run(self._context, worker.core_prelude)
+        worker.interface.watch_rejections(self._context, "__trackRejection")
+        self._control = self._context.get("__control")
+        self._control("taken", "")
         if header["prelude"]:
-            self._control("prelude", f"(function (host, sandbox) {{{worker.preludes[header['prelude']]}\n}})")
+            worker.interface.run(self._context, worker.preludes[header["prelude"]])
+            self._control("prelude", "")
 
     def run(self, job: str) -> str:
         """The outcome as JSON text: a result, or a failure with its `kind`."""
@@ -73,7 +73,7 @@ class Worker:
         wire: Wire,
         console: Console,
         new_context: Callable[[], Any],
-        watch_rejections: Callable[[Any, str], None],
+        interface: EngineInterface,
         core_prelude: str,
     ) -> None:
         self._wire = wire
@@ -81,9 +81,10 @@ class Worker:
         self._refusal = ""
         self._message_bytes = 0
         self.new_context = new_context
-        self.watch_rejections = watch_rejections
-        self.core_prelude = core_prelude
-        self.preludes: dict[str, str] = {}  # digest in hex → source
+        self.interface = interface
+        arguments = f"__callHost, __takeRefusal, __writeConsole, {positions.PADDING_LINES}"
+        self.core_prelude = self._compiled(f"globalThis.__control = {core_prelude}({arguments})")
+        self.preludes: dict[str, bytes] = {}  # digest in hex → compiled
         self.callables = (
             ("__callHost", self._call_host),
             ("__takeRefusal", self._take_refusal),
@@ -116,7 +117,12 @@ class Worker:
         if len(self.preludes) >= PRELUDES_KEPT:
             self.preludes.clear()  # the host sends them in this order, and clears at the same count
         digest, source = payload[: protocol.DIGEST_BYTES], payload[protocol.DIGEST_BYTES :]
-        self.preludes[digest.hex()] = source.decode()
+        self.preludes[digest.hex()] = self._compiled(
+            f"globalThis.__prelude = (function (host, sandbox) {{{source.decode()}\n}})"
+        )
+
+    def _compiled(self, source: str) -> bytes:
+        return self.interface.compiled(self.new_context(), source)
 
     def _outcome(self, engine: Engine, header: protocol.RunHeader, job: protocol.RunJob) -> tuple[bytes, bytes]:
         # A source that is only checked runs nothing.
@@ -275,8 +281,8 @@ def main(arguments: list[str]) -> NoReturn:
         with open(os.path.join(sys.argv[1], "scripts", "preludes", "sandbox.js"), encoding="utf-8") as file:
             core_prelude = file.read()
         memory = mmap.mmap(int(console_fd), int(console_size))
-        new_context, watch_rejections = load_engine(extension_path), rejection_watcher(extension_path)
-        worker = Worker(wire, Console(memory), new_context, watch_rejections, core_prelude)
+        new_context, interface = load_engine(extension_path), EngineInterface(extension_path)
+        worker = Worker(wire, Console(memory), new_context, interface, core_prelude)
         warm_up(worker)
         sys.path.clear()
         sys.meta_path.clear()
