@@ -15,33 +15,35 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
-from psycopg.adapt import Dumper, Transformer
+from psycopg.adapt import Dumper
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.datetime import TimestamptzLoader
 
 from domain.database.bypass import Row, may_bypass_cursor
+from domain.database.prepared_statements import Statements, Values
 
 
-def fetch(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any], *, prepared: bool) -> list[Row]:
-    """Every row of a statement with %s placeholders. Raises Django's database errors."""
-    if connection.needs_rollback:
-        connection.validate_no_broken_transaction()
+def fetch(
+    connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any], *, prepared_after: int | None
+) -> list[Row]:
+    """Every row of a statement with %s placeholders, which is prepared after so many uses; None: never.
+
+    Raises Django's database errors.
+    """
+    driver = _driver_of(connection)
     try:
-        return _read(connection, text, parameters, prepared)
+        result = driver.statements.execute(text, parameters, driver.typed, prepared_after=prepared_after)
+        return driver.typed.load(result)
     except psycopg.errors.FeatureNotSupported:
-        if connection.in_atomic_block:
-            # After a rollback the driver forgets prepared statements.
-            with connection.wrap_database_errors:
-                raise
+        # A migration has changed the type of a column under a prepared statement. A transaction is repeated whole.
+        if not connection.in_atomic_block:
+            return fetch(connection, text, parameters, prepared_after=None)
+        with connection.wrap_database_errors:
+            raise
     except psycopg.Error:
         with connection.wrap_database_errors:
             raise
-    # A migration has changed the type of a column under a prepared statement. No pool takes back a closed connection.
-    connection.connection.close()
-    connection.close()
-    connection.ensure_connection()
-    return fetch(connection, text, parameters, prepared=False)
 
 
 def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
@@ -52,11 +54,8 @@ def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
     raw: psycopg.Connection[Row] = connection.connection
     plain = raw.isolation_level is None and raw.read_only is None and raw.deferrable is None
     if raw.autocommit or not plain or raw.pgconn.transaction_status != TransactionStatus.IDLE:
-        return fetch(connection, text, (), prepared=True)
-    result = _send(connection, f"BEGIN; {text}", ExecStatus.TUPLES_OK)
-    transformer = Transformer(raw)
-    transformer.set_pgresult(result)
-    return transformer.load_rows(0, result.ntuples, tuple)
+        return fetch(connection, text, (), prepared_after=0)
+    return _driver_of(connection).typed.load(_send(connection, f"BEGIN; {text}", ExecStatus.TUPLES_OK))
 
 
 def execute(connection: BaseDatabaseWrapper, text: str) -> None:
@@ -82,49 +81,61 @@ def _send(connection: BaseDatabaseWrapper, text: str, expected: ExecStatus) -> P
 
 def fetch_untyped(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> list[Row]:
     """As `fetch`, for statements of the dataset: the server finds each parameter's type by its place."""
-    return _run(connection, text, parameters).fetchall()
+    driver = _driver_of(connection)
+    return driver.untyped.load(_run(connection, driver, text, parameters))
 
 
 def change(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> int:
     """Execute a statement with %s placeholders; the number of rows that it changed."""
-    return _run(connection, text, parameters).rowcount
+    return _run(connection, _driver_of(connection), text, parameters).command_tuples or 0
 
 
 def change_many(connection: BaseDatabaseWrapper, text: str, rows: Sequence[Sequence[Any]]) -> None:
     """Execute a statement with %s placeholders for each set of parameters, in one round trip."""
+    driver = _driver_of(connection)
     with connection.wrap_database_errors:
-        _writer(connection).executemany(text, rows)
+        driver.statements.execute_many(text, rows, driver.untyped)
 
 
-def _run(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
+def _run(connection: BaseDatabaseWrapper, driver: _Driver, text: str, parameters: Sequence[Any]) -> PGresult:
     try:
-        return _writer(connection).execute(text, parameters)
+        return driver.statements.execute(text, parameters, driver.untyped, prepared_after=PREPARED_AFTER)
     except psycopg.Error:
         with connection.wrap_database_errors:
             raise
 
 
-#: A statement of the dataset is prepared when it has been used so often.
-_PREPARED_AFTER = 2
+#: A statement of the dataset, or of a page, is prepared when it has been used so often.
+PREPARED_AFTER = 2
 
 
-def _writer(connection: Any) -> psycopg.Cursor[Row]:
-    """The connection's cursor for `fetch_untyped` and changes. Raises TransactionManagementError in a broken one."""
-    if connection.needs_rollback:
-        connection.validate_no_broken_transaction()
-    writer: psycopg.Cursor[Row] | None = getattr(connection, "_writer", None)
-    if writer is None or writer.connection is not connection.connection:
-        writer = connection._writer = _new_cursor(connection.connection)
+class _Driver:
+    """What statements are sent by on one connection of the driver.
+
+    typed    for reads: parameters have the types of their values in Python
+    untyped  for the dataset
+    """
+
+    def __init__(self, raw: psycopg.Connection[Row]) -> None:
+        self.statements = Statements(raw, may_prepare=not settings.DATABASE_TRANSACTION_POOLER)
+        reader, writer = psycopg.Cursor(raw), psycopg.Cursor(raw)
+        for cursor in (reader, writer):
+            load_times_natively(cursor)
         for kind in _KINDS:
             writer.adapters.register_dumper(kind, _Untyped)
-    return writer
+        self.typed, self.untyped = Values(reader), Values(writer)
 
 
-def _new_cursor(raw: psycopg.Connection[Row]) -> psycopg.Cursor[Row]:
-    cursor = psycopg.Cursor(raw)
-    load_times_natively(cursor)
-    raw.prepare_threshold = None if settings.DATABASE_TRANSACTION_POOLER else _PREPARED_AFTER
-    return cursor
+def _driver_of(connection: Any) -> _Driver:
+    """Raises TransactionManagementError in a broken transaction."""
+    if connection.needs_rollback:
+        connection.validate_no_broken_transaction()
+    raw = connection.connection
+    # It stays with the connection in the pool.
+    driver: _Driver | None = getattr(raw, "platform_driver", None)
+    if driver is None:
+        driver = raw.platform_driver = _Driver(raw)
+    return driver
 
 
 class _Untyped(Dumper):
@@ -144,13 +155,6 @@ _KINDS = (bool, int, float, decimal.Decimal, datetime.date, datetime.datetime, u
 def load_times_natively(cursor: Any) -> None:
     """Let the driver's own code load times, in the connection's time zone, UTC; Django's does it in Python."""
     cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
-
-
-def _read(connection: Any, text: str, parameters: Sequence[Any], prepared: bool) -> list[Row]:
-    reader: psycopg.Cursor[Row] | None = getattr(connection, "_reader", None)
-    if reader is None or reader.connection is not connection.connection:
-        reader = connection._reader = _new_cursor(connection.connection)
-    return reader.execute(text, parameters, prepare=prepared).fetchall()
 
 
 def sqlstate(error: BaseException) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -9,8 +10,8 @@ from django.db import DatabaseError, DataError, IntegrityError, OperationalError
 
 from domain.database import time_limit
 from domain.database.bypass import Row, may_bypass_cursor
-from domain.query.sql.dialect import Dialect
-from domain.query.sql.fragments import Param, Run, Sql, run_key, run_keys
+from domain.query.sql.dialect import Dialect, PlanValues
+from domain.query.sql.fragments import Param, Run, Sql, run_key, run_keys, run_limit, run_skip
 from foundation import errors
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
@@ -23,22 +24,21 @@ MAX_PARAMETERS = 32_000
 class Statement:
     """Final SQL text and the functions that compute its parameters. Databases can prepare the constant text.
 
-    by_key: it selects by a key or the keys of a batch, so that one query plan suits all values
+    values: which values the query plan has to suit
     """
 
     text: str
     params: tuple[Param, ...]
     dialect: Dialect
     native: str
-    by_key: bool
+    values: PlanValues
 
     @classmethod
     def of(cls, sql: Sql, dialect: Dialect) -> Statement:
         """The statement of a finished text."""
         if len(sql.params) > MAX_PARAMETERS:
             raise errors.NotSupported(Message("more than {0} values in one query", MAX_PARAMETERS))
-        by_key = any(param in (run_key, run_keys) for param in sql.params)
-        return cls(sql.text, sql.params, dialect, dialect.native(sql.text), by_key)
+        return cls(sql.text, sql.params, dialect, dialect.native(sql.text), _plan_values(sql.params))
 
     def fetch(self, run: Run) -> list[Row]:
         """Every row, in the driver's form. Raises BadRequest for a query beyond the database's limits."""
@@ -48,7 +48,7 @@ class Statement:
         time_limit.begin()
         try:
             if may_bypass_cursor(connection):
-                return self.dialect.fetch(connection, self.native, parameters, by_key=self.by_key)
+                return self.dialect.fetch(connection, self.native, parameters, self.values)
             with connection.cursor() as cursor:
                 cursor.execute(self.text, parameters)
                 rows: list[Row] = cursor.fetchall()
@@ -61,6 +61,14 @@ class Statement:
             time_limit.end()
             defer_to_slot()
         return rows
+
+
+def _plan_values(params: Sequence[Param]) -> PlanValues:
+    if any(param in (run_key, run_keys) for param in params):
+        return PlanValues.KEYS
+    if params and all(param in (run_limit, run_skip) for param in params):
+        return PlanValues.BOUNDS
+    return PlanValues.ANY
 
 
 def known_error(exc: DatabaseError) -> Exception:

@@ -8,6 +8,7 @@ nulls sort first.
 from __future__ import annotations
 
 import datetime
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,15 @@ from domain.query.base.bound import STRING, Sort, ValueType
 from domain.query.base.functions import query_functions
 from domain.query.sql.fragments import Param, Sql, Static, compose
 from foundation.enums import DOCUMENT_STATE
+
+
+class PlanValues(enum.Enum):
+    """The values of a statement that its query plan has to suit."""
+
+    KEYS = "a key or the keys of a batch: one plan suits all of them, whatever else there is"
+    BOUNDS = "nothing but how many rows to fetch and to pass over"
+    ANY = "values of conditions, which may hold for one row or for most"
+
 
 #: White space of Unicode (trim).
 _WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
@@ -143,8 +153,8 @@ class Dialect:
         """The statement in the driver's placeholder syntax."""
         return text
 
-    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
-        """All rows, without Django's cursor. by_key: one query plan suits all parameters."""
+    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], values: PlanValues) -> list[Row]:
+        """All rows, without Django's cursor."""
         raise NotImplementedError
 
 

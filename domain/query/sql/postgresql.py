@@ -20,6 +20,7 @@ from domain.query.sql.dialect import (
     MAX_DAYS,
     NUMBER_PATTERN,
     Dialect,
+    PlanValues,
     microseconds,
     states,
 )
@@ -254,6 +255,12 @@ class Postgresql(Dialect):
     def texts_of(self, texts: Sql, alias: str) -> Sql:
         return compose(f"json_each_text({{0}}::json) {alias}(key, value)", texts)
 
-    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
-        # The driver is imported only where it is used.
-        return postgresql.fetch(connection, native, parameters, prepared=by_key)
+    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], values: PlanValues) -> list[Row]:
+        if values is PlanValues.KEYS:
+            return postgresql.fetch(connection, native, parameters, prepared_after=0)
+        if values is PlanValues.BOUNDS:
+            # Of a page whose size is a parameter, the server would plan for a tenth of all rows.
+            *parts, last = native.rsplit("%s", len(parameters))
+            text = "".join(f"{part}{bound:d}" for part, bound in zip(parts, parameters, strict=True)) + last
+            return postgresql.fetch(connection, text, (), prepared_after=postgresql.PREPARED_AFTER)
+        return postgresql.fetch(connection, native, parameters, prepared_after=None)

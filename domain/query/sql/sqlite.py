@@ -21,6 +21,7 @@ from domain.query.sql.dialect import (
     MAX_DAYS,
     NUMBER_PATTERN,
     Dialect,
+    PlanValues,
     microseconds,
     states,
 )
@@ -198,7 +199,7 @@ class Sqlite(Dialect):
     def native(self, text: str) -> str:
         return sqlite.native(text)
 
-    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], *, by_key: bool) -> list[Row]:
+    def fetch(self, connection: Any, native: str, parameters: Sequence[Any], values: PlanValues) -> list[Row]:
         return sqlite.fetch(connection, native, parameters)
 
 
