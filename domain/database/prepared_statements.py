@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.abc import AdaptContext
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from domain.database.bypass import Row
@@ -83,28 +83,35 @@ class Statements:
     def execute_many(self, text: str, rows: Sequence[Sequence[Any]], values: Values) -> None:
         """Execute a statement without result rows for each set of parameters, in one round trip for many of them.
 
-        The types of a statement's parameters must be alike in all rows. Raises psycopg.Error.
+        A failure undoes all of them. Raises psycopg.Error.
         """
-        connection, rows = self._begun(), list(rows)
-        for start in range(0, len(rows), _SENT_AT_ONCE):
-            part = [values.dump(parameters) for parameters in rows[start : start + _SENT_AT_ONCE]]
-            key = (text, part[0][1])
-            with self._raw.lock:
-                name = self._name_of(key, 0)
-                connection.enter_pipeline_mode()
-                try:
-                    for sent, types, formats in part:
+        if not rows:
+            return
+        connection, key = self._begun(), (text, values.dump(rows[0])[1])
+        failed: PGresult | None = None
+        with self._raw.lock:
+            name = self._name_of(key, 0)
+            connection.enter_pipeline_mode()
+            try:
+                for start in range(0, len(rows), _SENT_AT_ONCE):
+                    part = rows[start : start + _SENT_AT_ONCE]
+                    for parameters in part:
+                        sent, types, formats = values.dump(parameters)
                         if name is None:
                             connection.send_query_params(_numbered(text), sent, types or None, formats)
                         else:
                             connection.send_query_prepared(name, sent, formats)
-                    connection.pipeline_sync()
-                    failed = self._first_failure()
-                finally:
-                    if connection.status == ConnStatus.OK:
-                        connection.exit_pipeline_mode()
-            if failed is not None:
-                self._checked(failed, key)
+                    connection.send_flush_request()
+                    failed = failed or self._first_failure(len(part))
+                connection.pipeline_sync()
+                connection.get_result()
+                connection.exit_pipeline_mode()
+            except BaseException:
+                # Results that nobody has read would be taken for those of the next statement.
+                connection.finish()
+                raise
+        if failed is not None:
+            self._checked(failed, key)
 
     def _begun(self) -> PGconn:
         """The connection, in a transaction if statements of the driver would begin one."""
@@ -113,18 +120,17 @@ class Statements:
             self._raw.execute("")
         return connection
 
-    def _first_failure(self) -> PGresult | None:
-        """Read the results of a pipeline to its end; the first that is an error."""
+    def _first_failure(self, count: int) -> PGresult | None:
+        """Read the results of so many statements of a pipeline; the first that is an error."""
         connection, failed = self._raw.pgconn, None
-        while True:
+        for _ in range(count):
             result = connection.get_result()
-            if result is None:  # after the results of each statement
-                if connection.status != ConnStatus.OK:
-                    raise psycopg.OperationalError(connection.get_error_message())
-            elif result.status == ExecStatus.PIPELINE_SYNC:
-                return failed
-            elif failed is None and result.status not in _DONE:
+            if result is None:
+                raise psycopg.OperationalError(connection.get_error_message())
+            connection.get_result()  # nothing: the end of the statement's results
+            if failed is None and result.status not in _DONE:
                 failed = result
+        return failed
 
     def _checked(self, result: PGresult, key: tuple[str, tuple[int, ...]]) -> PGresult:
         if result.status in _DONE:

@@ -8,9 +8,10 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, transaction
 
 from domain.database import cursor
+from domain.database.prepared_statements import KEPT
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -67,3 +68,44 @@ def test_errors_are_djangos_and_undo_all_rows_of_a_statement() -> None:
                 work("SELECT 1", ())
         with pytest.raises(transaction.TransactionManagementError):
             cursor.change_many(INSERT, [ROW])
+
+
+def test_many_rows_are_undone_together_and_the_connection_is_as_before() -> None:
+    rows = [(UUID(int=number), number, *[None] * 7) for number in range(1, 2501)]
+    with pytest.raises(IntegrityError):
+        cursor.change_many(INSERT, [*rows, rows[0]])
+    assert cursor.fetch("SELECT count(*) FROM kinds", ()) == [(0,)]
+    cursor.change_many(INSERT, [])
+    cursor.change_many(INSERT, rows)
+    assert cursor.fetch("SELECT count(*), sum(whole) FROM kinds", ()) == [(2500, Decimal(2500 * 2501 // 2))]
+
+
+def test_a_connection_with_half_of_its_rows_sent_is_given_up() -> None:
+    with pytest.raises(ProgrammingError, match="cannot adapt"):
+        cursor.change_many(INSERT, [ROW, (UUID(int=2), object(), *[None] * 7)])
+    assert not connection.is_usable()
+    connection.close()  # as Django does after a request
+    assert cursor.fetch("SELECT count(*) FROM kinds", ()) == [(0,)]
+
+
+def test_statements_survive_a_rollback() -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        cursor.change_many(INSERT, [ROW, ROW])
+    cursor.change_many(INSERT, [ROW])
+    assert len(prepared()) == 1
+
+
+def test_a_statement_that_has_gone_fails_once() -> None:
+    cursor.change_many(INSERT, [ROW])
+    cursor.change("DEALLOCATE ALL", ())
+    with pytest.raises(DatabaseError):
+        cursor.change(INSERT, (UUID(int=2), *ROW[1:]))
+    assert cursor.change(INSERT, (UUID(int=2), *ROW[1:])) == 1
+
+
+def test_the_server_keeps_what_was_used_last() -> None:
+    for number in range(KEPT + 5):
+        for _ in range(3):
+            assert cursor.fetch(f"SELECT {number} + %s::int", (1,)) == [(number + 1,)]
+    ((kept,),) = cursor.fetch("SELECT count(*) FROM pg_prepared_statements", ())
+    assert kept == KEPT
