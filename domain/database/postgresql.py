@@ -21,7 +21,7 @@ from psycopg.pq.abc import PGresult
 from psycopg.types.datetime import TimestamptzLoader
 
 from domain.database.bypass import Row, may_bypass_cursor
-from domain.database.prepared_statements import Statements, Values
+from domain.database.prepared_statements import Statements, Values, error_of
 
 
 def fetch(
@@ -75,7 +75,7 @@ def _send(connection: BaseDatabaseWrapper, text: str, expected: ExecStatus) -> P
     with connection.wrap_database_errors, raw.lock:
         result = raw.pgconn.exec_(text.encode())
         if result.status != expected:
-            raise psycopg.errors.error_from_result(result, raw.info.encoding)
+            raise error_of(raw, result)
         return result
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import select
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -104,7 +105,7 @@ class Statements:
                     connection.send_flush_request()
                     failed = failed or self._first_failure(len(part))
                 connection.pipeline_sync()
-                connection.get_result()
+                self._next_result()
                 connection.exit_pipeline_mode()
             except BaseException:
                 # Results that nobody has read would be taken for those of the next statement.
@@ -124,18 +125,32 @@ class Statements:
         """Read the results of so many statements of a pipeline; the first that is an error."""
         connection, failed = self._raw.pgconn, None
         for _ in range(count):
-            result = connection.get_result()
+            result = self._next_result()
             if result is None:
                 raise psycopg.OperationalError(connection.get_error_message())
-            connection.get_result()  # nothing: the end of the statement's results
+            self._next_result()  # nothing: the end of the statement's results
             if failed is None and result.status not in _DONE:
                 failed = result
         return failed
 
+    def _next_result(self) -> PGresult | None:
+        """A result of a pipeline, when it has come: the driver would keep other threads from running meanwhile."""
+        connection = self._raw.pgconn
+        unsent = connection.flush()
+        while connection.is_busy():
+            wanted = select.POLLIN | (select.POLLOUT if unsent else 0)
+            socket = select.poll()
+            socket.register(connection.socket, wanted)
+            socket.poll()
+            connection.consume_input()
+            if unsent:
+                unsent = connection.flush()
+        return connection.get_result()
+
     def _checked(self, result: PGresult, key: tuple[str, tuple[int, ...]]) -> PGresult:
         if result.status in _DONE:
             return result
-        error = psycopg.errors.error_from_result(result, self._raw.info.encoding)
+        error = error_of(self._raw, result)
         if error.sqlstate in _OUTDATED:
             self._names.pop(key, None)
         raise error
@@ -170,9 +185,15 @@ class Statements:
         name = b"platform_%d" % self._made
         result = connection.prepare(name, _numbered(text), types or None)
         if result.status != ExecStatus.COMMAND_OK:
-            raise psycopg.errors.error_from_result(result, self._raw.info.encoding)
+            raise error_of(self._raw, result)
         self._names[key] = name
         return name
+
+
+def error_of(raw: psycopg.Connection[Row], result: PGresult) -> psycopg.Error:
+    """The error of a failed result; OperationalError, too, where libpq says by itself that the server has gone."""
+    error = psycopg.errors.error_from_result(result, raw.info.encoding)
+    return psycopg.OperationalError(str(error)) if error.sqlstate is None else error
 
 
 @functools.lru_cache(maxsize=1000)

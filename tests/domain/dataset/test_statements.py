@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from uuid import UUID
 
+import psycopg
 import pytest
-from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, ProgrammingError, connection, transaction
 
 from domain.database import cursor
 from domain.database.prepared_statements import KEPT
@@ -109,3 +111,32 @@ def test_the_server_keeps_what_was_used_last() -> None:
             assert cursor.fetch(f"SELECT {number} + %s::int", (1,)) == [(number + 1,)]
     ((kept,),) = cursor.fetch("SELECT count(*) FROM pg_prepared_statements", ())
     assert kept == KEPT
+
+
+def test_a_server_that_has_gone_is_an_operational_error() -> None:
+    ((own,),) = cursor.fetch("SELECT pg_backend_pid()", ())
+    with other_connection() as other:
+        other.execute("SELECT pg_terminate_backend(%s)", (own,))
+    for _ in range(2):
+        with pytest.raises(OperationalError):
+            cursor.fetch("SELECT 1", ())
+    connection.close()
+    assert cursor.fetch("SELECT 1", ()) == [(1,)]
+
+
+def test_other_threads_run_while_rows_wait_for_a_lock() -> None:
+    cursor.change("SET lock_timeout = '10s'", ())
+    with other_connection() as other:
+        other.execute("BEGIN; LOCK TABLE kinds")
+        ends = threading.Timer(0.2, other.execute, ("COMMIT",))
+        ends.start()
+        cursor.change_many(INSERT, [ROW])
+        ends.join()
+    assert cursor.fetch("SELECT count(*) FROM kinds", ()) == [(1,)]
+
+
+def other_connection() -> psycopg.Connection[tuple[object, ...]]:
+    """Of the same database, in autocommit mode."""
+    known = connection.get_connection_params()
+    names = {name: known[name] for name in ("host", "port", "user", "password", "dbname") if name in known}
+    return psycopg.connect(**names, autocommit=True)
