@@ -196,6 +196,12 @@ def error_of(raw: psycopg.Connection[Row], result: PGresult) -> psycopg.Error:
     return psycopg.OperationalError(str(error)) if error.sqlstate is None else error
 
 
+def numbers_written(text: str, numbers: Sequence[int]) -> str:
+    """The text with the numbers instead of %s; doubled percent signs stay."""
+    left = iter(numbers)
+    return _MARK.sub(lambda match: "%%" if match[0] == "%%" else f"{next(left):d}", text)
+
+
 @functools.lru_cache(maxsize=1000)
 def _numbered(text: str) -> bytes:
     """The text with $1, $2 … instead of %s, and single percent signs."""

@@ -9,6 +9,7 @@ from django.db import connections
 
 from domain.database import postgresql
 from domain.database.bypass import Row
+from domain.database.prepared_statements import numbers_written
 from domain.model.attributes import Attribute
 from domain.query.base import regex
 from domain.query.base.bound import Sort, ValueType, unchanged
@@ -260,7 +261,6 @@ class Postgresql(Dialect):
             return postgresql.fetch(connection, native, parameters, prepared_after=0)
         if values is PlanValues.BOUNDS:
             # Of a page whose size is a parameter, the server would plan for a tenth of all rows.
-            *parts, last = native.rsplit("%s", len(parameters))
-            text = "".join(f"{part}{bound:d}" for part, bound in zip(parts, parameters, strict=True)) + last
+            text = numbers_written(native, parameters)
             return postgresql.fetch(connection, text, (), prepared_after=postgresql.PREPARED_AFTER)
         return postgresql.fetch(connection, native, parameters, prepared_after=None)

@@ -41,8 +41,8 @@ def kinds() -> Iterator[None]:
 
 
 def prepared() -> list[str]:
-    """Those of this connection that insert."""
-    return [text for (text,) in cursor.fetch("SELECT statement FROM pg_prepared_statements", ()) if "INSERT" in text]
+    """Those of this connection that insert into the table."""
+    return [text for (text,) in cursor.fetch("SELECT statement FROM pg_prepared_statements", ()) if "INTO kinds" in text]
 
 
 def test_each_kind_of_value_comes_back() -> None:

@@ -16,7 +16,7 @@ from django.db.utils import NotSupportedError
 from domain.entities.general_currencies import Currency
 from domain.query.run.execute import Statement
 from domain.query.sql.dialects import current
-from domain.query.sql.fragments import Run, Sql, run_key
+from domain.query.sql.fragments import Run, Sql, run_key, run_limit, run_skip
 from domain.query.sql.postgresql import COLLATION, orders_by_code_point
 from identity.context import CallContext
 from tests.domain.query.conftest import english
@@ -59,7 +59,19 @@ def prepared() -> list[str]:
 def test_what_is_asked_by_key_is_prepared_and_nothing_else(currency: None) -> None:
     assert sign() == sign() == "EUR"
     assert fetch("SELECT 1") == [(1,)]
-    assert ['WHERE "id" = $1::uuid' in text for text in prepared()] == [True]
+    assert "SELECT 1" not in prepared()
+    assert ['WHERE "id" = $1::uuid' in text for text in prepared() if '"domain_currency"' in text] == [True]
+
+
+def test_a_page_has_its_size_in_the_text_and_is_prepared_when_it_comes_again(transactional_db: None) -> None:
+    text = "SELECT n, '%%s' FROM (SELECT n FROM generate_series(1, 9) n LIMIT %s OFFSET %s) rows WHERE '%%' <> 's'"
+    page = Statement.of(Sql(text, (run_limit, run_skip)), current())
+    for _ in range(4):
+        assert page.fetch(Run((), CallContext(user=None), limit=2, skip=1)) == [(2, "%s"), (3, "%s")]
+    assert page.fetch(Run((), CallContext(user=None), limit=1, skip=0)) == [(1, "%s")]
+    assert [each for each in prepared() if "generate_series" in each] == [
+        "SELECT n, '%s' FROM (SELECT n FROM generate_series(1, 9) n LIMIT 2 OFFSET 1) rows WHERE '%' <> 's'"
+    ]
 
 
 def test_a_migration_under_a_prepared_statement_is_not_noticed(currency: None) -> None:
