@@ -42,7 +42,9 @@ def kinds() -> Iterator[None]:
 
 def prepared() -> list[str]:
     """Those of this connection that insert into the table."""
-    return [text for (text,) in cursor.fetch("SELECT statement FROM pg_prepared_statements", ()) if "INTO kinds" in text]
+    return [
+        text for (text,) in cursor.fetch("SELECT statement FROM pg_prepared_statements", ()) if "INTO kinds" in text
+    ]
 
 
 def test_each_kind_of_value_comes_back() -> None:
