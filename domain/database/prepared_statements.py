@@ -103,7 +103,9 @@ class Statements:
                         else:
                             connection.send_query_prepared(name, sent, formats)
                     connection.send_flush_request()
-                    failed = failed or self._first_failure(len(part))
+                    failed = self._first_failure(len(part))
+                    if failed is not None:
+                        break
                 connection.pipeline_sync()
                 self._next_result()
                 connection.exit_pipeline_mode()

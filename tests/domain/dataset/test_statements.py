@@ -78,6 +78,8 @@ def test_many_rows_are_undone_together_and_the_connection_is_as_before() -> None
     rows = [(UUID(int=number), number, *[None] * 7) for number in range(1, 2501)]
     with pytest.raises(IntegrityError):
         cursor.change_many(INSERT, [*rows, rows[0]])
+    with pytest.raises(IntegrityError):
+        cursor.change_many(INSERT, [rows[0], *rows])
     assert cursor.fetch("SELECT count(*) FROM kinds", ()) == [(0,)]
     cursor.change_many(INSERT, [])
     cursor.change_many(INSERT, rows)
