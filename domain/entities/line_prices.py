@@ -195,14 +195,19 @@ def _load_prices(dataset: UnitOfWork, products: Iterable[str], currency: str) ->
 
 
 def _stored_prices(products: Sequence[str], currency: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(guid, Python name → value) of the active prices of the products in the currency."""
+    """(guid, Python name → value) of the active prices of the products in the currency.
+
+    The currency is no part of the statement: most prices have the same one, and SQLite without statistics would look
+    through all of those by its index.
+    """
     repository = repositories[_PRICES]
     names = {name: repository.by_python_name[name.removesuffix("_id")].name for name in _PRICE_AND_BUYERS}
     for part in chunks(products):
         marks = ", ".join(["%s"] * len(part))
-        condition = f"product_id IN ({marks}) AND currency_id = %s AND is_active"
-        for id, row in row_storage_of(repository).load_where(condition, [*part, currency]).items():
-            yield id, {name: row.values[api_name] for name, api_name in names.items()}
+        for id, row in row_storage_of(repository).load_where(f"product_id IN ({marks}) AND is_active", part).items():
+            values = {name: row.values[api_name] for name, api_name in names.items()}
+            if values["currency_id"] == currency:
+                yield id, values
 
 
 def _price(id: str, row: Mapping[str, Any]) -> Price:

@@ -13,6 +13,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.tables.models import PendingWrite
 from domain.dataset.transactions import domain_transactions
 from foundation import errors
+from foundation.guids import new_guid
 from tests.rules.cast import (
     ORDERS,
     PRODUCTS,
@@ -27,6 +28,7 @@ from tests.rules.cast import (
     write_rule,
 )
 from tests.rules.conftest import forget_rules  # noqa: F401
+from tests.support.database_steps import sqlite_steps
 from tests.support.receiver import LoopbackReceiver
 from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook
 from webhooks.lease import deliveries_lease
@@ -212,6 +214,20 @@ def test_events_of_one_entity_are_numbered(world: World) -> None:
     record, other = new_currency("AAA"), new_currency("BBB")
     rows = [new_delivery("HOOK", entity) for entity in (record, other, record)]
     assert [WebHookDelivery.objects.get(pk=row.pk).sequence for row in rows] == [1, 1, 2]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="counts SQLite's steps")
+def test_a_commit_costs_the_same_however_much_its_template_has_delivered(world: World) -> None:
+    """A number that was looked for among all deliveries of the template took 7 ms beside 100,000."""
+    hook = new_web_hook("http://127.0.0.1:9/")
+    record = new_currency("AAA")
+    new_delivery("HOOK", record)
+    few = sqlite_steps(lambda: new_delivery("HOOK", record))
+    delivered = {"web_hook_id": hook.id, "web_hook_code": "HOOK", "state": "Delivered", "sequence": 1, "headers": []}
+    WebHookDelivery.objects.bulk_create(
+        [WebHookDelivery(entity_id=new_guid(), destination="127.0.0.1:9", **delivered) for _ in range(1000)]
+    )
+    assert sqlite_steps(lambda: new_delivery("HOOK", record)) < 1.2 * few
 
 
 def test_an_inactive_template_sends_nothing(world: World) -> None:

@@ -6,11 +6,13 @@ import datetime
 from decimal import Decimal
 
 import pytest
+from django.db import connection
 
 from domain.dataset.records.record import ModelName, Record, UnitOfWork
 from foundation import errors
 from foundation.fields import utc_now
 from tests.domain.entities.conftest import Cast
+from tests.support.database_steps import sqlite_steps
 
 D1, D2 = datetime.date(2030, 1, 1), datetime.date(2030, 2, 2)
 MODELS: tuple[ModelName, ...] = ("common", "frontend")
@@ -20,6 +22,10 @@ def _price(cast: Cast, amount: str, **values: object) -> None:
     dataset = cast.dataset()
     dataset.create("Crm.Pricing.ProductPrices", {"Product": cast.product, "Price": Decimal(amount), **values})
     dataset.commit()
+
+
+def _product(dataset: UnitOfWork, **values: object) -> str:
+    return dataset.create("General.Products.Products", {"Name": {"EN": "Chair"}, **values}).id
 
 
 def _reload(cast: Cast, record: Record, model: ModelName = "common") -> Record:
@@ -72,6 +78,30 @@ def test_the_price_is_found_by_quantity_and_unit(cast: Cast, model: ModelName) -
     assert (few.unit_price, few.line_amount) == (40, 80)
     assert (many.quantity_base, many.unit_price, many.line_amount) == (12, 360, 360)
     assert few.product_price_id is not None
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="counts SQLite's steps")
+def test_lines_cost_the_same_however_many_prices_other_products_have(cast: Cast) -> None:
+    """Prices of the currency, of which almost all are, were looked through where the products' were meant."""
+    given = {"ProductGroup": cast.group, "StandardPricePerLot": Decimal(5)}
+    dataset = cast.dataset()
+    *sold, other = [_product(dataset, **given) for _ in range(5)]
+    dataset.commit()
+
+    def order() -> None:
+        dataset = cast.dataset()
+        created = cast.order(dataset)
+        for product in sold:
+            cast.line(created, Product=product)
+        dataset.commit()
+
+    _price(cast, "9.99")
+    order()
+    few = sqlite_steps(order)
+    for number in range(500):
+        dataset.create("Crm.Pricing.ProductPrices", {"Product": other, "Price": Decimal(number + 1)})
+    dataset.commit()
+    assert sqlite_steps(order) < 1.2 * few
 
 
 @pytest.mark.parametrize("model", MODELS)
