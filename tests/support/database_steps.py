@@ -1,4 +1,4 @@
-"""How much work a database has: what grows with rows that have nothing to do with a request is found without a clock."""
+"""How much work a database has: what grows with rows that a request does not concern is found without a clock."""
 
 from __future__ import annotations
 
