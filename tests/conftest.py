@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import subprocess
 import sys
@@ -36,8 +37,9 @@ hypothesis_settings.register_profile("default", deadline=None, derandomize=True,
 hypothesis_settings.register_profile("fuzz", deadline=None, max_examples=5000)
 hypothesis_settings.load_profile("default")
 
+kept_databases = databases.KeptDatabases()
 databases.flush_by_deleting()
-databases.begin_history_after_flush()
+databases.flush_to_what_migrations_left()
 
 _cache_generation = count()
 
@@ -61,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("database_only"):
         left_out = [item for item in items if not _differs_by_database(item)]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        items[:] = [item for item in items if _differs_by_database(item)]
     for item in items:
         # A file's instances and browser belong to one test process.
         if _runs_alone(item):
@@ -72,6 +74,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     result = yield
     # The long ones first; and those that run alone when hardly anybody is left to wait for them.
     items.sort(key=lambda item: (_runs_alone(item), item.get_closest_marker("xdist_group") is None))
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected lives as long as the process: no need to look through it for garbage."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
     return result
 
 
@@ -118,15 +130,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 @pytest.fixture(scope="session")
 def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
     """pytest-django asks whether the test databases exist: they do where earlier runs left a copy of migrated ones."""
-    return databases.restore()
+    return kept_databases.restore()
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_keepdb: bool, django_db_blocker: DjangoDbBlocker) -> None:
-    """After databases were migrated, a copy is kept for the next run."""
-    if not django_db_keepdb:
-        with django_db_blocker.unblock():
-            databases.keep()
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """After databases were migrated, a copy is kept for other processes and the next run."""
+    with django_db_blocker.unblock():
+        kept_databases.ready()
 
 
 @pytest.fixture(autouse=True)

@@ -64,11 +64,11 @@ def database_of_its_own(template: str | None = None) -> Iterator[dict[str, str]]
         return
     name = f"live_{secrets.token_hex(6)}"
     with psycopg.connect(given, autocommit=True) as connection:
-        _create_database(connection, name, template)
+        create_database(connection, name, template)
         try:
-            yield {"DATABASE_URL": _with_name(given, name)}
+            yield {"DATABASE_URL": with_name(given, name)}
         finally:
-            _drop_database(connection, name)
+            drop_database(connection, name)
 
 
 @contextmanager
@@ -113,10 +113,10 @@ class _Original:
             shutil.rmtree(unfinished, ignore_errors=True)
             settings = {"DEMO": "1"} if self.demo else {}
             if given := _postgresql():
-                settings["DATABASE_URL"] = _with_name(given, self.database)
+                settings["DATABASE_URL"] = with_name(given, self.database)
                 with psycopg.connect(given, autocommit=True) as connection:
-                    _drop_database(connection, self.database)
-                    _create_database(connection, self.database, None)
+                    drop_database(connection, self.database)
+                    create_database(connection, self.database, None)
             done = subprocess.run(
                 [sys.executable, "-c", _PREPARE],
                 cwd=BASE_DIR,
@@ -146,7 +146,7 @@ def _remove_outdated() -> None:
         shutil.rmtree(path, ignore_errors=True)
         if given := _postgresql():
             with psycopg.connect(given, autocommit=True) as connection, suppress(psycopg.Error):
-                _drop_database(connection, f"kept_{path.name.replace('-', '_')}")
+                drop_database(connection, f"kept_{path.name.replace('-', '_')}")
 
 
 @cache
@@ -164,15 +164,18 @@ def _postgresql() -> str:
     return given if given.startswith("postgres") else ""
 
 
-def _with_name(url: str, name: str) -> str:
+def with_name(url: str, name: str) -> str:
+    """The address of another database of the same server."""
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
-def _create_database(connection: psycopg.Connection, name: str, template: str | None) -> None:
+def create_database(connection: psycopg.Connection, name: str, template: str | None) -> None:
+    """Create an empty database, or a copy of another one that nobody is connected to."""
     of = sql.SQL(" TEMPLATE {}").format(sql.Identifier(template)) if template else sql.SQL("")
     connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)) + of)
 
 
-def _drop_database(connection: psycopg.Connection, name: str) -> None:
+def drop_database(connection: psycopg.Connection, name: str) -> None:
+    """Remove a database, if there is one of this name."""
     # FORCE: what an instance that was killed left connected must not keep the database.
     connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -107,7 +107,8 @@ def _columns(table: str) -> tuple[tuple[str, ...], int]:
     """The table's columns, and which of them is the primary key."""
     if table not in _known_columns:
         with connection.cursor() as opened:
-            names = tuple(column.name for column in connection.introspection.get_table_description(opened, table))
+            opened.execute(f"SELECT * FROM {connection.ops.quote_name(table)} LIMIT 0")
+            names = tuple(column[0] for column in opened.description)
             key = connection.introspection.get_primary_key_column(opened, table)
         assert key is not None, f"{table} has no primary key"
         _known_columns[table] = names, names.index(key)
