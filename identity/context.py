@@ -143,4 +143,4 @@ class CallContext:
 
 def system_context(**changes: object) -> CallContext:
     """Context of the platform itself: commands, workers, seeding. All rights, no session."""
-    return CallContext(user=None, client_initiated=False).with_(**changes)
+    return CallContext(**{"user": None, "client_initiated": False, **changes})  # type: ignore[arg-type]

@@ -19,9 +19,10 @@ from domain.dataset.records.record import Record, UnitOfWork
 from domain.model.administration import needs_administrator
 from foundation import errors, stamps
 from identity.changes import TOKENS
-from identity.context import AllPermissions, CallContext, Caller, system_context
+from identity.context import AllPermissions, CallContext, system_context
 from identity.lru import GenerationalCache
 from identity.models import User
+from identity.permissions import STAMP as PERMISSIONS
 from identity.permissions import RolePermissions, permissions_for
 
 #: The guid of a user, or one of the two constants below.
@@ -33,8 +34,9 @@ NOBODY: Authority = ""
 
 
 _NO_RIGHTS = RolePermissions(key="none", roles=())
-# guid → stamp of the users table, the user
-_users: GenerationalCache[Authority, tuple[int, Caller | None]] = GenerationalCache(512)
+_OF_PLATFORM = system_context()
+# guid → stamps of users and permissions, and the context
+_contexts: GenerationalCache[Authority, tuple[tuple[int, int], CallContext]] = GenerationalCache(512)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +57,26 @@ def of_caller(context: CallContext) -> Authority:
 
 
 def context_of(authority: Authority) -> CallContext:
-    """A context with the authority's rights, also for a user who may no longer sign in; cached until users change."""
+    """A context with the authority's rights, also for a user who may no longer sign in.
+
+    Cached until users or permissions change: each firing of a rule asks several times.
+    """
     if authority == PLATFORM:
-        return system_context()
-    stamp = stamps.current(TOKENS)
-    known = _users.get(authority)
+        return _OF_PLATFORM
+    values = stamps.values()
+    stamp = values.get(TOKENS, 0), values.get(PERMISSIONS, 0)
+    known = _contexts.get(authority)
     if known is None or known[0] != stamp:
-        user = User.objects.filter(pk=authority).first() if authority else None
-        known = (stamp, None if user is None else user.as_caller())
-        _users.put(authority, known)
-    caller = known[1]
-    if caller is None:
+        known = (stamp, _load_context(authority))
+        _contexts.put(authority, known)
+    return known[1]
+
+
+def _load_context(authority: Authority) -> CallContext:
+    user = User.objects.filter(pk=authority).first() if authority else None
+    if user is None:
         return CallContext(user=None, permissions=_NO_RIGHTS, client_initiated=False)
+    caller = user.as_caller()
     permissions = permissions_for(caller.id, is_admin=caller.is_admin)
     return CallContext(user=caller, permissions=permissions, client_initiated=False)
 
