@@ -154,18 +154,17 @@ def _keys() -> _Keys:
     global _file_keys
     if settings.ENCRYPTION_KEYS:
         return _keys_of(tuple(settings.ENCRYPTION_KEYS))
-    # Not `_path()`: making a path takes five times as long as looking at the file.
-    path = f"{settings.DATA_DIR}/{FILE_NAME}"
+    path = _path()
     try:
         status = os.stat(path)
     except FileNotFoundError:
         _make_first()
         status = os.stat(path)
-    state = (path, status.st_ino, status.st_mtime_ns, status.st_size)
+    state = (str(path), status.st_ino, status.st_mtime_ns, status.st_size)
     known = _file_keys
     if known is None or known[0] != state:
         with _lock:
-            known = _file_keys = (state, _keys_of(tuple(_path().read_text().split())))
+            known = _file_keys = (state, _keys_of(tuple(path.read_text().split())))
     return known[1]
 
 
@@ -183,7 +182,13 @@ def _id_of(key: str) -> str:
 
 
 def _path() -> Path:
-    return Path(settings.DATA_DIR) / FILE_NAME
+    return _path_in(settings.DATA_DIR)
+
+
+@lru_cache(maxsize=4)
+def _path_in(directory: Path | str) -> Path:
+    """Cached: making a path takes five times as long as looking at the file, which each use of the keys does."""
+    return Path(directory) / FILE_NAME
 
 
 def _make_first() -> None:

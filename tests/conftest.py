@@ -81,10 +81,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected lives as long as the process: no need to look through it for garbage."""
     gc.disable()
-    result = yield
-    gc.freeze()
-    gc.enable()
-    return result
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _runs_alone(item: pytest.Item) -> bool:

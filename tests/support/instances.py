@@ -66,7 +66,7 @@ def database_of_its_own(template: str | None = None) -> Iterator[dict[str, str]]
     with psycopg.connect(given, autocommit=True) as connection:
         create_database(connection, name, template)
         try:
-            yield {"DATABASE_URL": with_name(given, name)}
+            yield {"DATABASE_URL": _with_name(given, name)}
         finally:
             drop_database(connection, name)
 
@@ -113,7 +113,7 @@ class _Original:
             shutil.rmtree(unfinished, ignore_errors=True)
             settings = {"DEMO": "1"} if self.demo else {}
             if given := _postgresql():
-                settings["DATABASE_URL"] = with_name(given, self.database)
+                settings["DATABASE_URL"] = _with_name(given, self.database)
                 with psycopg.connect(given, autocommit=True) as connection:
                     drop_database(connection, self.database)
                     create_database(connection, self.database, None)
@@ -164,8 +164,7 @@ def _postgresql() -> str:
     return given if given.startswith("postgres") else ""
 
 
-def with_name(url: str, name: str) -> str:
-    """The address of another database of the same server."""
+def _with_name(url: str, name: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
