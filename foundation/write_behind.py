@@ -73,7 +73,7 @@ class WriteBehind(Generic[T]):
             self._rows.extend(rows)
             if self._merge is not None and len(self._rows) >= self._limit:
                 self._rows = deque(self._merge(self._rows), maxlen=self._limit)
-        if self._is_due() and connection.in_atomic_block:
+        if connection.in_atomic_block and self._is_due():
             # Workers and commands end no requests. Rows left by a rolled back transaction wait for the next flush.
             transaction.on_commit(self.flush_if_due, robust=True)
 
