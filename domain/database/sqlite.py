@@ -1,4 +1,4 @@
-"""Statements on SQLite's own connection, without Django's cursor."""
+"""Statements on SQLite's own connection, without Django's cursor. Connections are those of foundation.sqlite."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import connections
 
 from domain.database.bypass import Row
 
 _PERCENT = re.compile("%[s%]")
 
 
-def fetch(connection: BaseDatabaseWrapper, native_text: str, parameters: Sequence[Any]) -> list[Row]:
+def fetch(connection: Any, native_text: str, parameters: Sequence[Any]) -> list[Row]:
     """Every row of a statement with SQLite's placeholders. Raises Django's database errors."""
+    if connection.is_to_begin:
+        connection.begin_before(native_text)
     rows: list[Row] = _execute(connection, native_text, parameters).fetchall()
     return rows
 
 
-def change(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> int:
+def change(connection: Any, text: str, parameters: Sequence[Any]) -> int:
     """Execute a statement with %s placeholders; the number of rows that it changed."""
+    connection.begin_now()
     return int(_execute(connection, native(text), parameters).rowcount)
 
 
-def change_many(connection: BaseDatabaseWrapper, text: str, rows: Sequence[Sequence[Any]]) -> None:
+def change_many(connection: Any, text: str, rows: Sequence[Sequence[Any]]) -> None:
     """Execute a statement with %s placeholders for each set of parameters."""
+    connection.begin_now()
     if connection.needs_rollback:
         connection.validate_no_broken_transaction()
     try:
@@ -37,7 +41,7 @@ def change_many(connection: BaseDatabaseWrapper, text: str, rows: Sequence[Seque
             raise
 
 
-def _execute(connection: BaseDatabaseWrapper, native_text: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
+def _execute(connection: Any, native_text: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
     if connection.needs_rollback:
         connection.validate_no_broken_transaction()
     try:
@@ -46,6 +50,26 @@ def _execute(connection: BaseDatabaseWrapper, native_text: str, parameters: Sequ
         with connection.wrap_database_errors:
             raise
     return cursor
+
+
+def error_name(error: BaseException) -> str | None:
+    """SQLite's name of an error, such as SQLITE_CONSTRAINT_UNIQUE."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, sqlite3.Error):
+            return getattr(cause, "sqlite_errorname", None)  # the driver's own errors have none
+        cause = cause.__cause__
+    return None
+
+
+def take_write_lock() -> None:
+    """The open transaction takes the lock of the only writer, if it has still to begin. Nothing on PostgreSQL.
+
+    Before reading what must stay as it is until the transaction ends.
+    """
+    connection: Any = connections["default"]
+    if connection.vendor == "sqlite":
+        connection.begin_now()
 
 
 @lru_cache(maxsize=4096)

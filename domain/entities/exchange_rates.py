@@ -44,8 +44,10 @@ def _directory_line(dataset: UnitOfWork, source: str, target: str, date: datetim
     if any(record.repository in (lines, directories) for record in dataset.changed()):
         return _pending_line(dataset, source, target, date) or _pending_line(dataset, target, source, date)
     on = connection.ops.adapt_datefield_value(date)
-    result = fetch(_directory_line_sql(), [source, target, on, target, source, on])
-    return dataset.load(lines, str(min(result)[1])) if result else None
+    ways = ((source, target), (target, source))
+    result = fetch(_directory_line_sql(), [value for way in ways for value in (*way, on, *reversed(way))])
+    found = next((id for _way, id in sorted(result) if id is not None), None)
+    return dataset.load(lines, str(found)) if found is not None else None
 
 
 def _pending_line(dataset: UnitOfWork, source: str, target: str, date: datetime.date) -> Record | None:
@@ -62,14 +64,24 @@ def _pending_line(dataset: UnitOfWork, source: str, target: str, date: datetime.
 
 @lru_cache(maxsize=1)
 def _directory_line_sql() -> str:
-    """Raw SQL: each order needs it, and building the query with the ORM took longer than running it."""
+    """Raw SQL: each order needs it, and building the query with the ORM took longer than running it.
+
+    From the newest directory backwards, by the index `currency_directory_date`. SQLite keeps the order of a CROSS JOIN;
+    without the plus sign it would look through all lines of the currency.
+    """
     line, directory, document = (
         repositories[name].model._meta.db_table for name in (_LINES, _DIRECTORIES, "General.Documents.Documents")
     )
+    source = "+l.from_currency_id" if connection.vendor == "sqlite" else "l.from_currency_id"
     newest = (
-        f'SELECT l.id FROM "{line}" l JOIN "{directory}" d ON d.document_ptr_id = l.currency_directory_id '  # noqa: S608  (names are the model's)
-        f'JOIN "{document}" h ON h.id = d.document_ptr_id '
-        "WHERE l.from_currency_id = %s AND d.to_currency_id = %s AND h.document_date <= %s AND NOT h.void "
+        f'SELECT l.id FROM "{document}" h CROSS JOIN "{directory}" d CROSS JOIN "{line}" l '  # noqa: S608  (names are the model's)
+        f"WHERE {source} = %s AND d.to_currency_id = %s AND h.document_date <= %s AND NOT h.void "
+        f"AND h.concrete_repository = '{_DIRECTORIES}' AND d.document_ptr_id = h.id AND l.currency_directory_id = h.id "
         "ORDER BY h.document_date DESC, l.id LIMIT 1"
     )
-    return f"SELECT 0, a.id FROM ({newest}) a UNION ALL SELECT 1, b.id FROM ({newest}) b"  # noqa: S608  (as above)
+    # Asked first, so that a way without rates, mostly the inverse one, is not looked for on all days.
+    has_rates = (
+        f'EXISTS (SELECT 1 FROM "{directory}" WHERE to_currency_id = %s) '  # noqa: S608  (as above)
+        f'AND EXISTS (SELECT 1 FROM "{line}" WHERE from_currency_id = %s)'
+    )
+    return f"SELECT 0, ({newest}) WHERE {has_rates} UNION ALL SELECT 1, ({newest}) WHERE {has_rates}"

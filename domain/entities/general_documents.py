@@ -76,6 +76,15 @@ class Document(PolymorphicRoot):
 
     class Meta:
         constraints = [unique("document", "enterprise_company", "document_type", "document_no")]
+        # Each order looks for the newest rates: among years of them, and of millions of documents.
+        indexes = [
+            models.Index(
+                # The first column is always the same: with it, SQLite prefers this index to that of the first column.
+                fields=["concrete_repository", "document_date"],
+                name="currency_directory_date",
+                condition=models.Q(concrete_repository="General.Currencies.CurrencyDirectories"),
+            )
+        ]
 
 
 def document_date_today(document: Record) -> None:

@@ -5861,6 +5861,14 @@ class Migration(migrations.Migration):
             ),
             migrations.AddIndex(
                 model_name="document",
+                index=models.Index(
+                    condition=models.Q(("concrete_repository", "General.Currencies.CurrencyDirectories")),
+                    fields=["concrete_repository", "document_date"],
+                    name="currency_directory_date",
+                ),
+            ),
+            migrations.AddIndex(
+                model_name="document",
                 index=models.Index(fields=["entity_name", "id"], name="domain_docu_entity__44cf8c_idx"),
             ),
             migrations.AddIndex(

@@ -3,12 +3,17 @@
 SQLite waits 1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50 and then 100 ms between two looks. A transaction of the platform
 takes a millisecond or a few, so under load the lock was free most of the time that somebody waited for it: eight
 callers who wrote used half of two cores.
+
+A transaction holds the lock from its BEGIN on. One that first reads and computes may begin late
+(`DatabaseWrapper.beginning_late`), so that others write meanwhile.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
@@ -22,7 +27,50 @@ _LONGEST_SECONDS: Final = 0.02
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection to SQLite."""
 
+    #: Whether a transaction that starts now begins late.
+    _begins_late = False
+    #: Whether the open transaction, which Django takes for begun, has still to begin.
+    is_to_begin = False
+
+    @contextmanager
+    def beginning_late(self) -> Iterator[None]:
+        """A transaction that starts in the block begins with its first statement that is no SELECT.
+
+        Before that each of its statements sees what is committed at the time, as on PostgreSQL, and it holds no lock.
+        """
+        self._begins_late = True
+        try:
+            yield
+        finally:
+            self._begins_late = False
+
+    def begin_now(self) -> None:
+        """Begin the open transaction, if it has still to begin.
+
+        Raises OperationalError after SQLite's busy_timeout.
+        """
+        if self.is_to_begin:
+            self.is_to_begin = False
+            self._wait_and_begin()
+
+    def begin_before(self, statement: str) -> None:
+        """As `begin_now`, unless the statement is a SELECT."""
+        if self.is_to_begin and not statement.startswith("SELECT"):
+            self.begin_now()
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        """A cursor whose statements begin a late transaction."""
+        cursor = self.connection.cursor(factory=_Cursor)
+        cursor.wrapper = self
+        return cursor
+
     def _start_transaction_under_autocommit(self) -> None:
+        # Only the outermost transaction of the block: one that a hook starts after its commit does not.
+        self.is_to_begin, self._begins_late = self._begins_late, False
+        if not self.is_to_begin:
+            self._wait_and_begin()
+
+    def _wait_and_begin(self) -> None:
         """BEGIN, as soon as no other connection writes. Raises OperationalError after SQLite's busy_timeout."""
         raw = self.connection
         (most,) = raw.execute("PRAGMA busy_timeout").fetchone()
@@ -40,7 +88,32 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # unknown to Django's type stubs
         except OperationalError as error:
-            if last or "locked" not in str(error):
+            if last or "locked" not in str(error) or _reads_older(error):
                 raise
             return False
         return True
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        self.is_to_begin = False  # a transaction has ended
+        super()._set_autocommit(autocommit)  # type: ignore[misc]  # unknown to Django's type stubs
+
+
+def _reads_older(error: OperationalError) -> bool:
+    """Whether the connection has a SELECT that has not ended, and others have written since: it would wait in vain."""
+    return getattr(error.__cause__, "sqlite_errorname", None) == "SQLITE_BUSY_SNAPSHOT"
+
+
+class _Cursor(base.SQLiteCursorWrapper):
+    """Django's cursor, whose statements begin a late transaction."""
+
+    wrapper: DatabaseWrapper
+
+    def execute(self, query: str, params: Any = None) -> Any:
+        """See Django's."""
+        self.wrapper.begin_before(query)
+        return super().execute(query, params)
+
+    def executemany(self, query: str, param_list: Iterable[Any]) -> Any:
+        """See Django's."""
+        self.wrapper.begin_before(query)
+        return super().executemany(query, param_list)

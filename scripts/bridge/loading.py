@@ -30,8 +30,9 @@ def query(dataset: Dataset, repository: Repository[Any], filter: str, orderby: s
 
 
 def _savepoint() -> AbstractContextManager[Any]:
-    """A failed query (division by zero) must not abort the caller's transaction."""
-    return transaction.atomic() if connection.in_atomic_block else nullcontext()
+    """A failed query (division by zero) aborts a transaction of PostgreSQL. On SQLite a savepoint would take the lock."""
+    is_needed = connection.in_atomic_block and connection.vendor == "postgresql"
+    return transaction.atomic() if is_needed else nullcontext()
 
 
 def visible(dataset: Dataset, repository: Repository[Any], ids: Sequence[str]) -> list[Record]:

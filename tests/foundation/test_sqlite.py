@@ -5,12 +5,17 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import pytest
 from django.db import OperationalError, connection, transaction
 
+from domain.database.cursor import change, change_many, fetch
+from domain.database.sqlite import error_name, take_write_lock
+from foundation.lock_waits import hardly_waiting
+from foundation.sqlite.base import DatabaseWrapper
 from tests.support.measuring import assert_within
 
 pytestmark = [
@@ -75,3 +80,106 @@ def test_it_gives_up_after_the_busy_timeout_which_stays() -> None:
     finally:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA busy_timeout = 20000")
+
+
+# --- transactions that begin late ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def numbers() -> Iterator[None]:
+    """A table with the number 1."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE numbers (number INTEGER)")
+        cursor.execute("INSERT INTO numbers VALUES (1)")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE numbers")
+
+
+@contextmanager
+def late_transaction() -> Iterator[None]:
+    """A transaction that begins late."""
+    with cast(DatabaseWrapper, connection).beginning_late(), transaction.atomic():
+        yield
+
+
+def stored() -> list[int]:
+    """The numbers, read by this connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT number FROM numbers ORDER BY number")
+        return [number for (number,) in cursor.fetchall()]
+
+
+def insert(number: int) -> None:
+    """Write a number by Django's cursor."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO numbers VALUES (%s)", [number])
+
+
+WRITES: dict[str, Callable[[], object]] = {
+    "a statement": lambda: insert(3),
+    "many": lambda: connection.cursor().executemany("INSERT INTO numbers VALUES (%s)", [(3,)]),
+    "the platform's": lambda: change("INSERT INTO numbers VALUES (%s)", [3]),
+    "the platform's many": lambda: change_many("INSERT INTO numbers VALUES (%s)", [(3,)]),
+    "with an answer": lambda: fetch("INSERT INTO numbers VALUES (%s) RETURNING number", [3]),
+    "a savepoint": lambda: transaction.savepoint(),
+    "a claim": take_write_lock,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_others_write_until_a_late_transaction_writes(numbers: None, write: str) -> None:
+    with late_transaction():
+        with another_writer() as other:
+            assert stored() == [1]
+            other.execute("INSERT INTO numbers VALUES (2)")
+            other.execute("COMMIT")
+        assert stored() == [1, 2]
+        WRITES[write]()
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            sqlite3.connect(connection.settings_dict["NAME"], timeout=0).execute("INSERT INTO numbers VALUES (4)")
+    assert stored()[:2] == [1, 2]
+
+
+def test_a_late_transaction_is_undone_as_a_whole(numbers: None) -> None:
+    with late_transaction():
+        insert(2)
+        transaction.set_rollback(True)
+    assert stored() == [1]
+
+
+def test_a_late_transaction_that_only_reads_leaves_the_connection_as_it_was(numbers: None) -> None:
+    with late_transaction():
+        assert stored() == [1]
+    insert(2)
+    with another_writer() as other:
+        other.execute("INSERT INTO numbers VALUES (3)")
+        other.execute("COMMIT")
+    with another_writer(), pytest.raises(OperationalError, match="locked"), hardly_waiting():
+        insert(4)
+    assert stored() == [1, 2, 3]
+
+
+def test_a_transaction_after_the_commit_of_a_late_one_begins_at_once(numbers: None) -> None:
+    def after() -> None:
+        with transaction.atomic():
+            assert not cast(DatabaseWrapper, connection).is_to_begin
+
+    with late_transaction():
+        insert(2)
+        transaction.on_commit(after)
+
+
+def test_a_lock_behind_an_open_read_is_not_waited_for(numbers: None) -> None:
+    insert(2)
+    with late_transaction():
+        reading = connection.connection.execute("SELECT number FROM numbers")
+        assert reading.fetchone() == (1,)
+        with another_writer() as other:
+            other.execute("INSERT INTO numbers VALUES (3)")
+            other.execute("COMMIT")
+        with pytest.raises(OperationalError, match="locked") as raised:
+            insert(4)
+        reading.close()
+    assert error_name(raised.value) == "SQLITE_BUSY_SNAPSHOT"
+    assert stored() == [1, 2, 3]

@@ -40,7 +40,7 @@ from domain.dataset.records.record import Record, State
 from domain.dataset.records.row_writer import grouped, in_order_of_dependency, insert_records
 from domain.dataset.tables.models import ChangeFeedEntry
 from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of, stored_time
-from domain.dataset.tables.write_transaction import write_transaction
+from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import FromSequence
 from domain.model.behaviours import late_defaults_of
@@ -94,7 +94,7 @@ def run_until_stable(dataset: ChangeTracker, result: CommitResult) -> None:
     try:
         _run_rounds(dataset)
     except errors.Refused:
-        if connection.features.has_select_for_update and dataset.pending_source is None:
+        if dataset.pending_source is None:
             check_stored_versions(dataset, stored_roots(dataset.changed()).values())
         raise
 
@@ -126,6 +126,11 @@ def _run_rounds(dataset: ChangeTracker) -> None:
         {record.repository.name for record in _affected(dataset) if notified.get(record.key) != record.mutations}
     )
     raise errors.Refused(errors.RULE_LOOP, " → ".join(dataset.recent_steps) or ", ".join(names))
+
+
+def begin_to_write(dataset: ChangeTracker, result: CommitResult) -> None:
+    """On SQLite, others may have written until now; from now on what is checked stays as it is."""
+    begin_writing()
 
 
 def plan_writes(dataset: ChangeTracker, result: CommitResult) -> None:
@@ -288,6 +293,7 @@ STAGES: tuple[Stage, ...] = (
     repeat_lookups,
     check_versions,
     run_until_stable,
+    begin_to_write,
     plan_writes,
     note_before,
     check_references,

@@ -2,8 +2,8 @@
 
 Callers see a conflict only if they asked for the check: by If-Match, by ObjectVersion, or in a Domain transaction with
 data that an earlier request read (spec 03, 3.1). Another commit between a request's read and its own commit is no such
-conflict. SQLite excludes it, because its writers wait for each other before they read. PostgreSQL runs requests
-concurrently; the request that commits second starts again and first locks the rows that both write.
+conflict: the request that commits second starts again. On PostgreSQL it first locks the rows that both write. On SQLite
+its first attempt waits for the lock of the only writer before it writes, a second one before it reads.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import TypeVar
 
 from django.db import connection
 
+from domain.database import sqlite
 from domain.database.postgresql import sqlstate
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import Record
 from domain.dataset.tables.row_storage import row_storage_of
-from domain.dataset.tables.write_transaction import write_transaction
+from domain.dataset.tables.write_transaction import Overtaken, write_transaction
 from domain.model.registry import repositories
 from foundation import dry_runs, errors
 
@@ -33,6 +34,13 @@ _BROKEN_OFF = frozenset({"40P01", "40001", "0A000"})
 #: SQLSTATE of a unique index and a reference. Mostly an error of the caller: in a second attempt a check that reads
 #: before it writes reports it, or finds the next free number, which another request may take again.
 _VIOLATED = frozenset({"23505", "23503"})
+#: The same on SQLite, and a lock that cannot be had because an earlier read has not ended.
+_SQLITE_REPEATED = frozenset(
+    {
+        "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_FOREIGNKEY",
+        "SQLITE_BUSY_SNAPSHOT",
+    }
+)  # fmt: skip
 
 
 class ConcurrentUpdate(errors.VersionConflict):
@@ -58,11 +66,14 @@ class RetryState:
         self._rows: set[tuple[str, str]] = set()
         self._number = 0
         self._violations = 0
+        #: whether the attempt has read before it had SQLite's lock
+        self._is_late = False
 
     @contextmanager
-    def transaction(self, *, savepoint: bool = True) -> Iterator[None]:
-        """A database transaction for the retry. savepoint: see write_transaction."""
-        with write_transaction(savepoint=savepoint):
+    def transaction(self, *, savepoint: bool = True, late: bool = False) -> Iterator[None]:
+        """A database transaction for the retry. savepoint, late (the first attempt): see write_transaction."""
+        self._is_late = late and self._number == 0 and connection.vendor == "sqlite" and not connection.in_atomic_block
+        with write_transaction(savepoint=savepoint, late=self._is_late):
             self.begin()
             yield
 
@@ -91,6 +102,8 @@ class RetryState:
         if isinstance(error, ConcurrentUpdate):
             self._rows |= error.rows
             return True
+        if self._is_late:
+            return isinstance(error, Overtaken) or sqlite.error_name(error) in _SQLITE_REPEATED
         state = sqlstate(error)
         if state in _VIOLATED:
             self._violations += 1

@@ -2,7 +2,7 @@
 
 A merge creates an entity if its lookup finds none. Two concurrent merges would both find none, and most lookup
 attributes have no unique index. On PostgreSQL a transaction therefore takes an advisory lock on the value before the
-lookup and holds it until it ends. On SQLite there is only one writing transaction at a time.
+lookup and holds it until it ends. On SQLite it takes the lock of the only writer.
 
 PostgreSQL has room for some thousands of locks in all. A request that looks up many values locks the repository.
 """
@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import connection
 
+from domain.database import sqlite
 from domain.database.cursor import fetch
 from domain.model.repository import Repository
 
@@ -62,6 +63,7 @@ class AdvisoryLocks:
 def _lock(identity: str, values: Iterable[str] | None) -> None:
     """Lock values exclusively and the repository shared; without values, the repository exclusively."""
     if connection.vendor != "postgresql":
+        sqlite.take_write_lock()
         return
     if values is None:
         keys, locks = [identity], ["pg_advisory_xact_lock"]

@@ -12,7 +12,7 @@ def next_number(sequence: str, *, width: int = 6, start: int = 1) -> str:
     """The next number of the sequence as text, zero-padded to `width`.
 
     The sequence's row stays locked until the surrounding database transaction ends, so a rolled back number is used
-    again and no two commits can take the same. SQLite needs no row lock: its transactions begin IMMEDIATE.
+    again and no two commits can take the same. SQLite needs no row lock: the statement takes that of the only writer.
     """
     table = connection.ops.quote_name(NumberSequence._meta.db_table)
     ((last,),) = fetch(

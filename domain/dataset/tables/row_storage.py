@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
+from domain.database import sqlite
 from domain.database.cursor import change, change_many, fetch
 from domain.model.attributes import Attribute
 from domain.model.registry import derived, repositories
@@ -301,6 +302,7 @@ class RowStorage:
 
     def lock_versions(self, ids: Sequence[str]) -> dict[str, int]:
         """Guid → stored ObjectVersion of existing rows, locked until the transaction ends."""
+        sqlite.take_write_lock()
         result: dict[str, int] = {}
         key = quote(self.base_key)
         # NO KEY UPDATE: references to the rows stay possible. The order is the same for all transactions.

@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from django.db import connections, transaction
 
-from domain.database import cursor, postgresql
+from domain.database import cursor, postgresql, sqlite
 from domain.database.bypass import may_bypass_cursor
 from domain.model.model_version import ModelChanged, is_outdated
 from foundation import dry_runs, stamps
 
 
+class Overtaken(Exception):
+    """Stamps have changed since a late transaction started: the work used former rules or permissions."""
+
+
+class _Late(threading.local):
+    """The stamps with which the late transaction of this thread started; None without one."""
+
+    stamps: Mapping[str, int] | None = None
+
+
+_late = _Late()
+
+
 @contextmanager
-def write_transaction(*, savepoint: bool = True) -> Iterator[None]:
+def write_transaction(*, savepoint: bool = True, late: bool = False) -> Iterator[None]:
     """A database transaction for a write, or a part of the open one.
 
-    savepoint: within an open transaction, a failure preserves its earlier writes. Raises ModelChanged if the definition
-    of a custom entity has changed since the work began.
+    savepoint   within an open transaction, a failure preserves its earlier writes
+    late        on SQLite, it waits for the lock of the only writer only before it writes (`begin_writing`). Until then
+                others write, as on PostgreSQL; the caller repeats the work where that matters (commit.retries)
+    Raises ModelChanged if the definition of a custom entity has changed since the work began.
     """
-    is_outermost = not connections["default"].in_atomic_block
-    with transaction.atomic(savepoint=savepoint):
+    connection: Any = connections["default"]
+    is_outermost = not connection.in_atomic_block
+    is_late = late and is_outermost and connection.vendor == "sqlite"
+    with connection.beginning_late() if is_late else nullcontext(), transaction.atomic(savepoint=savepoint):
         if is_outermost or dry_runs.current() is None:  # a dry run has read them as it began
-            stamps.check(_fetch)
-        if is_outermost and is_outdated():
-            raise ModelChanged
+            check_stamps()
+        if is_outermost:
+            if is_outdated():
+                raise ModelChanged
+            _late.stamps = stamps.values() if is_late else None
         yield
+
+
+def begin_writing() -> None:
+    """Call before the last checks of a write.
+
+    Raises Overtaken, and OperationalError while another holds the lock for too long.
+    """
+    if _late.stamps is None:
+        return
+    before, _late.stamps = _late.stamps, None
+    sqlite.take_write_lock()
+    check_stamps()
+    if stamps.values() is not before:
+        raise Overtaken
 
 
 def check_stamps() -> None:

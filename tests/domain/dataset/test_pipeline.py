@@ -35,8 +35,8 @@ def table(repository: str) -> str:
 
 def test_the_stages_stand_in_the_order_of_the_specification() -> None:
     assert [stage.__name__ for stage in pipeline.STAGES] == [
-        "repeat_lookups", "check_versions", "run_until_stable", "plan_writes", "note_before", "check_references",
-        "write_deletes", "write_inserts", "write_updates", "touch_roots",
+        "repeat_lookups", "check_versions", "run_until_stable", "begin_to_write", "plan_writes", "note_before",
+        "check_references", "write_deletes", "write_inserts", "write_updates", "touch_roots",
         "write_change_feed", "write_history", "write_audit", "bump_stamps", "check_row_policies", "check_authorities",
         "run_deferred", "announce", "note_changes",
     ]  # fmt: skip

@@ -24,6 +24,23 @@ def _price(cast: Cast, amount: str, **values: object) -> None:
     dataset.commit()
 
 
+def _rates(cast: Cast, *, days: int) -> list[Record]:
+    """A directory for each day from the beginning of 2025 on: a euro is a dollar and a quarter."""
+    dataset = cast.dataset()
+    names = {"TypeName": {"EN": "Rates"}, "EntityName": "General.Currencies.CurrencyDirectories"}
+    type_ = dataset.create("Systems.Documents.DocumentTypes", {"Code": f"CD{days}", **names})
+    directories = []
+    for day in range(days):
+        date = datetime.date(2025, 1, 1) + datetime.timedelta(days=day)
+        values = {"DocumentType": type_.id, "DocumentDate": date}
+        directory = dataset.create("General.Currencies.CurrencyDirectories", values)
+        line = {"FromCurrency": cast.dollar, "RateDivisor": Decimal("1.25")}
+        dataset.create("General.Currencies.CurrencyDirectoryLines", line, parent=directory)
+        directories.append(directory)
+    dataset.commit()
+    return directories
+
+
 def _product(dataset: UnitOfWork, **values: object) -> str:
     return dataset.create("General.Products.Products", {"Name": {"EN": "Chair"}, **values}).id
 
@@ -104,6 +121,22 @@ def test_lines_cost_the_same_however_many_prices_other_products_have(cast: Cast)
     assert sqlite_steps(order) < 1.2 * few
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="counts SQLite's steps")
+def test_an_order_costs_the_same_however_many_days_have_rates(cast: Cast) -> None:
+    """Each order looked through the rates of its currency of all years: 10 ms after ten of them."""
+
+    def order() -> None:
+        dataset = cast.dataset()
+        cast.line(cast.order(dataset, DocumentCurrency=cast.dollar))
+        dataset.commit()
+
+    _rates(cast, days=1)
+    order()
+    few = sqlite_steps(order)
+    _rates(cast, days=200)
+    assert sqlite_steps(order) < 1.2 * few
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_a_price_that_somebody_gave_stays(cast: Cast, model: ModelName) -> None:
     _price(cast, "30", MinQuantity=Decimal(10))
@@ -127,22 +160,9 @@ def test_both_models_end_with_the_same_totals(cast: Cast, model: ModelName) -> N
 
 
 def test_the_standard_price_is_exchanged_into_the_orders_currency(cast: Cast) -> None:
-    dataset = cast.dataset()
-    directory_type = dataset.create(
-        "Systems.Documents.DocumentTypes",
-        {"Code": "CD", "TypeName": {"EN": "Rates"}, "EntityName": "General.Currencies.CurrencyDirectories"},
-    )
-    directory = dataset.create(
-        "General.Currencies.CurrencyDirectories",
-        {"DocumentType": directory_type.id, "DocumentDate": datetime.date(2025, 1, 1)},
-    )
-    dataset.create(
-        "General.Currencies.CurrencyDirectoryLines",
-        {"FromCurrency": cast.dollar, "RateDivisor": Decimal("1.25")},
-        parent=directory,
-    )
-    dataset.commit()
+    (directory,) = _rates(cast, days=1)
     assert (directory.name, directory.to_currency_id) == ("2025-01-01", cast.euro)
+    dataset = cast.dataset()
     line = cast.line(cast.order(dataset, DocumentCurrency=cast.dollar))
     dataset.commit()
     assert line.unit_price == Decimal("62.5")
