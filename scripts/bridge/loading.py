@@ -30,7 +30,7 @@ def query(dataset: Dataset, repository: Repository[Any], filter: str, orderby: s
 
 
 def _savepoint() -> AbstractContextManager[Any]:
-    """A failed query (division by zero) aborts a transaction of PostgreSQL. On SQLite a savepoint would take the lock."""
+    """A failed query (division by zero) aborts PostgreSQL's transaction. On SQLite a savepoint would take the lock."""
     is_needed = connection.in_atomic_block and connection.vendor == "postgresql"
     return transaction.atomic() if is_needed else nullcontext()
 
