@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from domain.event_stream import feed
 from event_sinks.brokers import connected
-from event_sinks.brokers.target import BrokerFailed, check_destination, target_of
+from event_sinks.brokers.target import SENT_TO, BrokerFailed, check_destination, target_of
 from event_sinks.delivery import asked_by, context_for, entries_behind, sink_begin, sink_replay, sink_retry
 from event_sinks.models import EventSink, SinkState
 from foundation.errors import PlatformError
@@ -30,7 +30,7 @@ class EventSinkForm(KeptSecretForm):
     """A sink."""
 
     secret = "password"  # noqa: S105  the name of the field
-    sent_to = ("broker", "servers", "uses_tls")
+    sent_to = SENT_TO
     password = secret_field(_("Password"), _("Stored encrypted. Empty: the stored one stays."))
 
     class Meta:

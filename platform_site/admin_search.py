@@ -40,7 +40,7 @@ _MOST_PAGES, _MOST_ENTITIES = 10, 5
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 #: Shorter texts find pages alone.
 _SHORTEST = 2
-#: No further repository is asked once the answer has taken as long.
+#: No further repository is asked once the answer has taken as long; the answer says which.
 _LONGEST_SECONDS = 1.0
 
 
@@ -49,8 +49,10 @@ def found_page(request: HttpRequest) -> HttpResponse:
     started = time.monotonic()
     term = request.GET.get("s", "").strip()
     pages = islice(_pages(request, term), _MOST_PAGES)
-    found = [*_requests(request, term), *pages, *_entities(request, term, started)] if term else []
-    return TemplateResponse(request, "unfold/helpers/command_results.html", {"results": found})
+    left_out: list[str] = []
+    found = [*_requests(request, term), *pages, *_entities(request, term, started, left_out)] if term else []
+    shown = {"results": found, "left_out": ", ".join(left_out)}
+    return TemplateResponse(request, "unfold/helpers/command_results.html", shown)
 
 
 def _requests(request: HttpRequest, term: str) -> Iterator[SearchResult]:
@@ -70,14 +72,16 @@ def _pages(request: HttpRequest, term: str) -> Iterator[SearchResult]:
                 yield SearchResult(str(model["name"]), section["name"], model["admin_url"], "table_rows")
 
 
-def _entities(request: HttpRequest, term: str, started: float) -> Iterator[SearchResult]:
+def _entities(request: HttpRequest, term: str, started: float, left_out: list[str]) -> Iterator[SearchResult]:
+    """Entities of the repositories that the user may read; the names of those for which no time is left."""
     for name in SEARCHED if len(term) >= _SHORTEST else ():
-        if time.monotonic() - started > _LONGEST_SECONDS:
-            return
         repository = repositories[name]
         model: type[Model] = repository.model
         page: Any = admin.site.get_model_admin(model)
         if not page.has_view_permission(request):
+            continue
+        if time.monotonic() - started > _LONGEST_SECONDS:
+            left_out.append(capfirst(str(model._meta.verbose_name_plural)))
             continue
         readable = page.get_queryset(request).select_related(*text_paths(repository))
         rows = list(page.get_search_results(request, readable, term)[0][:_MOST_ENTITIES])

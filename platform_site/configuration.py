@@ -29,8 +29,9 @@ from domain.model.attributes import Attribute
 from domain.model.repository import Repository
 from foundation.kinds import Kind
 from identity.context import system_context
-from identity.models import RolePermission, RowPolicy, User
+from identity.models import User
 from jobs.authors import AUTHORS as JOB_AUTHORS
+from platform_site.configuration_tables import TABLE_SECTIONS, ConfigurationError, Values
 from rules.authors import AUTHORS as RULE_AUTHORS
 from rules.index import STAMP as RULES_STAMP
 from scripts.authors import AUTHORS as SCRIPT_AUTHORS
@@ -47,12 +48,7 @@ AUTHOR = "Author"
 ALLOWED_VALUE, PARENT_VALUE = "PropertyAllowedValueField", "ParentAllowedValueId"
 USERS, _PROPERTIES = "Systems.Security.Users", "Systems.Bpm.CustomProperties"
 
-Values = dict[str, Any]
 Document = dict[str, Any]
-
-
-class ConfigurationError(Exception):
-    """The document cannot be read or applied; the message is for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,37 +128,8 @@ SECTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RoleSection:
-    """What roles have besides their users; a section maps role/repository to the members.
-
-    members   besides role and repository
-    switches  their defaults, which are left out
-    """
-
-    name: str
-    noun: str
-    model: type[RolePermission] | type[RowPolicy]
-    switches: Mapping[str, bool]
-    members: tuple[str, ...] = ()
-
-
-# Custom entities are there when these are applied.
-ROLE_SECTIONS = (
-    RoleSection(
-        "role_permissions",
-        "role permission",
-        RolePermission,
-        {"can_read": True, "can_create": False, "can_update": False, "can_delete": False},
-    ),
-    RoleSection(
-        "row_policies",
-        "row policy",
-        RowPolicy,
-        dict.fromkeys(("on_read", "on_create", "on_update", "on_delete", "is_active"), True),
-        ("filter", "notes"),
-    ),
-)
+#: Section → noun of one of its objects, in the order of application: users and custom entities are there for tables.
+NOUNS = {section.name: section.noun for section in SECTIONS} | {table.name: table.noun for table in TABLE_SECTIONS}
 #: Repositories that other objects refer to by code.
 _CODES = {"General.Products.MeasurementUnits": ("Code",), "General.Currencies.Currencies": ("CurrencySign",)}
 
@@ -174,7 +141,7 @@ def export() -> Document:
     for section in SECTIONS:
         records = {key_of(record, section.key): record for record in dataset.find_all(section.repository)}
         document[section.name] = {key: _written(dataset, section, records[key]) for key in sorted(records)}
-    document.update({section.name: _of_roles(section) for section in ROLE_SECTIONS})
+    document.update({section.name: section.exported() for section in TABLE_SECTIONS})
     return document
 
 
@@ -202,7 +169,7 @@ def load(text: str) -> Document:
         raise ConfigurationError(f"This is not YAML: {exc}") from exc
     if not isinstance(document, dict) or document.get("version") != VERSION:
         raise ConfigurationError(f"This is not a configuration document of version {VERSION}.")
-    known = {section.name for section in (*SECTIONS, *ROLE_SECTIONS)} | {"version"}
+    known = NOUNS.keys() | {"version"}
     unknown = sorted(str(name) for name in document.keys() - known)
     if unknown:
         raise ConfigurationError(f"There is no section {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
@@ -277,18 +244,3 @@ def reference_key(attribute: Attribute) -> tuple[str, ...]:
     if attribute.target == _PROPERTIES:
         return ("EntityName", "Code")
     return _CODES.get(attribute.target, ())
-
-
-def _of_roles(section: RoleSection) -> dict[str, Values]:
-    """The rows by role and repository, numbered where a role has several for a repository."""
-    result: dict[str, Values] = {}
-    rows = section.model._default_manager.select_related("role")
-    for row in rows.order_by("role__name", "repository", *section.members[:1], "id"):
-        key, number = f"{row.role.name}/{row.repository}", 1
-        while (numbered := key if number == 1 else f"{key}/{number}") in result:
-            number += 1
-        values: Values = {"role": row.role.name, "repository": row.repository}
-        values |= {name: value for name in section.members if (value := getattr(row, name))}
-        switches = {name: getattr(row, name) for name in section.switches}
-        result[numbered] = values | {name: on for name, on in switches.items() if on != section.switches[name]}
-    return result

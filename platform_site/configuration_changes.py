@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
-from django.core.exceptions import ValidationError
 
 from domain.dataset.checks.authority import NOBODY, PLATFORM
 from domain.dataset.dataset import Dataset
@@ -24,25 +23,23 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import stamps
 from identity.context import system_context
-from identity.models import Role, User
+from identity.models import User
 from platform_site.configuration import (
     ALLOWED_VALUE,
     AUTHOR,
     CUSTOM_ENTITIES,
+    NOUNS,
     PARENT_VALUE,
-    ROLE_SECTIONS,
     SECTIONS,
     USERS,
-    ConfigurationError,
     Document,
-    RoleSection,
     Section,
-    Values,
     attributes_of,
     export,
     key_of,
     reference_key,
 )
+from platform_site.configuration_tables import TABLE_SECTIONS, ConfigurationError, Values, named_user
 from webhooks.headers import MASK, unmasked_lines
 from webhooks.url_secrets import unmasked_url
 
@@ -91,10 +88,9 @@ def _text_lines(value: Any) -> list[str]:
 def compare(document: Document, *, delete: bool = False) -> list[Difference]:
     """Differences that applying the document would change; with `delete`, also objects that its sections leave out."""
     here, document = export(), _normal(document)
-    nouns = {section.name: section.noun for section in (*SECTIONS, *ROLE_SECTIONS)}
     kept = {section.name for section in SECTIONS if section.is_kept}
     result: list[Difference] = []
-    for name, noun in nouns.items():
+    for name, noun in NOUNS.items():
         if name not in document:
             continue
         for key, there in document[name].items():
@@ -131,10 +127,10 @@ def apply(differences: list[Difference]) -> list[str]:
             dataset.commit()
             for difference in wanted:
                 _keep_author(dataset, section, difference, notes)
-        for of_roles in ROLE_SECTIONS:
+        for table in TABLE_SECTIONS:
             for difference in differences:
-                if difference.section == of_roles.name:
-                    _apply_to_role(of_roles, difference, notes)
+                if difference.section == table.name:
+                    table.apply(difference.key, difference.here, difference.there, notes)
     return notes
 
 
@@ -299,33 +295,8 @@ def _target(dataset: Dataset, attribute: Attribute, wanted: str, notes: list[str
     if result is not None:
         return result.id
     if attribute.target == USERS:
-        # Such a user cannot log in, and has no permissions until an administrator gives it roles.
-        names: Values = {"name": {"EN": wanted}}
-        user = User(login=wanted, user_type="SystemUserNoLogin", **names)
-        user.set_unusable_password()
-        user.save()
-        notes.append(f"The system user {wanted} was made; it has no roles yet.")
-        return str(user.id)
+        return str(named_user(wanted, notes)[0].id)
     raise ConfigurationError(f"{attribute.name}: there is no {wanted}.")
-
-
-def _apply_to_role(section: RoleSection, difference: Difference, notes: list[str]) -> None:
-    if difference.here is not None:
-        here = {name: value for name, value in difference.here.items() if name not in ("role", "notes")}
-        stored = section.model._default_manager.filter(role__name=difference.here["role"], **here)
-        stored.first().delete()  # type: ignore[union-attr]  # the comparison has just read it
-    if difference.there is None:
-        return
-    values = dict(difference.there)
-    role, made = Role.objects.get_or_create(name=values.pop("role"))
-    if made:
-        notes.append(f"The role {role.name} was made; it has no users yet.")
-    try:
-        row = section.model(role=role, **values)
-        row.full_clean()
-    except (TypeError, ValidationError) as exc:
-        raise ConfigurationError(f"{section.noun} {difference.key}: {exc}") from exc
-    row.save()
 
 
 def _normal(document: Document) -> Document:
@@ -343,19 +314,10 @@ def _normal(document: Document) -> Document:
                 items = [_without_defaults(repositories[child.repository], section, item) for item in kept.pop(name)]
                 kept |= {name: items} if items else {}
             normal[section.name][key] = kept
-    for of_roles in ROLE_SECTIONS:
-        if of_roles.name in document:
-            normal[of_roles.name] = {
-                key: _named_by(key) | {name: on for name, on in values.items() if of_roles.switches.get(name) != on}
-                for key, values in document[of_roles.name].items()
-            }
+    for table in TABLE_SECTIONS:
+        if table.name in document:
+            normal[table.name] = {key: table.normal(key, values) for key, values in document[table.name].items()}
     return normal
-
-
-def _named_by(key: str) -> Values:
-    """What the key Role/Repository says, or Role/Repository/2, where the members do not."""
-    role, _, repository = key.partition("/")
-    return {"role": role, "repository": repository.partition("/")[0]}
 
 
 def _without_defaults(repository: Repository[Any], section: Section, values: Values) -> Values:

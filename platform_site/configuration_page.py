@@ -21,8 +21,9 @@ from domain.admin.save_previews import previewed
 from foundation import errors
 from foundation.errors import PlatformError, Refused
 from platform_site.admin_site import SitePage
-from platform_site.configuration import CUSTOM_ENTITIES, ConfigurationError, load
+from platform_site.configuration import CUSTOM_ENTITIES, load
 from platform_site.configuration_changes import Difference, apply, compare
+from platform_site.configuration_tables import ConfigurationError
 
 MAX_BYTES = 1 << 20
 

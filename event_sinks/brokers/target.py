@@ -17,6 +17,8 @@ from foundation.messages import reason_of
 
 #: Time to connect, by whichever server, and for the broker to confirm what it is sent at once.
 CONNECT_SECONDS, CONFIRM_SECONDS = 8.0, 8.0
+#: Members of a sink that say where its password is sent.
+SENT_TO = ("broker", "servers", "uses_tls")
 #: CloudEvents, structured mode (CloudEvents JSON format 1.0.2, 3).
 CONTENT_TYPE = "application/cloudevents+json"
 #: Broker → (port, port with TLS) of servers that name none.

@@ -83,5 +83,18 @@ def test_an_answer_is_short_and_takes_few_queries() -> None:
     assert len(asked) < len(SEARCHED) + 8
 
 
+def test_an_answer_that_is_cut_short_says_where_it_has_not_looked(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world()
+    reader = browser("reader", "General.Products.Products", "Crm.Sales.Customers", "General.Currencies.Currencies")
+    page = reader.get(reverse("admin:search"), {"s": "chair"}).content.decode()
+    assert "No time was left" not in page
+    monkeypatch.setattr(admin_search, "_LONGEST_SECONDS", -1.0)
+    page = reader.get(reverse("admin:search"), {"s": "chair"}).content.decode()
+    # What the reader may read of what is searched.
+    assert "No time was left to look in: Customers, Products." in page
+    assert "Nothing found." not in page
+    assert world.product not in page
+
+
 def test_what_is_searched_can_be_searched() -> None:
     assert [name for name in SEARCHED if repositories[name].owner is not None] == []

@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 import yaml
 from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.tables.history import RepositoryTracking
 from domain.demo.configuration import rules, tools
+from event_sinks.delivery import sink_begin
+from event_sinks.models import EventSink, SinkState
 from identity.context import system_context
 from identity.demo import seed_identity
-from identity.models import Role, RowPolicy
+from identity.models import Role, RowPolicy, User
 from platform_site import configuration
+from platform_site.configuration_tables import ConfigurationError
 from platform_site.management.commands.import_config import DIFFERS
 from tests.domain.conftest import fresh_process
 from webhooks.services import signing_secret_rotate
@@ -26,9 +30,7 @@ from webhooks.url_secrets import masked_url, unmasked_url
 __all__ = ["fresh_process"]
 
 # A document of an instance where nobody has set up anything.
-EMPTY: configuration.Document = {"version": 1} | {
-    section.name: {} for section in (*configuration.SECTIONS, *configuration.ROLE_SECTIONS)
-}
+EMPTY: configuration.Document = {"version": 1} | {name: {} for name in configuration.NOUNS}
 EMPTY["history"] = {"*": {}}
 
 HEADERS = "Content-Type: application/json\nAuthorization: Bearer planted-1\nX-Api-Key: planted-2\nDB-Pwd: planted-3"
@@ -238,7 +240,7 @@ def test_what_the_file_does_not_have_goes_only_when_told_to(demo: str, tmp_path:
     ],
 )
 def test_a_file_of_another_form_is_refused(text: str, problem: str) -> None:
-    with pytest.raises(configuration.ConfigurationError, match=problem):
+    with pytest.raises(ConfigurationError, match=problem):
         configuration.load(text)
 
 
@@ -277,3 +279,94 @@ def test_values_under_a_parent_value_travel_by_name(demo: str, tmp_path: Path) -
     import_config(written(tmp_path / "empty.yaml", EMPTY), "--delete", "--apply")
     import_config(file, "--apply")
     assert yaml.safe_load(export_config())["custom_properties"] == exported
+
+
+# --- event sinks --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sink(demo: str, settings: Settings) -> EventSink:
+    """A sink with a password, which delivers orders."""
+    settings.EGRESS_ALLOW = ["broker.example", "other.example"]
+    sink = EventSink(
+        name="orders", broker="NATS", servers="broker.example", user_name="platform", password="planted-sink",
+        destination="erp", repositories="Crm.Sales.SalesOrders", reader=User.objects.get(login="service"),
+    )  # fmt: skip
+    sink.save()
+    sink_begin(sink)
+    return sink
+
+
+def stored_sink() -> EventSink:
+    """The sink as it is now."""
+    return EventSink.objects.get(name="orders")
+
+
+def test_a_sink_travels_without_its_password(sink: EventSink, tmp_path: Path) -> None:
+    text = export_config()
+    assert "planted" not in text
+    exported = yaml.safe_load(text)["event_sinks"]
+    assert exported == {
+        "orders": {
+            "broker": "NATS", "servers": "broker.example", "user_name": "platform", "destination": "erp",
+            "repositories": "Crm.Sales.SalesOrders", "password": "***", "reader": "service",
+        }
+    }  # fmt: skip
+    file = written(tmp_path / "sinks.yaml", {"version": 1, "event_sinks": exported})
+    assert import_config(file) == "Nothing differs.\n"
+    none = written(tmp_path / "none.yaml", {"version": 1, "event_sinks": {}})
+    assert "- event sink orders" in import_config(none, "--delete", "--apply")
+    assert not EventSink.objects.exists()
+    applied = import_config(file, "--apply")
+    assert "The event sink orders is inactive: it has no password." in applied
+    made = stored_sink()
+    assert (made.is_active, made.password, made.reader.login) == (False, None, "service")
+    assert SinkState.objects.filter(sink=made).exists()
+
+
+def test_the_password_stays_with_its_servers(sink: EventSink, tmp_path: Path) -> None:
+    document = yaml.safe_load(export_config())
+    document["event_sinks"]["orders"] |= {"destination": "events", "operations": "Create"}
+    file = written(tmp_path / "sinks.yaml", document)
+    assert "destination: erp → events" in import_config(file, "--apply")
+    changed = stored_sink()
+    assert (changed.destination, changed.password, changed.is_active) == ("events", "planted-sink", True)
+    document["event_sinks"]["orders"]["servers"] = "other.example"
+    applied = import_config(written(file, document), "--apply")
+    assert "The event sink orders is inactive: it has no password." in applied
+    assert (stored_sink().password, stored_sink().is_active) == (None, False)
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"servers": "elsewhere.example", "password": ""}, "is inactive: the setting EGRESS_ALLOW must list elsewhere"),
+        ({"reader": "nobody-yet"}, "is inactive: its reader has no roles yet"),
+        ({"repositories": "Crm.Sales.Nothing"}, "is inactive: "),
+        ({"reader": ""}, "was left out: its reader was deleted"),
+    ],
+)
+def test_a_sink_that_cannot_deliver_here_is_told(
+    sink: EventSink, tmp_path: Path, change: dict[str, str], told: str
+) -> None:
+    document = yaml.safe_load(export_config())
+    document["event_sinks"]["orders"] |= change
+    assert told in import_config(written(tmp_path / "sinks.yaml", document), "--apply")
+    assert stored_sink().is_active is (change == {"reader": ""})
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"password": "secret"}, "enter the password in the admin"),
+        ({"broker": "Pigeon"}, "Pigeon"),
+        ({"destination": "no spaces"}, "event sink orders: "),
+        ({"feathers": 2}, "there is no attribute feathers"),
+    ],
+)
+def test_a_sink_of_another_form_is_refused(sink: EventSink, tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    before = export_config()
+    document = yaml.safe_load(before)
+    document["event_sinks"]["orders"] |= change
+    assert told in import_config(written(tmp_path / "sinks.yaml", document), "--apply", status=1)
+    assert export_config() == before

@@ -14,8 +14,9 @@ from audit.record import record
 from foundation.errors import PlatformError
 from identity.audit_kinds import ConfigurationChanged
 from identity.management.support import PlatformCommand
-from platform_site.configuration import ConfigurationError, load
+from platform_site.configuration import load
 from platform_site.configuration_changes import Difference, apply, compare
+from platform_site.configuration_tables import ConfigurationError
 
 #: Exit status if there are differences that were not applied; 1 is an error.
 DIFFERS = 3
