@@ -180,7 +180,6 @@ def _sqlite(name: str) -> dict[str, Any]:
         "ENGINE": "foundation.sqlite",
         "NAME": DATA_DIR / name,
         "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; "
             "PRAGMA cache_size=-16384; PRAGMA mmap_size=268435456; PRAGMA temp_store=MEMORY;",

@@ -10,12 +10,12 @@ A transaction holds the lock from its BEGIN on. One that first reads and compute
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
 #: Time between two looks, while the lock may soon be free; later, a share of the time that was waited.
@@ -84,23 +84,21 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raw.execute(f"PRAGMA busy_timeout = {most}")
 
     def _begin(self, *, last: bool) -> bool:
-        """Whether the transaction has begun. last: raise where the lock is not free."""
+        """Whether the transaction has begun, as a writer. last: raise where the lock is not free."""
         try:
-            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # unknown to Django's type stubs
-        except OperationalError as error:
-            if last or "locked" not in str(error) or _reads_older(error):
+            # Without Django's cursor: it is asked thousands of times a second, by all who wait.
+            self.connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            # Not SQLITE_BUSY_SNAPSHOT: who has a SELECT that has not ended, and is overtaken, would wait in vain.
+            if not last and error.sqlite_errorname == "SQLITE_BUSY":
+                return False
+            with self.wrap_database_errors:
                 raise
-            return False
         return True
 
     def _set_autocommit(self, autocommit: bool) -> None:
         self.is_to_begin = False  # a transaction has ended
         super()._set_autocommit(autocommit)  # type: ignore[misc]  # unknown to Django's type stubs
-
-
-def _reads_older(error: OperationalError) -> bool:
-    """Whether the connection has a SELECT that has not ended, and others have written since: it would wait in vain."""
-    return getattr(error.__cause__, "sqlite_errorname", None) == "SQLITE_BUSY_SNAPSHOT"
 
 
 class _Cursor(base.SQLiteCursorWrapper):
