@@ -142,7 +142,9 @@ class _Page:
         left = None if self.remaining is None else self.remaining - len(self.rows)
         if plan.aggregated:
             return make_token(plan.fingerprint, [self.skipped + len(self.rows)], left)
-        return make_token(plan.fingerprint, self.rows[-1][plan.width :], left)
+        assert isinstance(plan, RowsPlan)  # a concatenation is aggregated
+        last = self.rows[-1]
+        return make_token(plan.fingerprint, [last[position] for position in plan.key_columns], left)
 
 
 def _page(

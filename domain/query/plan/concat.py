@@ -21,7 +21,6 @@ class ConcatPlan:
     fingerprint: str
     keys: tuple[Any, ...] = ()
     aggregated: bool = True
-    width: int = 0
     skip_nulls: bool = False
 
     @classmethod

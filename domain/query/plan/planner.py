@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from domain.model.repository import Repository
 from domain.query.base.access import Access
-from domain.query.base.bound import BOOL, GUID, Bound, Column, Compare, Order, Sort, Source, fixed, new_root
+from domain.query.base.bound import BOOL, GUID, Bound, Column, Compare, Order, Sort, Source, ValueType, fixed, new_root
 from domain.query.base.representation import ParentScope, ShapeKey
 from domain.query.base.scope import Scope, entity_scope
 from domain.query.bind.binder import Binder
@@ -121,8 +121,7 @@ class Planner:
             version = column(source, repository.attributes["ObjectVersion"])
             etag = code.column(compiler.value(version), version.type)
         keys = tuple(self.order_key(compiler, order) for order in orders)
-        for key in keys:
-            code.columns.append(self.seek_output(key))
+        key_columns = tuple(code.raw(self.seek_output(key)) for key in keys)
         narrow = self._narrow(source, block, where, orders) if len(orders) > 1 else None
         # The inner statement has filtered the rows.
         predicates = tuple(compiler.predicate(each) for each in where) if narrow is None else ()
@@ -134,7 +133,7 @@ class Planner:
             where=predicates,
             order=join(", ", [self.order_text(key) for key in keys]),
             keys=keys,
-            width=len(code.columns) - len(keys),
+            key_columns=key_columns,
             shape=shaper(expression, code.names, len(code.columns)),
             batches=batches,
             counting=partial(self._counting, source, where),
@@ -260,7 +259,7 @@ class Planner:
     def seek_output(self, key: OrderKey) -> Sql:
         """The order key as a column whose value can be sent back as a parameter."""
         if self.dialect.vendor == "sqlite":
-            return Sql("+" + key.sql.text, key.sql.params)
+            return self.dialect.output(key.sql, ValueType(key.sort))
         if key.sort in (Sort.BOOL,):
             return key.sql
         return compose("({0})::text", key.sql)

@@ -106,7 +106,8 @@ class RowsPlan:
     """A set, an owned collection or one entity.
 
     columns, body, where, order   the parts of the SELECT
-    keys           the order, ending in the key; their values are the last columns of a row
+    keys           the order, ending in the key
+    key_columns    positions of their values in a row
     aggregated     rows of $apply: no entities, no keys, paged by offset
     """
 
@@ -117,12 +118,12 @@ class RowsPlan:
     where: tuple[Sql, ...]
     order: Sql
     keys: tuple[OrderKey, ...]
-    width: int
     shape: Shaper
     batches: tuple[AnyBatchPlan, ...]
     counting: Callable[[], Statement]
     skip_nulls: bool
     context: str
+    key_columns: tuple[int, ...] = ()
     etag_column: int | None = None
     aggregated: bool = False
     fingerprint: str = ""
