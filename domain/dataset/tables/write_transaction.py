@@ -43,15 +43,20 @@ def write_transaction(*, savepoint: bool = True, late: bool = False) -> Iterator
     with connection.beginning_late() if is_late else nullcontext(), transaction.atomic(savepoint=savepoint):
         if is_outermost or dry_runs.current() is None:  # a dry run has read them as it began
             check_stamps()
-        if is_outermost:
-            if is_outdated():
-                raise ModelChanged
-            _late.stamps = stamps.values() if is_late else None
-        yield
+        if is_outermost and is_outdated():
+            raise ModelChanged
+        if not is_late:
+            yield
+            return
+        _late.stamps = stamps.values()
+        try:
+            yield
+        finally:
+            _late.stamps = None  # before hooks of the commit, which write by themselves
 
 
 def begin_writing() -> None:
-    """Call before the last checks of a write.
+    """Call before the last checks of a write, and before work that no version guards. Nothing on PostgreSQL.
 
     Raises Overtaken, and OperationalError while another holds the lock for too long.
     """

@@ -212,9 +212,7 @@ def run_document(exchange: Exchange) -> ODataResponse:
 
 
 def _commit(exchange: Exchange, retry: RetryState) -> ODataResponse:
-    # Operations may write tables of their own, with checks that SQLite's lock makes safe.
-    is_late = not isinstance(exchange.target, targets.Call)
-    with retry.transaction(savepoint=not dry_run.is_only_write(exchange.received), late=is_late):
+    with retry.transaction(savepoint=not dry_run.is_only_write(exchange.received), late=True):
         dataset = Dataset(exchange.request.context, locks=retry.locks)
         respond = apply(exchange, dataset)
         dataset.commit(savepoint=False)

@@ -11,6 +11,7 @@ from typing import Any
 from domain import query
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
+from domain.dataset.tables.write_transaction import begin_writing
 from domain.model.repository import Repository
 from domain.odata.invoke import invocation
 from domain.odata.message.dry_run_report import Report
@@ -116,6 +117,8 @@ def apply(exchange: Exchange, dataset: Dataset) -> Callable[[], ODataResponse]:
     """Write to the dataset or run the operation; the returned function makes the response after the commit."""
     exchange.dataset = dataset
     if isinstance(exchange.target, targets.Call):
+        # Operations may have tables of their own, with checks that SQLite's lock makes safe.
+        begin_writing()
         return invocation.invoke(exchange.request, exchange.target, dataset)
     outcome = writer.apply(exchange.request, exchange.target, dataset)
     exchange.entity = outcome.entity

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.test import Client
 
 from domain.model.registry import repositories
+from foundation import stamps
 from tests.domain.odata.test_writing import GROUPS, ORDERS, PRODUCTS, order_body
-from tests.rules.cast import World, write_rule
+from tests.rules.cast import World, dataset, write_rule
 from tests.support.api import Api, error_of, id_of
 
 SYSTEMS = "General_Products_CodingSystems"
@@ -152,3 +153,31 @@ def test_what_refers_to_an_entity_that_is_deleted_meanwhile_is_refused(committed
     assert (answer.status_code, error_of(answer)["type"]) == (again.status_code, error_of(again)["type"])
     assert answer.status_code != 201
     assert committed.read(f"{PRODUCTS}?$filter=PartNumber eq 'N1'")["value"] == []
+
+
+def test_a_change_set_is_made_beside_another_write(committed: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    parts = [
+        {"id": "1", "atomicityGroup": "g", "method": "PATCH", "url": product, "body": {"ExternalId": "A"}},
+        {"id": "2", "atomicityGroup": "g", "method": "POST", "url": SYSTEMS, "body": {"Name": {"EN": "System"}}},
+    ]
+    with meanwhile(committed, lambda own: own.patch(product, {"PartNumber": "B"}), after=PRODUCT) as other:
+        answers = committed.post("$batch", {"requests": parts}).json()["responses"]
+    assert ([answer["status"] for answer in answers], other[0].status_code) == ([204, 201], 204)
+    stored = committed.read(f"{product}?$select=PartNumber,ExternalId")
+    assert (stored["PartNumber"], stored["ExternalId"]) == ("B", "A")
+    assert len(committed.read(SYSTEMS)["value"]) == 1
+
+
+def test_a_refused_write_leaves_nothing_to_the_next_one_of_its_thread(committed: Api, world: World) -> None:
+    """Whose commit is a part of somebody else's transaction, such as that of a page."""
+    assert committed.patch(f"{PRODUCTS}({world.product})", {"ObjectVersion": 999}).status_code == 412
+    with transaction.atomic():
+        stamps.bump("any")
+    ds = dataset(world.context)
+    record = ds.load(PRODUCT, world.product)
+    assert record is not None
+    ds.set(record, "PartNumber", "B")
+    with transaction.atomic():
+        ds.commit()
+    assert committed.read(f"{PRODUCTS}({world.product})?$select=PartNumber")["PartNumber"] == "B"
