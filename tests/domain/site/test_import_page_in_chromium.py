@@ -47,6 +47,12 @@ def _downloaded(page: Page, button: str) -> tuple[str, str]:
     return download.value.suggested_filename, Path(download.value.path()).read_text(encoding="utf-8-sig")
 
 
+def _failures(page: Page) -> tuple[str, str]:
+    """The refused rows. The page draws the results until it says that it has finished."""
+    expect(page.locator("#progress-text")).to_have_text("Finished.", timeout=60_000)
+    return _downloaded(page, "#download")
+
+
 def test_a_workbook_is_mapped_previewed_and_imported(
     page: Page, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -84,7 +90,7 @@ def test_a_workbook_is_mapped_previewed_and_imported(
     page.select_option("#logging", "0")
     page.click("#run")
     expect(page.locator("#summary")).to_have_text("2 imported, 1 failed, of 3", timeout=60_000)
-    name, text = _downloaded(page, "#download")
+    name, text = _failures(page)
     assert name == "arten-Zahlarten-failures.csv"
     (refused,) = csv.DictReader(io.StringIO(text))
     assert (refused["Kürzel"], refused["Name"]) == (f"{prefix}2", "")
@@ -156,7 +162,7 @@ def test_texts_of_a_file_are_only_texts(page: Page, tmp_path: Path) -> None:
     page.click("#run")
     expect(page.locator("#summary")).to_have_text("0 imported, 2 failed, of 2", timeout=60_000)
     assert page.locator("main img, main b, main script").count() == 0
-    name, text = _downloaded(page, "#download")
+    name, text = _failures(page)
     assert "/" not in name
     assert attack in text
 
