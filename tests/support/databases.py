@@ -117,7 +117,9 @@ def _server(connection: BaseDatabaseWrapper) -> psycopg.Connection:
 
 @cache
 def _digest() -> str:
-    return hashlib.sha256(f"{django.VERSION} {migrations_digest()}".encode()).hexdigest()[:16]
+    # Schedules are in the broker's database if there is one, that is without Redis; else in the main one.
+    made_of = f"{django.VERSION} {migrations_digest()} {sorted(connections)}"
+    return hashlib.sha256(made_of.encode()).hexdigest()[:16]
 
 
 #: Alias → statement and rows, for each table that migrations leave rows in.

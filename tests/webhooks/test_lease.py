@@ -122,4 +122,5 @@ def test_a_long_backlog_of_few_entities_is_leased_from_as_fast_as_a_short_one(fi
             assert leased <= {row.pk for row in rows if row.state == "Pending"}
             assert len(leased) == len(entities)
         seconds[pending] = min(times)
-    assert seconds[6000] < 5 * seconds[400]
+    # The constant is for a machine that is busy: what this is about took minutes.
+    assert seconds[6000] < 5 * seconds[400] + 0.25
