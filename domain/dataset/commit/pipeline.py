@@ -66,7 +66,7 @@ def commit(dataset: ChangeTracker, *, savepoint: bool = True) -> CommitResult:
         return CommitResult()
     result = CommitResult()
     before, deferred = take_snapshot(dataset), dataset.deferred.copy()
-    dataset.begin_commit()
+    dataset.freeze_now()
     try:
         with transaction.atomic(savepoint=savepoint) if connection.in_atomic_block else write_transaction():
             for stage in STAGES:
@@ -129,8 +129,11 @@ def _run_rounds(dataset: ChangeTracker) -> None:
 
 
 def begin_to_write(dataset: ChangeTracker, result: CommitResult) -> None:
-    """On SQLite, others may have written until now; from now on what is checked stays as it is."""
-    begin_writing()
+    """On SQLite, others may have written until now. From now on what is checked stays as it is, and the time is taken
+    again: who asks for all changes since the newest that they have seen misses none.
+    """
+    if begin_writing():
+        dataset.freeze_now()
 
 
 def plan_writes(dataset: ChangeTracker, result: CommitResult) -> None:

@@ -55,18 +55,20 @@ def write_transaction(*, savepoint: bool = True, late: bool = False) -> Iterator
             _late.stamps = None  # before hooks of the commit, which write by themselves
 
 
-def begin_writing() -> None:
-    """Call before the last checks of a write, and before work that no version guards. Nothing on PostgreSQL.
+def begin_writing() -> bool:
+    """Call before the last checks of a write, and before work that no version guards.
 
+    Whether others may have written since the transaction started: a late one begins now. False on PostgreSQL.
     Raises Overtaken, and OperationalError while another holds the lock for too long.
     """
     if _late.stamps is None:
-        return
+        return False
     before, _late.stamps = _late.stamps, None
     sqlite.take_write_lock()
     check_stamps()
     if stamps.values() is not before:
         raise Overtaken
+    return True
 
 
 def check_stamps() -> None:

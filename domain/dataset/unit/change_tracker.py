@@ -446,8 +446,8 @@ class ChangeTracker(ABC):
     def commit(self, *, savepoint: bool = True) -> CommitResult:
         """Write all changes or none; see Dataset.commit."""
 
-    def begin_commit(self) -> None:
-        """Freeze `now` for the commit."""
+    def freeze_now(self) -> None:
+        """`now` stays what it is until the commit ends."""
         self._now = utc_now()
 
     def end_commit(self) -> None:

@@ -22,6 +22,7 @@ from tests.support.api import Api, error_of, id_of
 
 SYSTEMS = "General_Products_CodingSystems"
 PRODUCT = "General.Products.Products"
+CURRENCY = "General.Currencies.Currencies"
 #: Much more than a commit takes, less than a writer waits for SQLite's lock.
 PATIENCE_SECONDS = 10
 
@@ -125,17 +126,22 @@ def test_a_rule_that_comes_meanwhile_holds(committed: Api, world: World) -> None
     assert committed.read(product)["PartNumber"] != "A"
 
 
-def test_others_write_while_a_script_runs(committed: Api, world: World) -> None:
+def read_currencies_in_the_commit(world: World) -> None:
+    """A rule of products, whose script does."""
     write_rule(
         world, PRODUCT, ["COMMIT"], ScriptLanguage="JavaScript", Layer="Common",
         ScriptText="Domain.General.Currencies.CurrenciesRepository.query({});",
     )  # fmt: skip
+
+
+def test_others_write_while_a_script_runs(committed: Api, world: World) -> None:
+    read_currencies_in_the_commit(world)
     product = f"{PRODUCTS}({world.product})"
 
     def post(own: Api) -> Any:
         return own.post(GROUPS, {"Code": "NEW", "Name": {"EN": "Group"}})
 
-    with meanwhile(committed, post, after="General.Currencies.Currencies") as other:
+    with meanwhile(committed, post, after=CURRENCY) as other:
         answer = committed.patch(product, {"PartNumber": "A"})
     assert (answer.status_code, other[0].status_code) == (204, 201)
 
@@ -181,3 +187,15 @@ def test_a_refused_write_leaves_nothing_to_the_next_one_of_its_thread(committed:
     with transaction.atomic():
         ds.commit()
     assert committed.read(f"{PRODUCTS}({world.product})?$select=PartNumber")["PartNumber"] == "B"
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="writers of PostgreSQL do not wait for one another")
+def test_times_of_changes_are_in_the_order_of_commits(committed: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    read_currencies_in_the_commit(world)
+    changed, new = "AggregateLastUpdateTimeUtc", {"Name": {"EN": "System"}}
+    with meanwhile(committed, lambda own: own.create(SYSTEMS, new), after=CURRENCY) as other:
+        assert committed.patch(product, {"PartNumber": "A"}).status_code == 204
+    first = committed.read(f"{other[0]['@odata.id']}?$select={changed}")[changed]
+    second = committed.read(f"{product}?$select={changed}")[changed]
+    assert first < second
