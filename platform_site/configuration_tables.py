@@ -42,7 +42,7 @@ class TableSection(Protocol):
         """The objects of this instance by key, without default values."""
 
     def normal(self, key: str, values: Values) -> Values:
-        """An object of a document as an export writes it."""
+        """An object of a document as an export writes it. Raises ConfigurationError."""
 
     def apply(self, key: str, here: Values | None, there: Values | None, notes: list[str]) -> None:
         """Make the object what the document has; None for none. Adds manual steps that remain to the notes.
@@ -139,7 +139,9 @@ class SinkSection:
         }
 
     def normal(self, key: str, values: Values) -> Values:
-        """Without default values."""
+        """Without default values. Refuses a password in clear text, before a diff shows it."""
+        if values.get("password", "") not in ("", MASK):
+            raise ConfigurationError(f"{self.noun} {key}: enter the password in the admin, and {MASK} in the document.")
         return {name: value for name, value in values.items() if _sink_defaults().get(name) != value}
 
     def apply(self, key: str, here: Values | None, there: Values | None, notes: list[str]) -> None:
@@ -153,8 +155,6 @@ class SinkSection:
         if unknown := sorted(values.keys() - {*_SINK_MEMBERS, "password", "reader"}):
             raise ConfigurationError(f"{self.noun} {key}: there is no attribute {', '.join(unknown)}.")
         login, password = values.pop("reader"), values.pop("password")
-        if password not in ("", MASK):
-            raise ConfigurationError(f"{self.noun} {key}: enter the password in the admin, and {MASK} in the document.")
         if not login:
             notes.append(f"The event sink {key} was left out: its reader was deleted.")
             return

@@ -370,3 +370,11 @@ def test_a_sink_of_another_form_is_refused(sink: EventSink, tmp_path: Path, chan
     document["event_sinks"]["orders"] |= change
     assert told in import_config(written(tmp_path / "sinks.yaml", document), "--apply", status=1)
     assert export_config() == before
+
+
+def test_a_password_in_clear_text_is_refused_and_shown_nowhere(sink: EventSink, tmp_path: Path) -> None:
+    document = yaml.safe_load(export_config())
+    document["event_sinks"]["orders"]["password"] = "planted-text"
+    told = import_config(written(tmp_path / "sinks.yaml", document), status=1)
+    assert "enter the password in the admin" in told
+    assert "planted-text" not in told
