@@ -120,7 +120,7 @@ def current() -> DryRun | None:
 
 @contextmanager
 def dry_run(
-    begin: Callable[[], AbstractContextManager[None]] = transaction.atomic,
+    begin: Callable[[], AbstractContextManager[object]] = transaction.atomic,
     *,
     limit_seconds: float | None = None,
     is_repeatable: bool = False,

@@ -74,7 +74,7 @@ def span(name: str, *, kind: Kind, traceparent: str = "") -> Iterator[OpenSpan]:
     with tracer.start_as_current_span(name, parent, SpanKind[kind], record_exception=False) as opened:
         written: dict[str, str] = {}
         carrier.inject(written)
-        yield OpenSpan(written["traceparent"], opened)
+        yield OpenSpan(written.get("traceparent", traceparent), opened)
 
 
 def flush() -> None:

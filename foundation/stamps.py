@@ -19,7 +19,6 @@ same value to the next change, and a cache built before the rollback would miss 
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import threading
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 
 #: How long a change on another node, or one that was not announced, may go unnoticed by reads.
 CHECK_SECONDS = 0.5
+#: Queries for the stamps, while those of other threads end in between with other values.
+_ATTEMPTS = 5
 #: In DATA_DIR.
 BOARD_NAME = "change_signals.bin"
 
@@ -57,12 +58,10 @@ Fetch = Callable[[str], list[tuple[Any, ...]]]
 class _Known:
     """Stamps as one query read them.
 
-    order        number of the query in this process; a later query's values are at least as new
     word         word of the board before the query
     expirations  value of `_expirations` before the query
     """
 
-    order: int
     word: int
     expirations: int
     values: Mapping[str, int] = field(default_factory=dict)
@@ -96,10 +95,9 @@ class _Own(threading.local):
 
 _lock = threading.Lock()
 _signals_lock = threading.Lock()
-_order = itertools.count(1)
 _expirations = 0
 _checked_at = float("-inf")
-_known = _Known(0, 0, -1)
+_known = _Known(0, -1)
 _own = _Own()
 _board: StampBoard | None = None
 #: (process id, signals): a forked process does not inherit its parent's threads.
@@ -211,15 +209,21 @@ def _unused() -> int:
 def _read(fetch: Fetch | None = None) -> _Known:
     """Read the stamps for the whole process. A transaction that has bumped uses `_own_view` instead."""
     global _known, _checked_at
-    # All read before the query, so that the next caller notices a change made during it.
-    order, word, expirations, now = next(_order), board().word[0], _expirations, time.monotonic()
     signals()  # must listen before the query
-    read: Mapping[str, int] = dict((fetch or _fetch)(_READ))
-    with _lock:
-        if order > _known.order:
-            _known = _Known(order, word, expirations, _known.values if read == _known.values else read)
-            _checked_at = now
-        return _known
+    for _ in range(_ATTEMPTS):
+        # All read before the query, so that the next caller notices a change made during it.
+        before, word, expirations, now = _known, board().word[0], _expirations, time.monotonic()
+        read: Mapping[str, int] = dict((fetch or _fetch)(_READ))
+        with _lock:
+            values = _known.values if read == _known.values else read
+            if _known is before:
+                _known = _Known(word, expirations, values)
+                _checked_at = now
+                return _known
+            if values is _known.values:
+                return _known
+        # Another thread's query ended during this one and has other values: which are newer is unknown.
+    return _known
 
 
 def _fetch(text: str) -> list[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from django.core.signals import request_finished
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connection, transaction
 
 from foundation import dry_runs
 from foundation.lock_waits import hardly_waiting, is_locked
@@ -35,8 +35,9 @@ class WriteBehind(Generic[T]):
     limit             maximum number of rows: more push the oldest out
     interval_seconds  how long rows may wait for more before they are written
     merge             combines rows; called with `limit` rows, and before rows are written
-    retries           rows that the database refused are written next time; else they are dropped, but for rows that
-                      only wait for SQLite's lock
+    retries           rows that could not be written are written next time; else they are dropped, but for rows that
+                      only wait for SQLite's lock. Rows that the database refuses for good are dropped in any case:
+                      they would keep later rows from being written
     """
 
     def __init__(
@@ -94,14 +95,14 @@ class WriteBehind(Generic[T]):
         try:
             with transaction.atomic():
                 self._write(taken)
-        except DatabaseError as exc:
+        except (DatabaseError, InterfaceError) as exc:
             is_busy = is_locked(exc)
             if not is_busy:
                 logger.warning("%d rows of %s could not be written", len(taken), self._name, exc_info=True)
-            if is_busy or self._retries:
+            if is_busy or (self._retries and not isinstance(exc, (DataError, IntegrityError))):
                 with self._lock:
                     self._oldest_at = time.monotonic()
-                    self._rows.extendleft(reversed(taken))
+                    self._rows = deque([*taken, *self._rows], maxlen=self._limit)  # the newest stay
                     _filled.add(self)
 
     def clear(self) -> None:

@@ -41,7 +41,7 @@ from platform_site.configuration import (
 )
 from platform_site.configuration_tables import TABLE_SECTIONS, ConfigurationError, Values, named_user
 from webhooks.headers import MASK, unmasked_lines
-from webhooks.url_secrets import unmasked_url
+from webhooks.url_secrets import is_same_host, unmasked_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def compare(document: Document, *, delete: bool = False) -> list[Difference]:
 
 
 def apply(differences: list[Difference]) -> list[str]:
-    """Write the differences, all or none; returns notes on manual steps that remain.
+    """Write the differences: custom entities one by one, then the rest, all or none; returns notes on manual steps.
 
     Raises ConfigurationError, and PlatformError for changes that the model or a validation refuses.
     """
@@ -209,11 +209,15 @@ def _assign(record: Record, values: Values) -> None:
 
 
 def _unmask(wanted: Values, record: Record | None) -> bool:
-    """Replace masks by the instance's values; returns whether no mask is left."""
+    """Replace masks by the instance's values; returns whether no mask is left.
+
+    Secrets stay with the host that they were entered for.
+    """
     whole = True
     for name, unmasked in (("Headers", unmasked_lines), ("URL", unmasked_url)):
         if MASK in str(wanted.get(name, "")):
-            wanted[name] = unmasked(wanted[name], record.values[name] if record else None)
+            is_here = record is not None and is_same_host(wanted.get("URL"), record.values["URL"])
+            wanted[name] = unmasked(wanted[name], record.values[name] if record and is_here else None)
             whole = whole and MASK not in wanted[name]
     return whole
 

@@ -68,8 +68,8 @@ def named_user(login: str, notes: list[str]) -> tuple[User, bool]:
 class RoleSection:
     """What roles have besides their users; a section maps role/repository to the members.
 
-    members   besides role and repository
-    switches  their defaults, which are left out
+    members   names of members besides role and repository
+    switches  switch → its default; an export leaves out members that have it
     """
 
     name: str
@@ -86,11 +86,14 @@ class RoleSection:
             key, number = f"{row.role.name}/{row.repository}", 1
             while (numbered := key if number == 1 else f"{key}/{number}") in result:
                 number += 1
-            values: Values = {"role": row.role.name, "repository": row.repository}
-            values |= {name: value for name in self.members if (value := getattr(row, name))}
-            switches = {name: getattr(row, name) for name in self.switches}
-            result[numbered] = values | {name: on for name, on in switches.items() if on != self.switches[name]}
+            result[numbered] = self._values(row)
         return result
+
+    def _values(self, row: RolePermission | RowPolicy) -> Values:
+        values: Values = {"role": row.role.name, "repository": row.repository}
+        values |= {name: value for name in self.members if (value := getattr(row, name))}
+        switches = {name: getattr(row, name) for name in self.switches}
+        return values | {name: on for name, on in switches.items() if on != self.switches[name]}
 
     def normal(self, key: str, values: Values) -> Values:
         """Role and repository are members, and may be left out where the key says them: Role/Repository/2."""
@@ -101,9 +104,11 @@ class RoleSection:
     def apply(self, key: str, here: Values | None, there: Values | None, notes: list[str]) -> None:
         """Replace the row."""
         if here is not None:
-            found = {name: value for name, value in here.items() if name not in ("role", "notes")}
-            stored = self.model._default_manager.filter(role__name=here["role"], **found)
-            stored.first().delete()  # type: ignore[union-attr]  # the comparison has just read it
+            rows = self.model._default_manager.filter(role__name=here["role"], repository=here["repository"])
+            stored = next((row for row in rows if self._values(row) == here), None)
+            if stored is None:
+                raise ConfigurationError(f"{self.noun} {key}: it has been changed meanwhile; import again.")
+            stored.delete()
         if there is None:
             return
         values = dict(there)
@@ -140,7 +145,7 @@ class SinkSection:
 
     def normal(self, key: str, values: Values) -> Values:
         """Without default values. Refuses a password in clear text, before a diff shows it."""
-        if values.get("password", "") not in ("", MASK):
+        if values.get("password") not in (None, "", MASK):
             raise ConfigurationError(f"{self.noun} {key}: enter the password in the admin, and {MASK} in the document.")
         return {name: value for name, value in values.items() if _sink_defaults().get(name) != value}
 

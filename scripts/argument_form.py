@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import orjson
 from django import forms
+from django.utils.html import escape
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
@@ -95,7 +96,7 @@ def _field(parameter: ScriptParameter) -> forms.Field:
     options: dict[str, Any] = {
         "required": False,
         "label": parameter.name,
-        "help_text": parameter.description,
+        "help_text": escape(parameter.description),  # Django and Unfold print help texts as they are
     }
     shown = None if not parameter.has_default else orjson.dumps(parameter.default).decode()
     attributes = {"autocomplete": "off", **({"placeholder": shown} if shown is not None else {})}

@@ -62,6 +62,7 @@ from webhooks.services import (
 )
 from webhooks.snippets import verification_snippets
 from webhooks.suspension import web_hook_resume
+from webhooks.url_secrets import is_same_host
 
 _CSS = {"all": ("webhooks/webhooks.css",)}
 _SHOWN_ERROR = 60
@@ -232,9 +233,15 @@ class WebHookForm(EntityForm):
         if self.initial.get("headers"):
             self.initial["headers"] = masked_lines(self.initial["headers"])
 
-    def clean_headers(self) -> str | None:
-        """The headers with the stored values in place of masks."""
-        return unmasked_lines(self.cleaned_data.get("headers"), self.instance.headers)
+    def clean(self) -> dict[str, Any]:
+        """The headers with the stored values in place of masks, which stay with their host."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        given, stored = cleaned.get("headers"), self.instance.headers
+        whole = unmasked_lines(given, stored)
+        if whole != given and not is_same_host(cleaned.get("url"), self.instance.url):
+            self.add_error("headers", gettext("The URL has another host now: enter the values of the masked headers."))
+        cleaned["headers"] = whole
+        return cleaned
 
 
 @entity_page(WebHook)

@@ -27,7 +27,7 @@ from contextlib import suppress
 from datetime import timedelta
 from queue import Empty
 
-from django.db import connections
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
 from foundation.cluster import cluster_is_stopping, shared_number
 from foundation.fields import utc_now
@@ -104,8 +104,7 @@ class DeliveryLoop:
         """Wait for outcomes, record them, lease; returns whether something is under way, and worth waiting for."""
         self._wait()
         if self._unrecorded:
-            deliveries_record(self._unrecorded)
-            self._unrecorded = []
+            self._record()
         heartbeat_beat()
         if self._is_stopping():
             self._give_up_at = min(self._give_up_at, time.monotonic() + self._patience_seconds)
@@ -115,6 +114,30 @@ class DeliveryLoop:
                 self._lease(leased_until=0)
         self._call()
         return bool(self._under_way) and time.monotonic() < self._give_up_at
+
+    def _record(self) -> None:
+        """Record the outcomes: all together, or one by one where the database refuses one of them.
+
+        Raises what the database raises while it is busy or away; the outcomes are recorded later.
+        """
+        try:
+            deliveries_record(self._unrecorded)
+        except (OperationalError, InterfaceError):
+            raise
+        except DatabaseError:
+            while self._unrecorded:
+                try:
+                    deliveries_record(self._unrecorded[:1])
+                except (OperationalError, InterfaceError):
+                    raise
+                except DatabaseError:
+                    # Its delivery was deleted meanwhile, or comes again when the lease has expired.
+                    logger.exception(
+                        "webhook: an outcome could not be recorded",
+                        extra={"delivery": self._unrecorded[0][0].delivery_id},
+                    )
+                del self._unrecorded[0]
+        self._unrecorded = []
 
     def _wait(self) -> None:
         """Collect outcomes; with many attempts under way, those of the next moment too: one turn for all costs little

@@ -53,7 +53,7 @@ def parse_retry_after(value: str | None, *, now: datetime | None = None) -> time
         return None
     text = value.strip()
     if text.isascii() and text.isdigit():
-        return timedelta(seconds=min(int(text), 10**9))
+        return timedelta(seconds=int(text) if len(text) < 10 else 10**9)
     try:
         moment = parsedate_to_datetime(text)
         return max(timedelta(), moment - (now or utc_now()))

@@ -7,6 +7,7 @@ each attempt: the receiver's idempotency key), webhook-timestamp, and with a sec
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from webhooks.demo_destination import sent_to
 from webhooks.headers import MASK, Header, header_text, masked, secrets_of, value_of
 from webhooks.lease import Lease
 from webhooks.reschedule import parse_retry_after
+
+logger = logging.getLogger(__name__)
 
 USER_AGENT = "BusinessPlatform-Webhooks/1.0"
 #: The receiver rejects further deliveries (RFC 9110, 15.5.11; Standard Webhooks).
@@ -76,6 +79,16 @@ class _Clock:
 
 def delivery_send(lease: Lease) -> Outcome:
     """Send one leased delivery. Never raises: every error is an outcome."""
+    try:
+        return _traced(lease)
+    except Exception as exc:
+        # A bug of ours: without an outcome the run would wait for this attempt until it is killed with all others.
+        logger.exception("webhook: an attempt failed", extra={"delivery": lease.delivery_id})
+        return _failed(_Clock(), "", f"{type(exc).__name__}: {exc}", permanent=True)
+
+
+def _traced(lease: Lease) -> Outcome:
+    """The outcome of an attempt, in a span of its own where tracing is on."""
     if not spans.are_wanted():
         return _attempt(lease)
     with spans.span("POST webhook", kind="CLIENT", traceparent=value_of(lease.headers, "traceparent") or "") as span:
@@ -151,7 +164,7 @@ def _failed(clock: _Clock, head: str, error: str, *, permanent: bool = False, ho
         clock.at,
         clock.milliseconds(),
         delivered=False,
-        error=error[:_ERROR_LENGTH],
+        error=_storable(error)[:_ERROR_LENGTH],
         permanent=permanent,
         host_trouble=host_trouble,
         request_head=head,
@@ -163,22 +176,26 @@ def _answered(clock: _Clock, head: str, answer: EgressResponse, *, secrets: Sequ
     delivered = 200 <= answer.status < 300
     # Masked before it is cut, so that no part of a secret remains at the cut.
     text = _without(secrets, answer.body.decode(errors="replace"))[: webhook_settings().stored_answer_bytes]
-    text = text.replace("\x00", "\ufffd")
     response_head = f"HTTP/1.1 {answer.status} {answer.reason}\n{header_text(masked(answer.headers))}"
     return Outcome(
         clock.at,
         clock.milliseconds(),
         delivered=delivered,
         status=answer.status,
-        error=None if delivered else _without(secrets, _reason(answer))[:_ERROR_LENGTH],
+        error=None if delivered else _storable(_without(secrets, _reason(answer)))[:_ERROR_LENGTH],
         permanent=answer.status == GONE,
         host_trouble=answer.status in TROUBLE_STATUSES,
         retry_after=parse_retry_after(answer.header("Retry-After")) if answer.status in _PATIENT else None,
         address=answer.address,
         request_head=head,
-        response_head=_without(secrets, response_head),
-        response_body=text,
+        response_head=_storable(_without(secrets, response_head)),
+        response_body=_storable(text),
     )
+
+
+def _storable(text: str) -> str:
+    """The text without NUL, which PostgreSQL does not store."""
+    return text.replace("\x00", "\ufffd")
 
 
 def _without(secrets: Sequence[str], text: str) -> str:

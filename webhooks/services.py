@@ -189,21 +189,24 @@ def signing_secret_rotate(
     if chosen is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, authentication_schemes.kind, scheme)
     secret = chosen.new_secret()
-    WebHook._default_manager.filter(pk=row.pk).update(
-        signing_secret=secret,
-        previous_signing_secret=row.signing_secret,
-        previous_secret_expires_utc=utc_now() + overlap if row.signing_secret else None,
-    )
-    record(SecretChanged, by=by, subject=f"webhook {row.code}")
+    with transaction.atomic():  # no change without its audit entry
+        WebHook._default_manager.filter(pk=row.pk).update(
+            signing_secret=secret,
+            previous_signing_secret=row.signing_secret,
+            previous_secret_expires_utc=utc_now() + overlap if row.signing_secret else None,
+        )
+        record(SecretChanged, by=by, subject=f"webhook {row.code}")
     return secret
 
 
 def signing_secret_remove(web_hook: str, *, by: Actor = OPERATOR) -> None:
     """Remove the signing secret."""
-    record(SecretChanged, by=by, subject=f"webhook {_web_hook_row(web_hook).code}", removed=True)
-    WebHook._default_manager.filter(pk=_web_hook_row(web_hook).pk).update(
-        signing_secret=None, previous_signing_secret=None, previous_secret_expires_utc=None
-    )
+    row = _web_hook_row(web_hook)
+    with transaction.atomic():
+        WebHook._default_manager.filter(pk=row.pk).update(
+            signing_secret=None, previous_signing_secret=None, previous_secret_expires_utc=None
+        )
+        record(SecretChanged, by=by, subject=f"webhook {row.code}", removed=True)
 
 
 def _web_hook_row(web_hook: str) -> WebHook:

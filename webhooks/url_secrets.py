@@ -34,7 +34,7 @@ def unmasked_url(given: str | None, original: str | None) -> str | None:
         return given
     secrets = [text for text, secret in _parts(original) if secret]
     pieces = given.split(MASK)
-    if _origin(given) != _origin(original) or len(pieces) != len(secrets) + 1:
+    if not is_same_host(given, original) or len(pieces) != len(secrets) + 1:
         return given
     filled = "".join(piece + secret for piece, secret in zip(pieces, [*secrets, ""], strict=True))
     return filled if masked_url(filled) == given else given
@@ -44,6 +44,11 @@ def revealed_url(given: str, current: str | None) -> str | None:
     """As `unmasked_url`; None if a mask is left."""
     result = unmasked_url(given, current)
     return None if result is not None and MASK in result else result
+
+
+def is_same_host(url: str | None, other: str | None) -> bool:
+    """Whether two URLs have the same scheme and host."""
+    return _origin(url or "") == _origin(other or "")
 
 
 def _origin(url: str) -> tuple[str, str]:

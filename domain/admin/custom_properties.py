@@ -11,6 +11,7 @@ from django import forms
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.html import escape
 from django.utils.translation import gettext
 from unfold.widgets import (
     UnfoldAdminDateWidget,
@@ -55,7 +56,8 @@ def _field(repository: Repository[Any], known: Definition, request: HttpRequest)
     shared: dict[str, Any] = {
         "required": False,
         "label": f"{label} ({known.measure})" if known.measure else label,
-        "help_text": " ".join(filter(None, (in_language(dict(known.hint), language), f"@{known.code}"))),
+        # Escaped here too: Django and Unfold print help texts as they are.
+        "help_text": escape(" ".join(filter(None, (in_language(dict(known.hint), language), f"@{known.code}")))),
     }
     values = _offered(known, request)
     if known.limited and values is not None:

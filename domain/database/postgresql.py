@@ -35,8 +35,9 @@ def fetch(
     try:
         result = driver.statements.execute(text, parameters, driver.typed, prepared_after=prepared_after)
         return driver.typed.load(result)
-    except psycopg.errors.FeatureNotSupported:
-        # A migration has changed the type of a column under a prepared statement. A transaction is repeated whole.
+    except (psycopg.errors.FeatureNotSupported, psycopg.errors.InvalidSqlStatementName):
+        # A migration has changed the type of a column under a prepared statement, or a pooler has dropped that. A
+        # transaction is repeated whole.
         if not connection.in_atomic_block:
             return fetch(connection, text, parameters, prepared_after=None)
         with connection.wrap_database_errors:

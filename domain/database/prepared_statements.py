@@ -27,8 +27,10 @@ KEPT = 100
 _COUNTED = 500
 #: Sets of parameters that are sent before the results are read.
 _SENT_AT_ONCE = 1000
-#: The plan does not suit the tables any more; the statement is gone, by DISCARD ALL or a pooler.
-_OUTDATED = ("0A000", "26000")
+#: The plan does not suit the tables any more.
+_OUTDATED = "0A000"
+#: The statement is gone, by DISCARD ALL or a pooler, and with it all others of the connection.
+_GONE = "26000"
 _DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 _MARK = re.compile("%[s%]")
 
@@ -153,7 +155,9 @@ class Statements:
         if result.status in _DONE:
             return result
         error = error_of(self._raw, result)
-        if error.sqlstate in _OUTDATED:
+        if error.sqlstate == _GONE:
+            self._names.clear()
+        elif error.sqlstate == _OUTDATED:
             self._names.pop(key, None)
         raise error
 

@@ -235,9 +235,11 @@ class Replicas:
 
     def position_needed(self, session_id: str, values: Mapping[str, int]) -> int:
         """Where a replica must be that reads for the session and fills caches under these stamps."""
-        if self._floor[0] is not values:
-            self._floor = values, _primary_position()
-        return max(self._floor[1], position_read(session_id))
+        floor = self._floor
+        if floor[0] is not values:
+            # Kept locally: another thread may store the position for earlier values meanwhile.
+            floor = self._floor = values, _primary_position()
+        return max(floor[1], position_read(session_id))
 
     def _decide(self) -> None:
         while True:

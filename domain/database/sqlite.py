@@ -17,7 +17,7 @@ _PERCENT = re.compile("%[s%]")
 
 def fetch(connection: Any, native_text: str, parameters: Sequence[Any]) -> list[Row]:
     """Every row of a statement with SQLite's placeholders. Raises Django's database errors."""
-    if connection.is_to_begin:
+    if connection.begin_is_deferred:
         connection.begin_before(native_text)
     rows: list[Row] = _execute(connection, native_text, parameters).fetchall()
     return rows
@@ -63,9 +63,9 @@ def error_name(error: BaseException) -> str | None:
 
 
 def take_write_lock() -> None:
-    """The open transaction takes the lock of the only writer, if it has still to begin. Nothing on PostgreSQL.
+    """Send the open transaction's deferred BEGIN, which takes the lock of the only writer. Nothing on PostgreSQL.
 
-    Before reading what must stay as it is until the transaction ends.
+    Call before reading rows that must not change until the transaction ends.
     """
     connection: Any = connections["default"]
     if connection.vendor == "sqlite":

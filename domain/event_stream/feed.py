@@ -27,10 +27,10 @@ from foundation.execution_slot import release_slot
 
 _CURSOR = re.compile(r"(?P<last>\d{1,18})-(?P<issued>\d{1,11})", re.ASCII)
 _DAY_SECONDS = 86_400
-#: For these transactions to end, and the interval of looks.
+#: How long `position_now` waits for open transactions to end, and its interval of looks.
 _SETTLE_SECONDS = 2.0
 _TRY_SECONDS = 0.02
-#: Behind a transaction that stays open, a process that has just begun to read takes as many entries for unsettled.
+#: Behind a transaction that stays open, a process that has just begun to read takes this many entries for unsettled.
 _IN_FLIGHT_ENTRIES = 1_000
 #: From the first entry that is kept.
 BEGINNING = "beginning"
@@ -60,11 +60,14 @@ class _Horizon:
     """What this process knows of open transactions.
 
     settled    every entry with an id up to it is visible, or its transaction was rolled back
+    newest     the highest id that a look has found
+    looks      number of looks whose results are in here
     observed   (number of the next transaction, newest id) of earlier looks, whose transactions may be open
     """
 
     settled: int = 0
     newest: int = 0
+    looks: int = 0
     observed: deque[tuple[int, int]] | None = None
 
 
@@ -97,6 +100,7 @@ def look() -> None:
         with _lock:
             _horizon.newest = _horizon.settled = _newest_id()
         return
+    looks = _horizon.looks
     with connection.cursor() as cursor:
         # The newest id is of the statement's snapshot, as its transactions are.
         cursor.execute(
@@ -108,9 +112,12 @@ def look() -> None:
     with _lock:
         observed = _horizon.observed
         if observed is None or newest < _horizon.newest:
-            observed = _horizon.observed = deque()
+            if _horizon.looks != looks:
+                return  # another thread's look, which ended during this one, was newer
+            observed = _horizon.observed = deque()  # a process has just begun, or the database was restored
             _horizon.settled = 0
         _horizon.newest = newest
+        _horizon.looks += 1
         if not observed or observed[-1][1] != newest:
             observed.append((next_number, newest))
         while observed and observed[0][0] <= oldest_open:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -143,7 +144,7 @@ class Subscription:
         self._framing = framing
         self._renew, self._joins, self._leaves = renew, joins, leaves
         self._outlet: Outlet | None = None
-        self._is_closed = False
+        self._closed = threading.Event()
 
     @property
     def caller(self) -> str:
@@ -162,17 +163,19 @@ class Subscription:
 
     def start(self, outlet: Outlet) -> None:
         """Begin to listen; not if the client has gone already."""
-        if self._is_closed:
+        if self._closed.is_set():
             outlet.end()
             return
         self._outlet = outlet
         if opening := self._framing.opening(self.last):
             self._send(opening)
         self._joins(self)
+        if self._closed.is_set():  # by another thread meanwhile, whose `close` may have come before each step above
+            self.close()
 
     def close(self) -> None:
         """Listen no longer."""
-        self._is_closed = True
+        self._closed.set()
         self._leaves(self)
         outlet, self._outlet = self._outlet, None
         if outlet is not None:

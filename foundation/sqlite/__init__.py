@@ -1,1 +1,1 @@
-"""The database engine of SQLite: Django's, whose transactions get the lock as soon as it is free (base)."""
+"""The database engine of SQLite: Django's, whose transactions wait less for the writer's lock, and may defer BEGIN."""

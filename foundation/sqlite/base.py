@@ -4,8 +4,8 @@ SQLite waits 1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50 and then 100 ms between two
 takes a millisecond or a few, so under load the lock was free most of the time that somebody waited for it: eight
 callers who wrote used half of two cores.
 
-A transaction holds the lock from its BEGIN on. One that first reads and computes may begin late
-(`DatabaseWrapper.beginning_late`), so that others write meanwhile.
+A transaction holds the lock from its BEGIN on. One that first reads and computes may defer it
+(`DatabaseWrapper.deferring_begin`), so that others write meanwhile.
 """
 
 from __future__ import annotations
@@ -18,91 +18,96 @@ from typing import Any, Final
 
 from django.db.backends.sqlite3 import base
 
-#: Time between two looks, while the lock may soon be free; later, a share of the time that was waited.
+#: Time between two attempts to get the lock: at first, and as a share of the time waited so far.
 _SHORT_SECONDS: Final = 0.00025
 _SHARE: Final = 0.05
-_LONGEST_SECONDS: Final = 0.02
+#: At most: a connection that has waited for long must not meet the free lock much more rarely than a new one.
+_LONGEST_SECONDS: Final = 0.004
+#: Another connection writes, or makes the database whole again after a crash. SQLITE_BUSY_SNAPSHOT is not among them:
+#: a connection with an unfinished SELECT, after which others have committed, would wait in vain.
+_BUSY: Final = frozenset({"SQLITE_BUSY", "SQLITE_BUSY_RECOVERY"})
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection to SQLite."""
 
-    #: Whether a transaction that starts now begins late.
-    _begins_late = False
-    #: Whether the open transaction, which Django takes for begun, has still to begin.
-    is_to_begin = False
+    #: Whether a transaction that starts now defers its BEGIN.
+    _defers_begin = False
+    #: Whether the open transaction has not sent its BEGIN yet, although Django takes it for begun.
+    begin_is_deferred = False
 
     @contextmanager
-    def beginning_late(self) -> Iterator[None]:
-        """A transaction that starts in the block begins with its first statement that is no SELECT.
+    def deferring_begin(self) -> Iterator[None]:
+        """A transaction that starts in the block sends BEGIN before its first statement that is no SELECT.
 
-        Before that each of its statements sees what is committed at the time, as on PostgreSQL, and it holds no lock.
+        A nested `atomic` is such a statement: it sends SAVEPOINT. Until BEGIN the transaction holds no lock, and each
+        of its statements sees what is committed at the time, as on PostgreSQL.
         """
-        self._begins_late = True
+        self._defers_begin = True
         try:
             yield
         finally:
-            self._begins_late = False
+            self._defers_begin = False
 
     def begin_now(self) -> None:
-        """Begin the open transaction, if it has still to begin.
+        """Send the open transaction's BEGIN, if that was deferred.
 
-        Raises OperationalError after SQLite's busy_timeout.
+        Raises OperationalError after SQLite's busy_timeout; the BEGIN remains deferred, so no later write can commit
+        by itself.
         """
-        if self.is_to_begin:
-            self.is_to_begin = False
+        if self.begin_is_deferred:
             self._wait_and_begin()
+            self.begin_is_deferred = False
 
     def begin_before(self, statement: str) -> None:
         """As `begin_now`, unless the statement is a SELECT."""
-        if self.is_to_begin and not statement.startswith("SELECT"):
+        if self.begin_is_deferred and not statement.startswith("SELECT"):
             self.begin_now()
 
     def create_cursor(self, name: str | None = None) -> Any:
-        """A cursor whose statements begin a late transaction."""
+        """A cursor whose statements send a deferred BEGIN."""
         cursor = self.connection.cursor(factory=_Cursor)
         cursor.wrapper = self
         return cursor
 
     def _start_transaction_under_autocommit(self) -> None:
-        # Only the outermost transaction of the block: one that a hook starts after its commit does not.
-        self.is_to_begin, self._begins_late = self._begins_late, False
-        if not self.is_to_begin:
+        # Only the outermost transaction of the block, not one that a hook starts after its commit.
+        self.begin_is_deferred, self._defers_begin = self._defers_begin, False
+        if not self.begin_is_deferred:
             self._wait_and_begin()
 
     def _wait_and_begin(self) -> None:
         """BEGIN, as soon as no other connection writes. Raises OperationalError after SQLite's busy_timeout."""
         raw = self.connection
-        (most,) = raw.execute("PRAGMA busy_timeout").fetchone()
-        began = time.monotonic()
+        (timeout_milliseconds,) = raw.execute("PRAGMA busy_timeout").fetchone()
+        started = time.monotonic()
         raw.execute("PRAGMA busy_timeout = 0")
         try:
-            while not self._begin(last=time.monotonic() - began >= most / 1000):
-                waited = time.monotonic() - began
+            while not self._begin(is_last_attempt=time.monotonic() - started >= timeout_milliseconds / 1000):
+                waited = time.monotonic() - started
                 time.sleep(min(max(_SHORT_SECONDS, waited * _SHARE), _LONGEST_SECONDS))
         finally:
-            raw.execute(f"PRAGMA busy_timeout = {most}")
+            raw.execute(f"PRAGMA busy_timeout = {timeout_milliseconds}")
 
-    def _begin(self, *, last: bool) -> bool:
-        """Whether the transaction has begun, as a writer. last: raise where the lock is not free."""
+    def _begin(self, *, is_last_attempt: bool) -> bool:
+        """Try to begin as a writer; returns whether that succeeded. The last attempt raises instead of False."""
         try:
-            # Without Django's cursor: it is asked thousands of times a second, by all who wait.
+            # Without Django's cursor: waiting connections call this thousands of times a second.
             self.connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            # Not SQLITE_BUSY_SNAPSHOT: who has a SELECT that has not ended, and is overtaken, would wait in vain.
-            if not last and error.sqlite_errorname == "SQLITE_BUSY":
+            if not is_last_attempt and error.sqlite_errorname in _BUSY:
                 return False
             with self.wrap_database_errors:
                 raise
         return True
 
     def _set_autocommit(self, autocommit: bool) -> None:
-        self.is_to_begin = False  # a transaction has ended
+        self.begin_is_deferred = False  # a transaction has ended
         super()._set_autocommit(autocommit)  # type: ignore[misc]  # unknown to Django's type stubs
 
 
 class _Cursor(base.SQLiteCursorWrapper):
-    """Django's cursor, whose statements begin a late transaction."""
+    """Django's cursor, whose statements send a deferred BEGIN."""
 
     wrapper: DatabaseWrapper
 

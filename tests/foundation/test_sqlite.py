@@ -99,7 +99,7 @@ def numbers() -> Iterator[None]:
 @contextmanager
 def late_transaction() -> Iterator[None]:
     """A transaction that begins late."""
-    with cast(DatabaseWrapper, connection).beginning_late(), transaction.atomic():
+    with cast(DatabaseWrapper, connection).deferring_begin(), transaction.atomic():
         yield
 
 
@@ -148,6 +148,20 @@ def test_a_late_transaction_is_undone_as_a_whole(numbers: None) -> None:
     assert stored() == [1]
 
 
+def test_a_late_transaction_that_got_no_lock_does_not_go_on_without_one(numbers: None) -> None:
+    with another_writer() as other, late_transaction():
+        with hardly_waiting():
+            for _ in range(2):
+                with pytest.raises(OperationalError, match="locked"):
+                    insert(2)
+            with pytest.raises(OperationalError, match="locked"), transaction.atomic():
+                pass
+        other.execute("COMMIT")
+        insert(3)
+        transaction.set_rollback(True)
+    assert stored() == [1]
+
+
 def test_a_late_transaction_that_only_reads_leaves_the_connection_as_it_was(numbers: None) -> None:
     with late_transaction():
         assert stored() == [1]
@@ -163,7 +177,7 @@ def test_a_late_transaction_that_only_reads_leaves_the_connection_as_it_was(numb
 def test_a_transaction_after_the_commit_of_a_late_one_begins_at_once(numbers: None) -> None:
     def after() -> None:
         with transaction.atomic():
-            assert not cast(DatabaseWrapper, connection).is_to_begin
+            assert not cast(DatabaseWrapper, connection).begin_is_deferred
 
     with late_transaction():
         insert(2)

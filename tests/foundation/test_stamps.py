@@ -163,6 +163,16 @@ class TestAnotherProcess:
         stamps.check(slow)
         assert stamps.current(NAME) == 2
 
+    def test_a_reading_that_ends_later_with_a_later_change_is_kept(self, db: None) -> None:
+        def slow(text: str) -> list[tuple[str, int]]:
+            stamps.check()
+            self.commit(2)
+            return [(NAME, 2)]
+
+        self.commit(1)
+        stamps.check(slow)
+        assert stamps.current(NAME) == 2
+
 
 class TestATransactionThatBumps:
     @pytest.fixture(autouse=True)

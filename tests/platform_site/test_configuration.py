@@ -188,6 +188,38 @@ def test_secrets_in_addresses_are_masked_and_stay_with_their_host(demo: str, tmp
     assert "planted" not in template.values["URL"]
 
 
+def test_secrets_in_headers_stay_with_their_host(demo: str, tmp_path: Path) -> None:
+    dataset = Dataset(system_context())
+    template = dataset.find_one("Systems.Config.WebHooks", code="DEMO-ORDER")
+    assert template is not None
+    dataset.assign(template, "Headers", "Authorization: Bearer planted")
+    dataset.assign(template, "URL", "http://127.0.0.1:9/orders")
+    dataset.commit()
+    document = configuration.load(export_config())
+    document["webhooks"]["DEMO-ORDER"]["URL"] = "http://localhost:9/orders"
+    applied = import_config(written(tmp_path / "config.yaml", document), "--apply")
+    assert "The webhook DEMO-ORDER is inactive until its masked values are filled in." in applied
+    stored = Dataset(system_context()).find_one("Systems.Config.WebHooks", code="DEMO-ORDER")
+    assert stored is not None
+    assert stored.values["Headers"] == "Authorization: Bearer ***"
+    assert not stored.values["IsActive"]
+
+
+def test_of_two_row_policies_with_one_filter_the_one_that_differs_is_changed(demo: str, tmp_path: Path) -> None:
+    policy = {
+        "role": Role.objects.get(name="Sales"),
+        "repository": "Systems.Core.Scripts",
+        "filter": "IsActive eq true",
+    }
+    inactive = RowPolicy.objects.create(**policy, is_active=False)
+    active = RowPolicy.objects.create(**policy)
+    document = configuration.load(export_config())
+    del document["row_policies"]["Sales/Systems.Core.Scripts/2"]
+    import_config(written(tmp_path / "part.yaml", document), "--apply", "--delete")
+    assert RowPolicy.objects.filter(pk=inactive.pk).exists()
+    assert not RowPolicy.objects.filter(pk=active.pk).exists()
+
+
 @pytest.mark.parametrize(
     "address, shown",
     [

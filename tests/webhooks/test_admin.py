@@ -280,6 +280,24 @@ def test_secrets_survive_the_saving_of_the_form(boss: Client) -> None:
     assert WebHook._default_manager.get().signing_secret is None
 
 
+def test_masked_headers_stay_with_the_host_that_they_were_entered_for(boss: Client) -> None:
+    hook = new_web_hook("http://127.0.0.1:9/", Headers="Authorization: Bearer planted")
+    page = boss.get(hook_page(hook))
+    values = {
+        f"{name}": "" if value is None else value
+        for name, value in page.context["adminform"].form.initial.items()
+        if not isinstance(value, dict)
+    }
+    assert "planted" not in text_of(page)
+    values |= {"name_en": "HOOK", "url": "http://localhost:9/other"}
+    refused = boss.post(hook_page(hook), values)
+    assert "The URL has another host now" in text_of(refused)
+    assert boss.post(hook_page(hook), {**values, "url": "http://127.0.0.1:9/other"}).status_code == 302
+    assert WebHook._default_manager.get().headers == "Authorization: Bearer planted"
+    assert boss.post(hook_page(hook), {**values, "headers": "Authorization: Bearer new"}).status_code == 302
+    assert WebHook._default_manager.get().headers == "Authorization: Bearer new"
+
+
 def test_the_form_shows_every_error_at_its_field(boss: Client) -> None:
     form = {
         "code": "F1", "name_en": "x", "repository_name": "General.Currencies.Currencies", "retry_logic": "NoRetry",

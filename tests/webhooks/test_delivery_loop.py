@@ -16,7 +16,7 @@ from pytest_django import Settings
 from tests.support.measuring import slowness
 from tests.support.receiver import Answer, LoopbackReceiver
 from tests.support.tasks import Worker
-from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
+from tests.webhooks.cast import new_currency, new_delivery, new_web_hook, reloaded
 from tests.webhooks.workers import wait_until
 from webhooks import delivery_loop, lease
 from webhooks.delivery_loop import DeliveryLoop
@@ -148,6 +148,24 @@ def test_it_survives_a_turn_that_fails(loopback_receiver: LoopbackReceiver, monk
     with running():
         loopback_receiver.wait_for(1)
     assert WebHookDelivery.objects.get().state == "Delivered"
+
+
+def test_an_outcome_that_cannot_be_recorded_keeps_no_other_from_it(loopback_receiver: LoopbackReceiver) -> None:
+    new_web_hook(f"{loopback_receiver.url}/")
+    gone, other = new_delivery("HOOK", new_currency("AAA")), new_delivery("HOOK", new_currency("BBB"))
+
+    def send(leased: Lease) -> Outcome:
+        if leased.delivery_id == str(gone.pk):
+            WebHookDelivery.objects.filter(pk=gone.pk).delete()
+            connections.close_all()
+        return delivery_send(leased)
+
+    def is_delivered() -> bool:
+        DeliveryLoop(send, is_stopping=lambda: False).run()  # does nothing soon after the run of another test
+        return bool(reloaded(other).state == "Delivered")
+
+    wait_until(is_delivered)
+    assert not WebHookAttempt.objects.filter(delivery_id=gone.pk).exists()
 
 
 def test_a_due_retry_needs_nobody_to_announce_it(loopback_receiver: LoopbackReceiver, settings: Settings) -> None:

@@ -70,6 +70,7 @@ def test_a_template_says_how_often(values: dict[str, object], expected: int) -> 
     "header, expected",
     [
         ("120", 120),
+        ("9" * 5_000, 10**9),
         (" 7 ", 7),
         ("Sat, 01 Jan 2022 00:01:00 GMT", 60),
         ("Fri, 31 Dec 2021 00:00:00 GMT", 0),

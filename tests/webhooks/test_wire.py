@@ -218,6 +218,23 @@ def test_what_is_no_answer_is_tried_again(answer: bytes) -> None:
     assert (delivery.last_error or "").startswith("protocol:")
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 500 O\0K\r\nX-A: b\0c\r\nContent-Length: 3\r\n\r\na\0b",
+        b"HTTP/1.1 429 X\r\nRetry-After: " + b"9" * 5_000 + b"\r\nContent-Length: 0\r\n\r\n",
+    ],
+    ids=["NUL", "a number of 5,000 digits"],
+)
+def test_what_no_receiver_should_answer_is_an_outcome(answer: bytes) -> None:
+    with raw_server(lambda connection: connection.sendall(answer)) as server:
+        delivery = delivered(f"http://127.0.0.1:{server.port}/", RetryLogic="Retry")
+    assert (delivery.state, delivery.attempt_count) == ("Pending", 1)
+    attempt = WebHookAttempt.objects.get()
+    assert attempt.status_code in (429, 500)
+    assert "\0" not in f"{attempt.error}{attempt.response_head}{attempt.response_body}"
+
+
 def test_a_2xx_whose_body_breaks_off_was_delivered() -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"
     with raw_server(lambda connection: connection.sendall(answer)) as server:

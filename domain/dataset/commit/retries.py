@@ -2,8 +2,8 @@
 
 Callers see a conflict only if they asked for the check: by If-Match, by ObjectVersion, or in a Domain transaction with
 data that an earlier request read (spec 03, 3.1). Another commit between a request's read and its own commit is no such
-conflict: the request that commits second starts again. On PostgreSQL it first locks the rows that both write. On SQLite
-its first attempt waits for the lock of the only writer before it writes, a second one before it reads.
+conflict: the request that commits second starts again. On PostgreSQL its second attempt first locks the rows that both
+write. On SQLite the first attempt takes the lock of the only writer before it writes, the second before it reads.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ T = TypeVar("T")
 ATTEMPTS = 10
 #: Maximum attempts after violations of a unique index or a reference.
 VIOLATIONS = 4
-#: SQLSTATE of a deadlock, of a serialization failure, and of a prepared statement whose columns have got other types.
-_BROKEN_OFF = frozenset({"40P01", "40001", "0A000"})
+#: SQLSTATE of a deadlock, of a serialization failure, of a prepared statement whose columns have got other types, and
+#: of one that a pooler has dropped.
+_BROKEN_OFF = frozenset({"40P01", "40001", "0A000", "26000"})
 #: SQLSTATE of a unique index and a reference. Mostly an error of the caller: in a second attempt a check that reads
 #: before it writes reports it, or finds the next free number, which another request may take again.
 _VIOLATED = frozenset({"23505", "23503"})
@@ -66,14 +67,14 @@ class RetryState:
         self._rows: set[tuple[str, str]] = set()
         self._number = 0
         self._violations = 0
-        #: whether the attempt has read before it had SQLite's lock
-        self._is_late = False
+        #: whether the attempt may have read before it had SQLite's lock
+        self._is_deferred = False
 
     @contextmanager
-    def transaction(self, *, savepoint: bool = True, late: bool = False) -> Iterator[None]:
-        """A database transaction for the retry. savepoint, late (the first attempt): see write_transaction."""
-        self._is_late = late and self._number == 0 and connection.vendor == "sqlite" and not connection.in_atomic_block
-        with write_transaction(savepoint=savepoint, late=self._is_late):
+    def transaction(self, *, savepoint: bool = True, deferred: bool = False) -> Iterator[None]:
+        """A database transaction for the attempt; see write_transaction. Only the first attempt can be deferred."""
+        self._is_deferred = False  # should the transaction not begin
+        with write_transaction(savepoint=savepoint, deferred=deferred and self._number == 0) as self._is_deferred:
             self.begin()
             yield
 
@@ -102,7 +103,7 @@ class RetryState:
         if isinstance(error, ConcurrentUpdate):
             self._rows |= error.rows
             return True
-        if self._is_late:
+        if self._is_deferred:
             return isinstance(error, Overtaken) or sqlite.error_name(error) in _SQLITE_REPEATED
         state = sqlstate(error)
         if state in _VIOLATED:

@@ -41,6 +41,8 @@ def restore(dataset: ChangeTracker, before: Snapshot) -> None:
             record.values.update(record.original_values)
             record.original_values = {}
             record.state = "Unchanged"
+            if record.custom_changed:
+                record.custom, record.custom_changed = record.original_custom, False
     for record, state, values, originals, custom, custom_changed in before.values():
         record.state, record.values, record.original_values = state, values, originals
         record.custom, record.custom_changed = custom, custom_changed

@@ -1,4 +1,8 @@
-"""Begins the database transaction of a write, after reading every stamp committed before."""
+"""Begins the database transaction of a write, and reads the stamps in it.
+
+On SQLite a transaction may be deferred: it takes the lock of the only writer just before it writes, not before it
+reads and computes (foundation.sqlite).
+"""
 
 from __future__ import annotations
 
@@ -16,58 +20,58 @@ from foundation import dry_runs, stamps
 
 
 class Overtaken(Exception):
-    """Stamps have changed since a late transaction started: the work used former rules or permissions."""
+    """Stamps have changed since a deferred transaction started: the work used former rules or permissions."""
 
 
-class _Late(threading.local):
-    """The stamps with which the late transaction of this thread started; None without one."""
+class _Deferred(threading.local):
+    """The stamps with which this thread's deferred transaction started; None without one, and when it has begun."""
 
     stamps: Mapping[str, int] | None = None
 
 
-_late = _Late()
+_deferred = _Deferred()
 
 
 @contextmanager
-def write_transaction(*, savepoint: bool = True, late: bool = False) -> Iterator[None]:
-    """A database transaction for a write, or a part of the open one.
+def write_transaction(*, savepoint: bool = True, deferred: bool = False) -> Iterator[bool]:
+    """A database transaction for a write, or a part of the open one; yields whether it is deferred.
 
     savepoint   within an open transaction, a failure preserves its earlier writes
-    late        on SQLite, it waits for the lock of the only writer only before it writes (`begin_writing`). Until then
+    deferred    on SQLite, it takes the lock of the only writer when it begins to write (`begin_writing`). Until then
                 others write, as on PostgreSQL; the caller repeats the work where that matters (commit.retries)
     Raises ModelChanged if the definition of a custom entity has changed since the work began.
     """
     connection: Any = connections["default"]
     is_outermost = not connection.in_atomic_block
-    is_late = late and is_outermost and connection.vendor == "sqlite"
-    with connection.beginning_late() if is_late else nullcontext(), transaction.atomic(savepoint=savepoint):
+    is_deferred = deferred and is_outermost and connection.vendor == "sqlite"
+    with connection.deferring_begin() if is_deferred else nullcontext(), transaction.atomic(savepoint=savepoint):
         if is_outermost or dry_runs.current() is None:  # a dry run has read them as it began
             check_stamps()
         if is_outermost and is_outdated():
             raise ModelChanged
-        if not is_late:
-            yield
+        if not is_deferred:
+            yield False
             return
-        _late.stamps = stamps.values()
+        _deferred.stamps = stamps.values()
         try:
-            yield
+            yield True
         finally:
-            _late.stamps = None  # before hooks of the commit, which write by themselves
+            _deferred.stamps = None  # before hooks of the commit, which write by themselves
 
 
 def begin_writing() -> bool:
-    """Call before the last checks of a write, and before work that no version guards.
+    """Begin a deferred transaction. Call before the last checks of a write, and before work that no version guards.
 
-    Whether others may have written since the transaction started: a late one begins now. False on PostgreSQL.
-    Raises Overtaken, and OperationalError while another holds the lock for too long.
+    Returns whether a deferred transaction has begun by this call, so that what was read before may have changed. Always
+    False on PostgreSQL. Raises Overtaken, and OperationalError while another connection holds the lock for too long.
     """
-    if _late.stamps is None:
+    if _deferred.stamps is None:
         return False
-    before, _late.stamps = _late.stamps, None
     sqlite.take_write_lock()
     check_stamps()
-    if stamps.values() is not before:
+    if stamps.values() is not _deferred.stamps:
         raise Overtaken
+    _deferred.stamps = None
     return True
 
 

@@ -92,8 +92,9 @@ class _Shown:
             return
         self._records.update(record.key for record in pending)
         if self._savepoint is None:
-            self._savepoint = transaction.atomic()
-            self._savepoint.__enter__()
+            savepoint = transaction.atomic()
+            savepoint.__enter__()
+            self._savepoint = savepoint  # entered: `undo` would end the outer transaction otherwise
         _write(dataset, pending, self._absent, self._around)
 
     def undo(self) -> None:

@@ -212,7 +212,7 @@ def run_document(exchange: Exchange) -> ODataResponse:
 
 
 def _commit(exchange: Exchange, retry: RetryState) -> ODataResponse:
-    with retry.transaction(savepoint=not dry_run.is_only_write(exchange.received), late=True):
+    with retry.transaction(savepoint=not dry_run.is_only_write(exchange.received), deferred=True):
         dataset = Dataset(exchange.request.context, locks=retry.locks)
         respond = apply(exchange, dataset)
         dataset.commit(savepoint=False)

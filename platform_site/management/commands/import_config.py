@@ -26,7 +26,8 @@ class Command(PlatformCommand):
     """Compares or applies a document; applying it twice changes nothing the second time."""
 
     help = (
-        "Show what a file made by export_config would change here; with --apply, change it, all or nothing. "
+        "Show what a file made by export_config would change here; with --apply, change it: custom entities "
+        "one by one, everything else all or nothing. "
         f"Exit status: 0 nothing to do or applied, {DIFFERS} there are differences, 1 error."
     )
     example = "manage.py import_config config.yaml\n  manage.py import_config config.yaml --apply"

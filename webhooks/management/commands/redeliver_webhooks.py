@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.timezone import is_naive
 
 from identity.management.support import PlatformCommand
-from webhooks.models import DELIVERY_STATE, REDELIVERABLE_STATES, WebHookDelivery
+from webhooks.models import REDELIVERABLE_STATES, WebHookDelivery
 from webhooks.services import deliveries_redeliver
 
 
@@ -26,7 +26,7 @@ class Command(PlatformCommand):
         parser.add_argument("--id", action="append", dest="ids", default=[], help="a delivery; may be repeated")
         parser.add_argument("--web-hook", help="only deliveries of the template with this code")
         parser.add_argument(
-            "--state", choices=REDELIVERABLE_STATES, help=f"one of {', '.join(DELIVERY_STATE.members)} that is over"
+            "--state", choices=REDELIVERABLE_STATES, help="only deliveries in this state (default: Failed)"
         )
         parser.add_argument("--since", help="created at or after this moment (ISO 8601)")
         parser.add_argument("--dry-run", action="store_true", help="only list them")
@@ -38,15 +38,14 @@ class Command(PlatformCommand):
             {"id": str(row.pk), "web_hook": row.web_hook_code, "state": row.state, "error": row.last_error}
             for row in wanted.only("id", "web_hook_code", "state", "last_error").iterator()
         ]
-        if not options["dry_run"]:
-            deliveries_redeliver(wanted)
+        count = len(rows) if options["dry_run"] else deliveries_redeliver(wanted)
         if options["as_json"]:
             self.stdout.write(json.dumps(rows))
             return
         for row in rows:
             self.stdout.write(f"{row['id']}  {row['web_hook']}  {row['state']}  {row['error'] or ''}")
         verb = "would be sent again" if options["dry_run"] else "will be sent again"
-        self.stdout.write(f"{len(rows)} deliveries {verb}.")
+        self.stdout.write(f"{count} deliveries {verb}.")
 
     def _wanted(self, options: dict[str, Any]) -> QuerySet[WebHookDelivery]:
         if options["ids"]:

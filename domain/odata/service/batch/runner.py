@@ -207,7 +207,7 @@ class Runner:
             )
         (id,) = ids
         if id is None:
-            with retry.transaction(late=True):
+            with retry.transaction(deferred=True):
                 yield Dataset(self.request.context, locks=retry.locks), True
         else:
             with domain_transactions.opened(self.request.context, id) as dataset:
