@@ -36,7 +36,10 @@ _repeated: list[_Repeated] = []
 
 
 def shared_number() -> ctypes.c_double:
-    """A number that the processes of a cluster share, if a module makes it: they are forked from one process."""
+    """A number that the processes of a cluster share.
+
+    Create it while a module is imported: the processes are forked from one process after that.
+    """
     return ctypes.c_double.from_buffer(mmap.mmap(-1, ctypes.sizeof(ctypes.c_double)))
 
 

@@ -40,8 +40,9 @@ MAX_ENTRIES = 1_000
 
 
 class RepeatDryRun(BaseException):
-    """Begins a dry run again that was the victim of a deadlock, or whose only commit, which has no savepoint, lost a
-    race. The cause is the error.
+    """Requests that a dry run begins again; the cause is the error.
+
+    The database ended it because of a deadlock, or its only commit, which has no savepoint, lost a race.
 
     The locks of its earlier commits, which a real request would have released, are released only by the rollback of
     all of it. It is no Exception, so that no part of the request answers it.

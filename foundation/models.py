@@ -115,7 +115,7 @@ class_prepared.connect(_end_indexes_in_key)
 
 
 class VersionStamp(models.Model):
-    """A counter that invalidates caches of processes: see foundation.stamps."""
+    """A value whose change invalidates caches of processes: see foundation.stamps."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField(default=0)

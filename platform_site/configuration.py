@@ -9,7 +9,7 @@ becomes the platform's where a document is applied; other authors are exported b
 more.
 
 Secrets are never exported: no section has secret hashes or signing secrets, and the secrets in headers and URLs of
-webhooks are masked. Where a document has the mask, the instance keeps its value.
+webhooks are masked. Where a document has the mask, the instance keeps its value, as long as that goes to the same host.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class RoleSection:
 
 
 class SinkSection:
-    """Event sinks by name; the reader by login. How far they are stays with the instance."""
+    """Event sinks by name; the reader by login. Their positions in the change feed stay with the instance."""
 
     name, noun = "event_sinks", "event sink"
 

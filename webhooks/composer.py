@@ -75,7 +75,7 @@ class WebHookSubmission(Submission):
         created = super().commit_forms(form)
         inputs = RuleInputs.of(self.request)
         if inputs.is_valid() and inputs.cleaned_data["event_type"]:
-            # The check of the rule must find the template, whose stamp changes with the transaction.
+            # The check of the rule must find the template that this transaction has just saved.
             templates.forget()
             try:
                 self.rule = self._rule_make(form, inputs.cleaned_data)

@@ -76,7 +76,7 @@ class DeliveryLoop:
         self._unrecorded: list[Finished] = []
         self._lease_until = time.monotonic() + LEASE_SECONDS
         self._swept_at = 0.0
-        self._calls_at = [time.monotonic() + LATE_SECONDS, self._lease_until]
+        self._enqueue_at = [time.monotonic() + LATE_SECONDS, self._lease_until]
         self._give_up_at = math.inf
 
     def run(self) -> None:
@@ -112,7 +112,7 @@ class DeliveryLoop:
             self._lease(leased_until=time.monotonic() + _LEASES_ON_SECONDS)
             if not self._under_way:  # Once more: other runs may have left a delivery to this one just now.
                 self._lease(leased_until=0)
-        self._call()
+        self._enqueue_another()
         return bool(self._under_way) and time.monotonic() < self._give_up_at
 
     def _record(self) -> None:
@@ -167,18 +167,18 @@ class DeliveryLoop:
             self._under_way.update((lease.delivery_id, lease) for lease in leases)
             self._senders.take(leases, under_way=len(self._under_way))
 
-    def _call(self) -> None:
-        """Call another worker process when there is more than this run can send, and when this run leases no more."""
-        if self._calls_at and time.monotonic() >= self._calls_at[0]:
-            del self._calls_at[0]
-            if not self._calls_at:
+    def _enqueue_another(self) -> None:
+        """Enqueue another task when there is more than this run can send, and when this run leases no more."""
+        if self._enqueue_at and time.monotonic() >= self._enqueue_at[0]:
+            del self._enqueue_at[0]
+            if not self._enqueue_at:
                 _leased_until.value = 0
             if not self._is_stopping() and _is_late():
                 enqueue()
 
 
 def has_looked(since: float) -> bool:
-    """Whether a run of this cluster has leased after that time, and so what was committed before.
+    """Whether a run of this cluster has leased deliveries after that time: it has met everything committed before.
 
     Without it the tasks of many commits, which wait while a run takes long, would each become a run, and tasks of
     others would wait for all of them. Commits of a node with another clock may wait for the next sweep.

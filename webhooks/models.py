@@ -1,7 +1,7 @@
 """Tables of webhooks: the outbox with its attempts, circuit breakers, and the health of templates.
 
-Deliveries are the only entities that the dataset does not write: the causing commit inserts the outbox row
-(`Dataset.defer_write`), and workers update it (lease, record). Over OData they are read-only.
+The dataset does not write deliveries and attempts: the causing commit inserts the outbox row (`Dataset.defer_write`),
+workers update it and insert its attempts (lease, record). Over OData both are read-only.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ class WebHookDelivery(AggregateRoot):
     is_host_rendered      a placeholder is part of host or port: only hosts in EGRESS_ALLOW are allowed
     sequence              order of the events of one entity and template; see webhooks.outbox
     request_headers       as sent, secrets masked
-    headers               [[name, value], …] as sent, for a secret [name, sealed value, true]; a text instead is the
-    reason
-                          why there are none
+    headers               [[name, value], …] as sent, for a secret [name, sealed value, true]; or a text: the reason why
+                          there are no headers
     attempt_count         attempts with an outcome
     lease_count           leases; more than attempts if workers died while they held one
     lease_token           identifies the holder, who may record the outcome; each lease has a new token

@@ -144,7 +144,7 @@ def rules_of(web_hook: WebHook) -> QuerySet[UserBusinessRule]:
 
 
 def workers_alive(now: datetime | None = None) -> list[WorkerHeartbeat]:
-    """Number of worker processes with a recent heartbeat."""
+    """Worker processes with a recent heartbeat."""
     since = (now or utc_now()) - timedelta(seconds=ALIVE_SECONDS)
     return list(WorkerHeartbeat.objects.filter(seen_at__gte=since).order_by("worker"))
 

@@ -1,7 +1,7 @@
 """Cache of webhook templates: loaded and compiled once, again after a change of theirs or of custom properties.
 
-Events must not cost a query, so the templates are cached under version stamps (foundation.stamps): their own, and that
-of the custom properties, which they may name.
+Events must not cost a query, so the templates are cached. Sources of the cache: the version stamps (foundation.stamps)
+of templates and of custom properties, which they may name, the registry, and the key that seals secrets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ STAMP = "webhooks"
 AUTHORS = Authors(TemplateAuthor)
 
 
-#: Sources of the cache: the stamps of templates and custom properties, the registry, and the key that seals secrets.
 @dataclass(frozen=True)
 class WebHookTemplate:
     """A template, ready to be rendered.
@@ -169,5 +168,5 @@ def announce_change(record: Record) -> None:
 
 
 def forget() -> None:
-    """Drop the cache (tests that roll back)."""
+    """Drop the cache: within a transaction that has saved a template, and after its rollback."""
     _templates.forget()

@@ -199,7 +199,7 @@ def _host_pieces(origin: Sequence[Part]) -> list[str]:
     return host.split(placeholder)
 
 
-#: Time limit of a DNS lookup, which may delay other writes on SQLite, and how long its result is cached.
+#: Time limit of a DNS lookup, which delays the save, and how long its result is cached.
 _LOOK_UP_SECONDS = 0.5
 _REMEMBER_SECONDS = 60
 

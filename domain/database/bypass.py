@@ -14,8 +14,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 Row = tuple[Any, ...]
 
 
-def may_bypass_cursor(connection: BaseDatabaseWrapper) -> bool:
-    """Whether a statement may run without Django's cursor: if execute wrappers at most count.
+def prepare_bypass(connection: BaseDatabaseWrapper) -> bool:
+    """Prepare to run a statement without Django's cursor; returns False if execute wrappers do more than count.
 
     Wrappers that only count statements (`only_counts`) are notified. A closed connection is opened by Django.
     """

@@ -12,13 +12,13 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from domain.database import postgresql, sqlite
-from domain.database.bypass import Row, may_bypass_cursor
+from domain.database.bypass import Row, prepare_bypass
 
 
 def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
     """Every row of a statement, in the driver's form. Raises Django's database errors."""
     connection = connections["default"]
-    if may_bypass_cursor(connection):
+    if prepare_bypass(connection):
         if connection.vendor == "sqlite":
             return sqlite.fetch(connection, sqlite.native(text), parameters)
         return postgresql.fetch_untyped(connection, text, parameters)
@@ -31,7 +31,7 @@ def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
 def change(text: str, parameters: Sequence[Any]) -> int:
     """Execute a statement without result rows; the number of rows that it changed. Raises as `fetch`."""
     connection = connections["default"]
-    if may_bypass_cursor(connection):
+    if prepare_bypass(connection):
         if connection.vendor == "sqlite":
             return sqlite.change(connection, text, parameters)
         return postgresql.change(connection, text, parameters)
@@ -47,7 +47,7 @@ def change_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDat
     """
     if connection is None:
         connection = connections["default"]
-    if may_bypass_cursor(connection):
+    if prepare_bypass(connection):
         if connection.vendor == "sqlite":
             sqlite.change_many(connection, text, rows)
         else:

@@ -1,7 +1,9 @@
 """Statements to PostgreSQL without Django's cursor, which interpolates parameters and parses datetimes in Python.
 
-Statements are sent with separate parameters. Reads by key, and writes from their third use on, are prepared, unless a
-pooler gives each transaction another session: PostgreSQL keeps them and, where that costs no more, one plan for all.
+Statements are sent with separate parameters. The caller of a read says after how many uses it is prepared; a statement
+of the dataset is prepared from its third use on, one with many sets of parameters at once. Nothing is prepared behind a
+pooler that gives each transaction another session. PostgreSQL keeps prepared statements and, where that costs no more,
+one plan for all parameters.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.datetime import TimestamptzLoader
 
-from domain.database.bypass import Row, may_bypass_cursor
+from domain.database.bypass import Row, prepare_bypass
 from domain.database.prepared_statements import Statements, Values, error_of
 
 
@@ -61,7 +63,7 @@ def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
 
 def execute(connection: BaseDatabaseWrapper, text: str) -> None:
     """Execute statements without parameters and rows in one message. Raises Django's database errors."""
-    if may_bypass_cursor(connection):
+    if prepare_bypass(connection):
         _send(connection, text, ExecStatus.COMMAND_OK)
         return
     with connection.cursor() as cursor:

@@ -54,7 +54,7 @@ LONG_READ_WAIT_SECONDS: Final = 0.3
 #: Looks at the primary that are remembered, to tell how far back a replica is: ten minutes.
 _LOOKS: Final = 2400
 _REPLAYED = "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint"
-#: What a replica alone refuses: its end or start, a conflict with what it replays, a write.
+#: SQLSTATEs of errors that only a replica raises: it stops or starts, a query conflicts with its replay, a write.
 _STATES_OF_REPLICAS = ("08", "57P", "40001", "40P01", "25006")
 
 

@@ -117,9 +117,9 @@ class Subscription:
     context   of the caller
     renew     authenticates the caller again. Raises PlatformError if it may not listen any more
     last      position up to which the subscriber has all events
-    earlier   ids of entries after it that were there before: of a subscriber that listens from now on
+    earlier   ids of entries behind `last` that the subscriber must not get: they were there when it began to listen
     seconds   after which the response ends
-    joins     called when the response begins, and with what `leaves` is called when it ends
+    joins     called with the subscription when the response begins; `leaves` when it ends
     """
 
     def __init__(

@@ -23,7 +23,7 @@ from foundation.execution_slot import release_slot
 #: Sets of connections that are kept open when no thread uses them.
 MAX_FREE: Final = 4
 
-#: A request waits for a permit this long; then for a connection without one.
+#: A request waits this long for a permit; after that it waits for a free connection without having a permit.
 PERMIT_SECONDS: Final = 10.0
 #: A request that has waited for a connection this long is answered with 503. Opening one takes milliseconds.
 CONNECT_SECONDS: Final = 5.0

@@ -31,7 +31,7 @@ class ClientConnection:
         self._use(lambda held: held.shutdown(socket.SHUT_RDWR))
 
     def unread_bytes(self) -> int:
-        """The bytes that the system has not yet got rid of towards the client; 0 if it is not connected."""
+        """Number of bytes that the system has still to send to the client; 0 if it is not connected."""
         return self._use(lambda held: int(struct.unpack("i", fcntl.ioctl(held, termios.TIOCOUTQ, b"    "))[0])) or 0
 
     def _use(self, use: Callable[[socket.socket], T]) -> T | None:

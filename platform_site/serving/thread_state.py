@@ -34,7 +34,8 @@ def use_thread_locals() -> None:
 def use_plain_settings() -> None:
     """Read a setting as a plain attribute.
 
-    Settings inherit a method that hides those of the wrapped object, of which settings have none. It makes each of the
-    fifteen accesses of a read ten times as slow.
+    LazySettings inherits a `__getattribute__` that makes one method of a lazy object raise AttributeError unless the
+    wrapped object has it. Settings do not need that, and it makes each of the fifteen accesses of a read ten times as
+    slow.
     """
     LazySettings.__getattribute__ = object.__getattribute__  # type: ignore[method-assign]

@@ -82,7 +82,7 @@ def test_it_gives_up_after_the_busy_timeout_which_stays() -> None:
             cursor.execute("PRAGMA busy_timeout = 20000")
 
 
-# --- transactions that begin late ---------------------------------------------------------------------------------
+# --- transactions that defer BEGIN ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -97,8 +97,8 @@ def numbers() -> Iterator[None]:
 
 
 @contextmanager
-def late_transaction() -> Iterator[None]:
-    """A transaction that begins late."""
+def deferred_transaction() -> Iterator[None]:
+    """A transaction that defers its BEGIN."""
     with cast(DatabaseWrapper, connection).deferring_begin(), transaction.atomic():
         yield
 
@@ -128,8 +128,8 @@ WRITES: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_others_write_until_a_late_transaction_writes(numbers: None, write: str) -> None:
-    with late_transaction():
+def test_others_write_until_a_deferred_transaction_writes(numbers: None, write: str) -> None:
+    with deferred_transaction():
         with another_writer() as other:
             assert stored() == [1]
             other.execute("INSERT INTO numbers VALUES (2)")
@@ -141,15 +141,15 @@ def test_others_write_until_a_late_transaction_writes(numbers: None, write: str)
     assert stored()[:2] == [1, 2]
 
 
-def test_a_late_transaction_is_undone_as_a_whole(numbers: None) -> None:
-    with late_transaction():
+def test_a_deferred_transaction_is_undone_as_a_whole(numbers: None) -> None:
+    with deferred_transaction():
         insert(2)
         transaction.set_rollback(True)
     assert stored() == [1]
 
 
-def test_a_late_transaction_that_got_no_lock_does_not_go_on_without_one(numbers: None) -> None:
-    with another_writer() as other, late_transaction():
+def test_a_deferred_transaction_that_got_no_lock_does_not_go_on_without_one(numbers: None) -> None:
+    with another_writer() as other, deferred_transaction():
         with hardly_waiting():
             for _ in range(2):
                 with pytest.raises(OperationalError, match="locked"):
@@ -162,8 +162,8 @@ def test_a_late_transaction_that_got_no_lock_does_not_go_on_without_one(numbers:
     assert stored() == [1]
 
 
-def test_a_late_transaction_that_only_reads_leaves_the_connection_as_it_was(numbers: None) -> None:
-    with late_transaction():
+def test_a_deferred_transaction_that_only_reads_leaves_the_connection_as_it_was(numbers: None) -> None:
+    with deferred_transaction():
         assert stored() == [1]
     insert(2)
     with another_writer() as other:
@@ -174,19 +174,19 @@ def test_a_late_transaction_that_only_reads_leaves_the_connection_as_it_was(numb
     assert stored() == [1, 2, 3]
 
 
-def test_a_transaction_after_the_commit_of_a_late_one_begins_at_once(numbers: None) -> None:
+def test_a_transaction_after_the_commit_of_a_deferred_one_begins_at_once(numbers: None) -> None:
     def after() -> None:
         with transaction.atomic():
             assert not cast(DatabaseWrapper, connection).begin_is_deferred
 
-    with late_transaction():
+    with deferred_transaction():
         insert(2)
         transaction.on_commit(after)
 
 
 def test_a_lock_behind_an_open_read_is_not_waited_for(numbers: None) -> None:
     insert(2)
-    with late_transaction():
+    with deferred_transaction():
         reading = connection.connection.execute("SELECT number FROM numbers")
         assert reading.fetchone() == (1,)
         with another_writer() as other:

@@ -46,8 +46,9 @@ def repeat_lookups(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def check_versions(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Check that the entities that a Domain transaction changed, and all to be deleted, are stored as loaded (spec 03,
-    3.1).
+    """Check the versions of what a Domain transaction changed and of what is to be deleted (spec 03, 3.1).
+
+    Raises VersionConflict for an entity that another commit has written since it was loaded.
 
     It runs before validations, which would blame the caller for another request's changes. Updates of a plain request
     are checked by the statement that writes them.
@@ -67,7 +68,7 @@ def check_versions(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def check_stored_versions(dataset: ChangeTracker, expected: Iterable[Record]) -> None:
-    """Lock the records' rows, parents first. Raises VersionConflict if one is not stored as loaded."""
+    """Lock the records' rows, parents first. Raises VersionConflict for one written since it was loaded."""
     by_identity: dict[tuple[int, str], list[Record]] = {}
     for record in expected:
         by_identity.setdefault((depth(record), record.repository.identity_name), []).append(record)

@@ -87,7 +87,7 @@ def note_changes(dataset: ChangeTracker, result: CommitResult) -> None:
         for record in records
         if record.key not in result.hidden and (operation == "delete" or is_reported(record))
     )
-    leave(told, run)
+    report_changes(told, run)
 
 
 def is_reported(record: Record) -> bool:
@@ -95,8 +95,8 @@ def is_reported(record: Record) -> bool:
     return record.by_client or _stored_is_visible(record)
 
 
-def leave(changes: Iterable[Mapping[str, Any]], run: dry_runs.DryRun) -> None:
-    """Leave a hook with the changes, as many as the report has room for."""
+def report_changes(changes: Iterable[Mapping[str, Any]], run: dry_runs.DryRun) -> None:
+    """Register the changes for the dry run's report, as many as that has room for."""
     room = run.shared.setdefault(_SHARED, dry_runs.MAX_ENTRIES)
     kept: list[Mapping[str, Any]] = []
     for change in changes:

@@ -1,7 +1,8 @@
 """Writes the change history of a commit (spec 12, 12.2): one change set, and a row for each entity that it changed.
 
-Two statements of many rows in the commit's own transaction; a third one where it changes aggregates of level 1. What is
-stored has no secrets: encrypted and unpublished attributes are left out, an app masks others with `mask_in_history`.
+The statements are part of the commit's transaction: one for the change set, one for each chunk of changes, and one if
+the commit changes aggregates of level 1. What is stored has no secrets: encrypted and unpublished attributes are left
+out, an app masks others with `mask_in_history`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The commit pipeline (spec 03, 3.1), stage by stage. `STAGES` is the order; each stage is one function.
 
-Write order in four sentences: deletes go first, children before parents. Inserts follow, an entity after those that it
-refers to. Updates come next, changed columns only. Then roots get a new version and stamp, and the change feed, the
-audit entries, the change history and deferred writes (outbox rows) are written.
+Write order: deletes go first, children before parents. Inserts follow, an entity after those that it refers to. Updates
+come next, changed columns only. Then roots get a new version and stamp. The change feed, the change history, audit
+entries, deferred writes (outbox rows) and version stamps end the order.
 
-From late defaults on the pipeline runs inside one database transaction, because numbers are taken from locked
-sequences; a failure leaves the database and the dataset unchanged.
+The whole pipeline runs inside one database transaction, whose BEGIN SQLite may defer until `begin_to_write`
+(domain.dataset.tables.write_transaction). A failure leaves the database and the dataset unchanged.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 1_000
 def history_prune() -> int:
     """Delete changes of objects past their retention, then change sets without any; returns the number of changes.
 
-    Queries as of a time can then go back to the limit only, which is noted first, as in the audit chain.
+    Queries as of a time can then go back to the limit only. The limit is stored before anything is deleted.
     """
     now = utc_now()
     limits: dict[datetime.datetime, list[str]] = defaultdict(list)

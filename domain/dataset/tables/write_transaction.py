@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connections, transaction
 
 from domain.database import cursor, postgresql, sqlite
-from domain.database.bypass import may_bypass_cursor
+from domain.database.bypass import prepare_bypass
 from domain.model.model_version import ModelChanged, is_outdated
 from foundation import dry_runs, stamps
 
@@ -82,6 +82,6 @@ def check_stamps() -> None:
 
 def _fetch(text: str) -> list[tuple[Any, ...]]:
     connection = connections["default"]
-    if connection.vendor == "postgresql" and may_bypass_cursor(connection):
+    if connection.vendor == "postgresql" and prepare_bypass(connection):
         return postgresql.fetch_first(connection, text)
     return cursor.fetch(text, ())

@@ -19,8 +19,7 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from domain.dataset.checks import access
-from domain.dataset.commit.entity_changes import ChangeOperation, change_of
-from domain.dataset.commit.entity_changes import leave as leave_changes
+from domain.dataset.commit.entity_changes import ChangeOperation, change_of, report_changes
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.tables.models import DomainTransaction, PendingChange
@@ -160,7 +159,7 @@ def _note_changes(dataset: TransactionDataset) -> None:
         for record in dataset.changed()
         if dataset.source.is_changed(record) and _is_reportable(record)
     )
-    leave_changes(told, run)
+    report_changes(told, run)
 
 
 #: (record, attribute) → the attribute's value as the API shows it

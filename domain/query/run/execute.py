@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connections
 
 from domain.database import time_limit
-from domain.database.bypass import Row, may_bypass_cursor
+from domain.database.bypass import Row, prepare_bypass
 from domain.query.sql.dialect import Dialect, PlanValues
 from domain.query.sql.fragments import Param, Run, Sql, run_key, run_keys, run_limit, run_skip
 from foundation import errors
@@ -47,7 +47,7 @@ class Statement:
         parameters = [param(run) for param in self.params]
         time_limit.begin()
         try:
-            if may_bypass_cursor(connection):
+            if prepare_bypass(connection):
                 return self.dialect.fetch(connection, self.native, parameters, self.values)
             with connection.cursor() as cursor:
                 cursor.execute(self.text, parameters)

@@ -30,10 +30,13 @@ _AGAIN_SECONDS = 0.005
 
 
 class ProcessLock:
-    """A reentrant lock that the system releases when its holder dies (fcntl). Threads of a process share it.
+    """A reentrant lock between processes, which the system releases when its holder dies (fcntl).
 
-    The system takes it for a deadlock when two processes wait for each other, even where different threads hold and
-    wait. No thread waits for a lock while it holds another, so who is refused tries again.
+    It does not exclude threads of one process: each process uses such a lock from one thread.
+
+    The system refuses to wait (EDEADLK) when two processes wait for each other, even if different threads hold and
+    wait. That is no deadlock here, because no thread waits for a lock while it holds another: the refused one waits
+    again.
     """
 
     def __init__(self) -> None:
