@@ -25,6 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("identity.urls")),
     path("sys/auto-discovery", discovery.DiscoveryView.as_view(), name="discovery"),
     path("tools/auto-discovery", discovery.DiscoveryView.as_view()),
+    path("sys/sha256", tools.Sha256View.as_view()),
     path("sys/tools/sha256", tools.Sha256View.as_view()),
     path("sys/audit/head", audit_head.AuditHeadView.as_view(), name="audit_head"),
     path("sys/ver", tools.VersionView.as_view()),

@@ -41,7 +41,7 @@ class PriceLists(Repository[PriceList]):
     category = "Settings"
     name_member = "name"
     validations = (dates_in_order("from_date", "thru_date"),)
-    old_names = ("Crm.PriceLists",)
+    old_names = {"Crm.PriceLists": "25.1.1.36"}
 
 
 class ProductPrice(AggregateRoot):
@@ -94,4 +94,4 @@ class ProductPrices(Repository[ProductPrice]):
         dates_in_order("from_date", "thru_date"),
         not_negative("price_quantity", "min_quantity", "max_quantity"),
     )
-    old_names = ("Crm.ProductPrices",)
+    old_names = {"Crm.ProductPrices": "25.1.1.36"}

@@ -78,7 +78,7 @@ class CustomerTypes(Repository[CustomerType]):
     base_table = "Crm_Customer_Types"
     category = "Settings"
     name_member = "name"
-    old_names = ("Crm.CustomerTypes",)
+    old_names = {"Crm.CustomerTypes": "25.1.2.28"}
 
 
 class Customer(Stamped, AggregateRoot):
@@ -137,7 +137,7 @@ class Customers(Repository[Customer]):
     )
     validations = (dates_in_order("from_date", "thru_date"),)
     read_only = STAMPS
-    old_names = ("Crm.Customers",)
+    old_names = {"Crm.Customers": "25.1.2.28"}
 
 
 class SalesOrderLine(SalesLine, BilledLine, Entity):

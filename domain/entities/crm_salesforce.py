@@ -30,4 +30,4 @@ class SalesPersons(Repository[SalesPerson]):
     base_table = "Crm_Sales_Persons"
     name_member = "person.party_name"
     validations = (dates_in_order("contract_start_date", "contract_end_date"),)
-    old_names = ("Crm.SalesPersons",)
+    old_names = {"Crm.SalesPersons": "25.1.1.36"}

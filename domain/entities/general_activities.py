@@ -66,4 +66,4 @@ class Activities(DocumentRepository[Activity]):
     )
     validations = (dates_in_order("start_time", "end_time"),)
     read_only = frozenset({"is_single_execution"})
-    old_names = ("General.Contacts.Activities",)
+    old_names = {"General.Contacts.Activities": "24.1.5.35"}

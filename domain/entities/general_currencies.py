@@ -39,7 +39,7 @@ class Currencies(Repository[Currency]):
     code_member = "currency_sign"
     name_member = "name"
     display_format = "{CurrencySign}"
-    old_names = ("General.Currencies",)
+    old_names = {"General.Currencies": "25.1.0.64"}
 
 
 class CurrencyDirectoryLine(Entity):
@@ -56,7 +56,7 @@ class CurrencyDirectoryLines(Repository[CurrencyDirectoryLine]):
     name = "General.Currencies.CurrencyDirectoryLines"
     base_table = "Gen_Currency_Directory_Lines"
     name_member = "currency_directory.name"
-    old_names = ("General.CurrencyDirectoryLines",)
+    old_names = {"General.CurrencyDirectoryLines": "25.1.0.64"}
 
 
 class CurrencyDirectory(Document):
@@ -92,4 +92,4 @@ class CurrencyDirectories(DocumentRepository[CurrencyDirectory]):
         to_currency_of_company,
     )
     read_only = frozenset({"is_single_execution"})
-    old_names = ("General.CurrencyDirectories",)
+    old_names = {"General.CurrencyDirectories": "25.1.0.64"}

@@ -68,7 +68,7 @@ class DocumentAmounts(DocumentParts[DocumentAmount]):
     calculations = marks_header("DocumentAmounts", "InputAmount", "InputPercent")
     validations = (check_parent_editable,)
     read_only = frozenset({"base_amount", "total_distributed_amount"})
-    old_names = ("General.DocumentAmounts",)
+    old_names = {"General.DocumentAmounts": "25.1.0.64"}
 
 
 class DocumentAmountReferencedDocument(Entity):
@@ -85,7 +85,7 @@ class DocumentAmountReferencedDocuments(Repository[DocumentAmountReferencedDocum
     name_member = "document_amount.document.entity_name"
     display_format = "{Id}. {DocumentAmount.Document.DocumentNo} {DocumentAmount.Document.DocumentType.TypeName:T}"
     search_members = ("document_amount.document.document_no",)
-    old_names = ("General.DocumentAmountReferencedDocuments",)
+    old_names = {"General.DocumentAmountReferencedDocuments": "25.1.0.64"}
 
 
 class DocumentComment(Entity):
@@ -110,7 +110,7 @@ class DocumentComments(DocumentParts[DocumentComment]):
     base_table = "Gen_Document_Comments"
     copied_with_owner = False
     late_defaults = (comment_of_user,)
-    old_names = ("General.DocumentComments",)
+    old_names = {"General.DocumentComments": "25.1.0.64"}
 
 
 class DocumentDistributedAmount(Entity):
@@ -130,7 +130,7 @@ class DocumentDistributedAmounts(DocumentParts[DocumentDistributedAmount]):
     base_table = "Gen_Document_Distributed_Amounts"
     display_format = "{DocumentAmountType} {DocumentLineId} {Amount}"
     validations = (check_parent_editable,)
-    old_names = ("General.DocumentDistributedAmounts",)
+    old_names = {"General.DocumentDistributedAmounts": "25.1.0.64"}
 
 
 class DocumentFileAttachment(Entity):
@@ -149,7 +149,7 @@ class DocumentFileAttachments(DocumentParts[DocumentFileAttachment]):
     name = "General.Documents.DocumentFileAttachments"
     base_table = "Gen_Document_File_Attachments"
     name_member = "file_name"
-    old_names = ("General.DocumentFileAttachments",)
+    old_names = {"General.DocumentFileAttachments": "25.1.0.64"}
 
 
 class DocumentFulfillment(Entity):
@@ -178,7 +178,7 @@ class DocumentFulfillments(DocumentParts[DocumentFulfillment]):
     copied_with_owner = False
     name_member = "destination_entity_name"
     late_defaults = (entity_names("DestinationEntityName"),)
-    old_names = ("General.DocumentFulfillments",)
+    old_names = {"General.DocumentFulfillments": "25.1.0.64"}
 
 
 class DocumentLineAmount(Entity):
@@ -197,7 +197,7 @@ class DocumentLineAmounts(DocumentParts[DocumentLineAmount]):
     name = "General.Documents.DocumentLineAmounts"
     base_table = "Gen_Document_Line_Amounts"
     validations = (check_parent_editable,)
-    old_names = ("General.DocumentLineAmounts",)
+    old_names = {"General.DocumentLineAmounts": "25.1.0.64"}
 
 
 class DocumentParty(Entity):
@@ -214,7 +214,7 @@ class DocumentParties(DocumentParts[DocumentParty]):
     name = "General.Documents.DocumentParties"
     base_table = "Gen_Document_Parties"
     validations = (check_parent_editable,)
-    old_names = ("General.DocumentParties",)
+    old_names = {"General.DocumentParties": "25.1.0.64"}
 
 
 class DocumentPrint(Entity):
@@ -235,7 +235,7 @@ class DocumentPrints(DocumentParts[DocumentPrint]):
     name = "General.Documents.DocumentPrints"
     base_table = "Gen_Document_Prints"
     copied_with_owner = False
-    old_names = ("General.DocumentPrints",)
+    old_names = {"General.DocumentPrints": "25.1.0.64"}
 
 
 class DocumentStateChange(Entity):
@@ -255,5 +255,5 @@ class DocumentStateChanges(DocumentParts[DocumentStateChange]):
     name = "General.Documents.DocumentStateChanges"
     base_table = "Gen_Document_State_Changes"
     read_only = frozenset({"system_initiated"})
-    old_names = ("General.DocumentStateChanges",)
+    old_names = {"General.DocumentStateChanges": "25.1.0.64"}
     access = "ReadOnly"  # ChangeState and MakeVoid write them

@@ -289,5 +289,5 @@ class Documents(DocumentRepository[Document]):
         }
     )
     calculated = frozenset({"full_state", "state_tags_attribute"})
-    old_names = ("General.Documents",)
+    old_names = {"General.Documents": "25.1.0.64"}
     abstract = True

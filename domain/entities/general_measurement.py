@@ -55,7 +55,7 @@ class MeasurementCategories(Repository[MeasurementCategory]):
     name_member = "name"
     children = (Child("MeasurementUnits", "General.Products.MeasurementUnits"),)
     read_only = frozenset({"base_unit"})
-    old_names = ("General.MeasurementCategories",)
+    old_names = {"General.MeasurementCategories": "24.1.5.35"}
 
 
 class MeasurementUnit(Entity):
@@ -97,4 +97,4 @@ class MeasurementUnits(Repository[MeasurementUnit]):
     name_member = "name"
     late_defaults = (base_unit_of_category,)
     validations = (ratio_is_positive,)
-    old_names = ("General.MeasurementUnits",)
+    old_names = {"General.MeasurementUnits": "24.1.5.35"}

@@ -46,4 +46,4 @@ class DealTypes(Repository[DealType]):
     code_member = "code"
     name_member = "name"
     read_only = frozenset({"is_system"})
-    old_names = ("Finance.Vat.DealTypes",)
+    old_names = {"Finance.Vat.DealTypes": "26.2.0.99"}

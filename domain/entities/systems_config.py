@@ -72,7 +72,7 @@ class Config(Repository[ConfigEntry]):
     category = "Settings"
     type_name = "Systems_Config"
     display_format = "{Id}: {KeyPath}"
-    old_names = ("Systems.Core.Config",)
+    old_names = {"Systems.Core.Config": "24.1.5.35"}
 
 
 class Job(AggregateRoot):
@@ -113,7 +113,7 @@ class Jobs(Repository[Job]):
         },
     )
     name_member = "name"
-    old_names = ("Systems.Core.Jobs",)
+    old_names = {"Systems.Core.Jobs": "24.1.5.35"}
 
 
 class Translation(AggregateRoot):
@@ -137,7 +137,7 @@ class Translations(Repository[Translation]):
     name_member = "application_name"
     admin = AdminOptions(unlisted=frozenset({"creation_time"}))
     read_only = frozenset({"creation_time", "update_time"})
-    old_names = ("Systems.Core.Translations",)
+    old_names = {"Systems.Core.Translations": "24.1.5.35"}
 
 
 class WebHook(AggregateRoot):
@@ -190,7 +190,7 @@ class WebHooks(Repository[WebHook]):
     )
     unpublished = frozenset({"signing_secret", "previous_signing_secret", "previous_secret_expires_utc"})
     api_names = {"url": "URL"}
-    old_names = ("Systems.Core.WebHooks",)
+    old_names = {"Systems.Core.WebHooks": "24.1.5.35"}
 
 
 class WebSite(AggregateRoot):
@@ -213,4 +213,4 @@ class WebSites(Repository[WebSite]):
     base_table = "Sys_Web_Sites"
     category = "Settings"
     display_format = "{RelativeUrl}: {WebSiteType}"
-    old_names = ("Systems.Core.WebSites",)
+    old_names = {"Systems.Core.WebSites": "24.1.5.35"}

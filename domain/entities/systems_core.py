@@ -88,4 +88,4 @@ class Notifications(Repository[Notification]):
     display_format = "{Subject}"
     search_members = ("subject",)
     read_only = frozenset({"creation_time_utc"})
-    old_names = ("Communities.Notifications",)
+    old_names = {"Communities.Notifications": "25.1.1.36"}

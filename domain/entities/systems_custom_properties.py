@@ -73,7 +73,7 @@ class CustomProperties(Repository[CustomProperty]):
     validations = VALIDATIONS
     children = (Child("AllowedValues", "Systems.Bpm.CustomPropertyAllowedValues"),)
     api_names = {"allowed_values_filter_xml": "AllowedValuesFilterXML"}
-    old_names = ("General.CustomProperties",)
+    old_names = {"General.CustomProperties": "24.1.5.35"}
 
 
 class CustomPropertyAllowedValue(Entity):
@@ -98,4 +98,4 @@ class CustomPropertyAllowedValues(Repository[CustomPropertyAllowedValue]):
     base_table = "Gen_Property_Allowed_Values"
     code_member = "property_allowed_value_field"
     name_member = "description"
-    old_names = ("General.CustomPropertyAllowedValues",)
+    old_names = {"General.CustomPropertyAllowedValues": "24.1.5.35"}

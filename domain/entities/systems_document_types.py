@@ -131,7 +131,7 @@ class DocumentTypes(Repository[DocumentType]):
         Child("UserStatuses", "Systems.Documents.DocumentTypeUserStatuses"),
     )
     api_names = {"schema_xml": "SchemaXML"}
-    old_names = ("General.DocumentTypes",)
+    old_names = {"General.DocumentTypes": "24.1.5.35"}
 
 
 class DocumentTypeParts(Repository[M]):
@@ -156,7 +156,7 @@ class DocumentTypeAmounts(DocumentTypeParts[DocumentTypeAmount]):
     name = "Systems.Documents.DocumentTypeAmounts"
     base_table = "Gen_Document_Type_Amounts"
     validations = (dates_in_order("required_from_date", "required_thru_date"),)
-    old_names = ("General.DocumentTypeAmounts",)
+    old_names = {"General.DocumentTypeAmounts": "24.1.5.35"}
 
 
 class DocumentTypeEnterpriseCompany(Entity):
@@ -170,7 +170,7 @@ class DocumentTypeEnterpriseCompany(Entity):
 class DocumentTypeEnterpriseCompanies(DocumentTypeParts[DocumentTypeEnterpriseCompany]):
     name = "Systems.Documents.DocumentTypeEnterpriseCompanies"
     base_table = "Gen_Document_Type_Enterprise_Companies"
-    old_names = ("General.DocumentTypeEnterpriseCompanies",)
+    old_names = {"General.DocumentTypeEnterpriseCompanies": "24.1.5.35"}
 
 
 class DocumentTypeNotification(Entity):
@@ -190,7 +190,7 @@ class DocumentTypeNotifications(DocumentTypeParts[DocumentTypeNotification]):
     name = "Systems.Documents.DocumentTypeNotifications"
     base_table = "Gen_Document_Type_Notifications"
     api_names = {"filter_xml": "FilterXML"}
-    old_names = ("General.DocumentTypeNotifications",)
+    old_names = {"General.DocumentTypeNotifications": "24.1.5.35"}
 
 
 class DocumentTypeProperty(Entity):
@@ -215,7 +215,7 @@ class DocumentTypeProperties(DocumentTypeParts[DocumentTypeProperty]):
     filled_late = frozenset({"line_no"})
     late_defaults = (line_numbered("line_no", "DocumentTypeProperties"),)
     validations = (dates_in_order("required_from_date", "required_thru_date"),)
-    old_names = ("General.DocumentTypeProperties",)
+    old_names = {"General.DocumentTypeProperties": "24.1.5.35"}
 
 
 class DocumentTypeSecurityCondition(Entity):
@@ -231,7 +231,7 @@ class DocumentTypeSecurityCondition(Entity):
 class DocumentTypeSecurityConditions(DocumentTypeParts[DocumentTypeSecurityCondition]):
     name = "Systems.Documents.DocumentTypeSecurityConditions"
     base_table = "Gen_Document_Type_Security_Conditions"
-    old_names = ("General.DocumentTypeSecurityConditions",)
+    old_names = {"General.DocumentTypeSecurityConditions": "24.1.5.35"}
 
 
 class DocumentTypeUserStatus(Entity):
@@ -254,7 +254,7 @@ class DocumentTypeUserStatuses(Repository[DocumentTypeUserStatus]):
     admin = AdminOptions(columns=("state",))
     filled_late = frozenset({"display_order"})
     late_defaults = (line_numbered("display_order", "UserStatuses"),)
-    old_names = ("General.DocumentTypeUserStatuses",)
+    old_names = {"General.DocumentTypeUserStatuses": "24.1.5.35"}
 
 
 class Route(Entity):
@@ -292,4 +292,4 @@ class Routes(Repository[Route]):
     admin = AdminOptions(unlisted=frozenset({"read_only"}))
     validations = (dates_in_order("activation_date", "deactivation_date"),)
     api_names = {"condition_filter_xml": "ConditionFilterXML"}
-    old_names = ("Systems.Workflow.Routes",)
+    old_names = {"Systems.Workflow.Routes": "24.1.101.1"}

@@ -69,7 +69,7 @@ class DocumentAmountTypes(Repository[DocumentAmountType]):
     children = (Child("Dependencies", "Systems.Documents.DocumentAmountTypeDependencies"),)
     filled_late = frozenset({"amount_type_code"})
     late_defaults = (numbered("amount_type_code", "document-amount-types", width=2),)
-    old_names = ("General.DocumentAmountTypes",)
+    old_names = {"General.DocumentAmountTypes": "24.1.5.35"}
 
 
 class DocumentAmountTypeDependency(Entity):
@@ -84,7 +84,7 @@ class DocumentAmountTypeDependencies(Repository[DocumentAmountTypeDependency]):
     name = "Systems.Documents.DocumentAmountTypeDependencies"
     base_table = "Gen_Document_Amount_Type_Dependencies"
     name_member = "document_amount_type.amount_type_name"
-    old_names = ("General.DocumentAmountTypeDependencies",)
+    old_names = {"General.DocumentAmountTypeDependencies": "24.1.5.35"}
 
 
 class DocumentPartyRole(AggregateRoot):
@@ -104,7 +104,7 @@ class DocumentPartyRoles(Repository[DocumentPartyRole]):
     base_table = "Gen_Document_Party_Roles"
     code_member = "code"
     name_member = "name"
-    old_names = ("General.DocumentPartyRoles",)
+    old_names = {"General.DocumentPartyRoles": "24.1.5.35"}
 
 
 class Sequence(AggregateRoot):
@@ -121,7 +121,7 @@ class Sequences(Repository[Sequence]):
     category = "Settings"
     name_member = "name"
     children = (Child("Generators", "Systems.Documents.SequenceGenerators"),)
-    old_names = ("Systems.Core.Sequences",)
+    old_names = {"Systems.Core.Sequences": "24.1.5.35"}
 
 
 class SequenceGenerator(Entity):
@@ -141,4 +141,4 @@ class SequenceGenerators(Repository[SequenceGenerator]):
     name = "Systems.Documents.SequenceGenerators"
     base_table = "Gen_Sequence_Generators"
     name_member = "sequence.name"
-    old_names = ("General.SequenceGenerators",)
+    old_names = {"General.SequenceGenerators": "24.1.5.35"}

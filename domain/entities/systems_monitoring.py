@@ -45,4 +45,4 @@ class InformationMessages(Repository[InformationMessage]):
         }
     )
     api_names = {"url": "URL"}
-    old_names = ("Systems.Core.InformationMessages",)
+    old_names = {"Systems.Core.InformationMessages": "24.1.5.35"}

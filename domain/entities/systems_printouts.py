@@ -53,7 +53,7 @@ class DataSources(Repository[DataSource]):
     category = "Settings"
     name_member = "name"
     children = (Child("Queries", "Systems.Documents.DataSourceQueries"),)
-    old_names = ("Systems.Reporting.DataSources",)
+    old_names = {"Systems.Reporting.DataSources": "24.1.5.35"}
 
 
 class DataSourceQuery(Entity):
@@ -74,7 +74,7 @@ class DataSourceQueries(Repository[DataSourceQuery]):
     name = "Systems.Documents.DataSourceQueries"
     base_table = "Sys_Data_Source_Queries"
     name_member = "table_name"
-    old_names = ("Systems.Reporting.DataSourceQueries",)
+    old_names = {"Systems.Reporting.DataSourceQueries": "24.1.5.35"}
 
 
 class Printout(Entity):
@@ -103,7 +103,7 @@ class Printouts(Repository[Printout]):
     name = "Systems.Documents.Printouts"
     base_table = "Gen_Printouts"
     name_member = "name"
-    old_names = ("General.Printouts",)
+    old_names = {"General.Printouts": "24.1.5.35"}
 
 
 class PrintoutLayout(AggregateRoot):
@@ -125,4 +125,4 @@ class PrintoutLayouts(Repository[PrintoutLayout]):
     name_member = "name"
     admin = AdminOptions(repository_names=frozenset({"document_entity_name"}))
     late_defaults = (entity_names("DocumentEntityName"),)
-    old_names = ("General.PrintoutLayouts",)
+    old_names = {"General.PrintoutLayouts": "24.1.5.35"}

@@ -80,7 +80,7 @@ def remove_own_rows(record: Record) -> None:
 class Users(Repository[User]):
     name = "Systems.Security.Users"
     base_table = "Sec_Users"
-    old_names = ("Public.Users",)
+    old_names = {"Public.Users": "1.0"}
     code_member = "login"
     name_member = "name"
     display_format = "{Name} <{Login}>"
@@ -120,7 +120,7 @@ class RoleUsers(Repository[RoleUser]):
     name_member = "user.name"
     validations = (access_changes,)
     decides_access = True
-    old_names = ("Systems.Workflow.RoleUsers",)
+    old_names = {"Systems.Workflow.RoleUsers": "24.1.101.1"}
 
 
 @repositories.register

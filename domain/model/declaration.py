@@ -49,7 +49,7 @@ class Declaration(Generic[M]):
     calculated       attributes left out of the default representation
     unpublished      model fields that the API does not show at all (secrets)
     api_names        exceptions from the naming rule: python name → API name
-    old_names        former set names, accepted as aliases
+    old_names        former set name → version that renamed it; former names are accepted as aliases
     ordering         default order, API names, "-" for descending; ties are broken by Id
     category         what kind of data it is, if it follows from nothing else declared
     access           ReadWrite | ReadOnly over the API
@@ -85,7 +85,7 @@ class Declaration(Generic[M]):
     calculated: ClassVar[frozenset[str]] = frozenset()
     unpublished: ClassVar[frozenset[str]] = frozenset()
     api_names: ClassVar[Mapping[str, str]] = {}
-    old_names: ClassVar[tuple[str, ...]] = ()
+    old_names: ClassVar[Mapping[str, str]] = {}
     ordering: ClassVar[tuple[str, ...]] = ()
     category: ClassVar[Literal["", "Definitions", "Documents", "Settings", "SystemData", "Views"]] = ""
     access: ClassVar[Literal["ReadWrite", "ReadOnly"]] = "ReadWrite"

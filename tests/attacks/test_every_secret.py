@@ -107,7 +107,8 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "profile/tokens/<str:token_id>/revoke": (),  # the id of one of one's own tokens
     "sys/auto-discovery": (),
     "tools/auto-discovery": (),
-    "sys/tools/sha256": (),  # compares its secret with nothing
+    "sys/sha256": (),  # compares its secret with nothing
+    "sys/tools/sha256": (),  # as above
     "sys/audit/head": (),
     "sys/ver": (),
     "sys/demo-receiver/<path:what>": (),

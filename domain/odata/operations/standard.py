@@ -51,11 +51,11 @@ class GetRenamedEntityTypes(Operation):
     returns = "Collection(Erp.OpenObject)"
 
     def run(self, call: OperationCall) -> Result:
-        """[{OldName, NewName, Version}] of entity sets, by old name; Version is the first with the new name."""
+        """[{OldName, NewName, Version}] of entity sets, by old name; Version is the model's first with the new one."""
         pairs = [
-            {"OldName": old.replace(".", "_"), "NewName": repository.set_name, "Version": VERSION}
+            {"OldName": old.replace(".", "_"), "NewName": repository.set_name, "Version": version}
             for repository in repositories
-            for old in repository.old_names
+            for old, version in repository.old_names.items()
         ]
         return Result(sorted(pairs, key=lambda pair: pair["OldName"]))
 

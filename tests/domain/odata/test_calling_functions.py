@@ -102,6 +102,7 @@ def test_former_names_are_told_with_the_version_that_changed_them(api: Api) -> N
     assert body["@odata.context"].endswith("$metadata#Collection(Erp.OpenObject)")
     renamed = {entry["OldName"]: entry for entry in body["value"]}
     assert renamed["General_DocumentTypes"]["NewName"] == "Systems_Documents_DocumentTypes"
+    assert renamed["Crm_Customers"]["Version"] == "25.1.2.28"
     assert all(entry["Version"] for entry in renamed.values())
 
 
