@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Callable
@@ -50,12 +51,14 @@ class Environment:
         """Any text. kind is the type in the documentation."""
         return self._read(name, kind, default, meaning, lambda raw: raw)
 
-    def url(self, name: str, default: str, meaning: str) -> str:
-        """A URL, without a trailing slash."""
+    def url(self, name: str, default: str, meaning: str, *, schemes: tuple[str, ...] = ()) -> str:
+        """A URL, without a trailing slash. schemes: those that are allowed, if not all."""
 
         def convert(raw: str) -> str:
-            if "://" not in raw:
-                raise ImproperlyConfigured(f"{name} must be a URL such as scheme://host, not {raw!r}.")
+            scheme, separator, _ = raw.partition("://")
+            if not separator or (schemes and scheme not in schemes):
+                example = " or ".join(f"{each}://…" for each in schemes or ("scheme",))
+                raise ImproperlyConfigured(f"{name} must be a URL such as {example}, not {raw!r}.")
             return raw.rstrip("/")
 
         return self._read(name, "url", default, meaning, convert)
@@ -111,6 +114,18 @@ class Environment:
 
         return self._read(name, "list", default, meaning, convert)
 
+    def destinations(self, name: str, default: list[str], meaning: str) -> list[str]:
+        """Comma-separated host names, also `*.` and a domain, addresses and networks (CIDR)."""
+
+        def convert(raw: str) -> list[str]:
+            entries = [item.strip() for item in raw.split(",") if item.strip()]
+            for entry in entries:
+                if not _HOST.fullmatch(entry) and not _is_network(entry.strip("[]")):
+                    raise ImproperlyConfigured(f"{name} must have hosts or networks such as 10.0.0.0/8, not {entry!r}.")
+            return entries
+
+        return self._read(name, "list", default, meaning, convert)
+
     def declare(self, name: str, default: Any, meaning: str) -> Any:
         """A setting of the default's type: int, float or a tuple of numbers."""
         read: dict[type, Callable[[str, Any, str], Any]] = {int: self.number, float: self.decimal, tuple: self.decimals}
@@ -143,6 +158,8 @@ class Environment:
             found = dict(self._env.db_url_config(f"{before}{at}{first}{slash}{rest}" if others else url))
         except Exception as exc:
             raise ImproperlyConfigured(f"{of} cannot be read: {exc}") from exc
+        if found["ENGINE"] not in _ENGINES:
+            raise ImproperlyConfigured(f"{of} must begin with postgres:// or sqlite://, not {url.partition(':')[0]!r}.")
         if others:
             # The driver takes a list of both, and asks one server after the other.
             places = [each.partition(":") for each in (first, *others)]
@@ -151,6 +168,19 @@ class Environment:
                 "PORT": ",".join(port or "5432" for _, _, port in places),
             }
         return found
+
+
+_ENGINES = frozenset({"django.db.backends.postgresql", "django.db.backends.sqlite3", "foundation.sqlite"})
+#: A name of letters of any script, perhaps with `*.` in front.
+_HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?")
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 _SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)

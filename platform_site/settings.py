@@ -223,7 +223,10 @@ DATABASE_TRANSACTION_POOLER = env.switch(
     "DATABASE_URL leads to PgBouncer or another pooler in transaction mode: PostgreSQL's sessions keep nothing.",
 )
 REDIS_URL = env.url(
-    "REDIS_URL", "", "Redis or Valkey for cache, limits, change signals and the task broker; empty: files in DATA_DIR."
+    "REDIS_URL",
+    "",
+    "Redis or Valkey for cache, limits, change signals and the task broker; empty: files in DATA_DIR.",
+    schemes=("redis", "rediss", "unix"),
 )
 # The task broker has its own file, so that its polling never waits for, or delays, a business transaction.
 if not REDIS_URL:
@@ -396,7 +399,7 @@ X_FRAME_OPTIONS = "DENY"
 
 # --- the platform -------------------------------------------------------------------------------------------------
 
-EGRESS_ALLOW: list[str] = env.texts(
+EGRESS_ALLOW: list[str] = env.destinations(
     "EGRESS_ALLOW",
     [],
     "Hosts (`erp.local`, `*.erp.local`) or networks (CIDR) that webhooks and scripts may reach although private. "

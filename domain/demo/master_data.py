@@ -282,7 +282,8 @@ def product_groups() -> list[tuple[str, str, Group, bool]]:
 def products() -> Iterator[Item]:
     """Groups, products, their codes, dimensions and prices."""
     for number, (name, _) in enumerate(AREAS):
-        values: dict[str, Any] = {"Name": name, "EnterpriseCompany": ENTERPRISE_COMPANY}
+        # With a unit, so that a product needs no more than its name in any group.
+        values = {"Name": name, "EnterpriseCompany": ENTERPRISE_COMPANY, "DefaultMeasurementUnit": PIECE}
         yield Item("General.Products.ProductGroups", demo_guid(Kind.PRODUCT_GROUP, number), values)
     groups = product_groups()
     for id, area, group, is_service in groups:

@@ -42,6 +42,26 @@ def test_a_replica_has_the_options_of_its_url(tmp_path: Path) -> None:
     assert "'tcp_user_timeout': 2000" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "name, value, told",
+    [
+        ("DATABASE_URL", "foo://x", "DATABASE_URL must begin with postgres:// or sqlite://, not 'foo"),
+        ("REDIS_URL", "foo://x", "REDIS_URL must be a URL such as redis://…"),
+        (
+            "EGRESS_ALLOW",
+            "erp.local,zzz/99",
+            "EGRESS_ALLOW must have hosts or networks such as 10.0.0.0/8, not 'zzz/99'.",
+        ),
+    ],
+)
+def test_a_wrong_value_ends_the_start_with_a_sentence(tmp_path: Path, name: str, value: str, told: str) -> None:
+    command = [sys.executable, "manage.py", "check"]
+    environment = instance_environment(tmp_path, 0, **{name: value})
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert told in done.stdout + done.stderr
+
+
 def test_what_cannot_be_read_names_its_setting() -> None:
     with pytest.raises(ImproperlyConfigured, match="DATABASE_REPLICA_URLS"):
         Environment().database("postgres://user@db:port/platform", of="DATABASE_REPLICA_URLS")

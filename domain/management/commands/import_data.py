@@ -60,6 +60,7 @@ class Command(PlatformCommand):
             "--mapping",
             help="a JSON file with repositories of sheets and attributes of columns, or the name of a saved mapping",
         )
+        parser.add_argument("--repository", help="of a CSV file, if neither its name nor a mapping says it")
         parser.add_argument("--dry-run", action="store_true", help="tell what each object would do, and change nothing")
         parser.add_argument("--errors", type=Path, help="write refused rows and why to this CSV or XLSX file")
 
@@ -106,13 +107,13 @@ def _started(file: BinaryIO, options: dict[str, Any], summary: ImportSummary) ->
     context = context_of(options["user"])
     kind = _SHEETS.get(path.suffix.lower())
     if kind is None:
-        if options["mapping"] or options["errors"]:
-            raise CommandError("--mapping and --errors are for CSV and XLSX files.")
+        if options["mapping"] or options["repository"] or options["errors"]:
+            raise CommandError("--mapping, --repository and --errors are for CSV and XLSX files.")
         source = JsonObjectFile(file, "objects")
         members = source.members()
         wanted = replace(read_options({**members, **given}), rolled_back=options["dry_run"])
         return int(members.get("objects") or 0), import_objects(context, source.elements(), wanted, summary)
-    sheets = SheetSource(file, kind, _mapping(context, options["mapping"]), path.stem)
+    sheets = SheetSource(file, kind, _mapping(context, options["mapping"]), options["repository"] or path.stem)
     wanted = replace(read_options({**given, "objects": 0}), rolled_back=options["dry_run"])
     return sheets.check(), import_sheets(context, sheets, wanted, summary)
 

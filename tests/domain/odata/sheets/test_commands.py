@@ -53,8 +53,9 @@ def written(path: Path, *lines: str) -> Path:
 
 def test_the_command_imports_a_csv_file(api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("import_data", str(written(tmp_path / f"{SET}.csv", "CurrencySign,Name", "USD,Dollar", "GBP,Pound")))
+    call_command("import_data", str(written(tmp_path / "new.csv", "CurrencySign,Name", "CHF,Franc")), repository=SET)
     assert "2 succeeded, 0 failed" in capsys.readouterr().out
-    assert api.get(f"{CURRENCIES}/$count").content == b"3"
+    assert api.get(f"{CURRENCIES}/$count").content == b"4"
 
 
 def test_the_command_takes_a_mapping_and_writes_refused_rows(
