@@ -1,10 +1,10 @@
-"""The notation of calculated attributes (spec 10.1): rows `No: OPERATOR Type:Value Type:Value Type:Value`.
+"""The rows of calculated attributes (spec 10.1): `No: OPERATOR Type:Value Type:Value Type:Value`.
 
     10: IIF EXP:20 CONST:'late' CONST:NULL
     20: LT ATTRIB:RequiredDeliveryDate SYS:Today
 
-A definition is stored as one entity for each row; `parse_rows` reads the text form, `str(row)` writes it. Constants are
-parsed here; names are bound by domain.query.bind.calculations.
+A definition is stored as one entity for each row. Constants are parsed here; names are bound by
+domain.query.bind.calculations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from decimal import Decimal
 
 from domain.syntax.ast import Literal, LiteralKind
 from foundation.guids import is_guid, parse_guid
-from foundation.messages import TranslatableMessage as Message
 
 #: Short name of the notation → member of the model's enum of parameter types.
 SHORT_NAMES: Mapping[str, str] = {
@@ -35,21 +34,10 @@ _WRITTEN = {member: short for short, member in SHORT_NAMES.items() if short != "
 #: Other names of operators.
 OPERATOR_ALIASES: Mapping[str, str] = {"EQUALS": "EQUAL"}
 
-_ROW = re.compile(r"\s*(\d{1,9})\s*:\s*([A-Za-z]+)(?=\s|$)")
-_PARAMETER = re.compile(r"\s+([A-Za-z]+):((?:'(?:[^']|'')*'(?:\s*,\s*(?=')|)|[^'\s])*)")
 _QUOTED = re.compile(r"\s*'((?:[^']|'')*)'\s*(,|$)")
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,18}\.[0-9]{1,12}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-class NotationError(ValueError):
-    """A text that is no row; `line` counts from 1."""
-
-    def __init__(self, line: int, reason: Message) -> None:
-        super().__init__(reason)
-        self.line = line
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +58,6 @@ class ExpressionRow:
     number: int
     operator: str
     parameters: tuple[Parameter, ...] = ()
-
-    def __str__(self) -> str:
-        return " ".join([f"{self.number}: {self.operator}", *map(str, self.parameters)])
-
-
-def parse_rows(text: str) -> tuple[ExpressionRow, ...]:
-    """The rows of a text, one in each line; empty lines do not count. Raises NotationError."""
-    lines = enumerate(text.splitlines(), 1)
-    return tuple(_parse_row(number, line.rstrip()) for number, line in lines if line.strip())
-
-
-def _parse_row(line: int, text: str) -> ExpressionRow:
-    head = _ROW.match(text)
-    if head is None:
-        raise NotationError(line, Message("a row starts with its number and an operator, as in 10: ADD"))
-    parameters: list[Parameter] = []
-    at = head.end()
-    while at < len(text):
-        found = _PARAMETER.match(text, at)
-        if found is None:
-            raise NotationError(line, Message("a parameter is needed at '{0}', such as ATTRIB:Name", text[at:].strip()))
-        member = parameter_type(found[1])
-        if member is None:
-            raise NotationError(line, Message("{0} is no type of a parameter", found[1]))
-        parameters.append(Parameter(member, found[2]))
-        at = found.end()
-    operator = head[2].upper()
-    return ExpressionRow(int(head[1]), OPERATOR_ALIASES.get(operator, operator), tuple(parameters))
-
-
-def parameter_type(name: str) -> str | None:
-    """The enum's member for a short name or a member in any case; None for another name."""
-    lowered = name.lower()
-    for short, member in SHORT_NAMES.items():
-        if lowered in (short.lower(), member.lower()):
-            return member
-    return None
 
 
 def constants(text: str) -> tuple[Literal, ...]:

@@ -32,7 +32,6 @@ from domain.entities.general_products import Product
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.entities.systems_core import Script
 from domain.entities.systems_monitoring import InformationMessage
-from domain.syntax.calculations import parse_rows
 from foundation.fields import utc_now
 from foundation.guids import new_guid
 from identity.factors import authenticator_app, recovery
@@ -40,6 +39,7 @@ from identity.models import Passkey, Role, RolePermission, RowPolicy, TrustedApp
 from rules import statistics
 from rules.trace_switches import switch_trace
 from identity.context import AllPermissions, CallContext
+from tests.support.calculations import parse_rows
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from tests.support.waiting import eventually
 from webhooks.models import FINISHED_STATES, WebHookDelivery

@@ -12,10 +12,10 @@ import pytest
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.calculated_values import calculated_value
 from domain.model.calculated_attributes import PARAMETERS
-from domain.syntax.calculations import parse_rows
 from foundation import errors
 from tests.rules.cast import ORDERS, World, dataset, new_line, new_order
 from tests.support.api import Answer, Api, error_of
+from tests.support.calculations import parse_rows
 
 SET = "Systems_Bpm_CalculatedAttributes"
 ORDER_SET = "Crm_Sales_SalesOrders"

@@ -8,7 +8,6 @@ import pytest
 
 from domain.model.custom_properties import STAMP
 from domain.model.registry import repositories
-from domain.syntax.calculations import parse_rows
 from foundation import stamps
 from tests.domain.calculations.conftest import ORDER_SET, SET, Orders, body, refused
 from tests.rules.cast import PRODUCTS, World
@@ -108,13 +107,6 @@ def test_a_definition_that_broke_is_named_when_it_is_read(orders: Orders, world:
     stamps.bump(STAMP)
     assert "row 10" in refused(orders.api.get(f"{ORDER_SET}?$select={name}"), 400)["message"]
     assert name not in orders.api.get("$metadata").content.decode()
-
-
-def test_the_notation_reads_what_it_writes() -> None:
-    text = "10: IIF EXP:20 CONST:'a', 'b''c' SYS:Today\n20: EQUAL ATTRIB:Customer.Number CONST:NULL"
-    rows = parse_rows(text)
-    assert "\n".join(map(str, rows)) == text
-    assert parse_rows("\n".join(map(str, rows))) == rows
 
 
 def test_custom_properties_and_other_repositories(api: Api, world: World) -> None:

@@ -16,11 +16,11 @@ from domain.query.base.bound import new_root, python_operator
 from domain.query.bind.binder import Binder
 from domain.query.run.evaluation import canonical, evaluate
 from domain.query.run.scripts import ScriptRows
-from domain.syntax.calculations import parse_rows
 from tests.domain.calculations.conftest import FAILED, Orders
 from tests.domain.calculations.test_operators import plain
 from tests.domain.calculations.test_same_in_both import by_database
 from tests.rules.cast import ORDERS, World, dataset
+from tests.support.calculations import parse_rows
 
 #: Kind of a parameter → a row that gives null, a row that fails, a value. w: whole numbers
 KINDS = {

@@ -24,9 +24,9 @@ from domain.query.run.scripts import ScriptRows
 from domain.query.sql.compiler import Compiler
 from domain.query.sql.fragments import Run, select_from
 from domain.syntax.ast import NO_OPTIONS
-from domain.syntax.calculations import parse_rows
 from tests.domain.calculations.conftest import Orders
 from tests.rules.cast import ORDERS, World, dataset
+from tests.support.calculations import parse_rows
 
 NUMBERS = ("CONST:0", "CONST:-2.5", "CONST:7", "CONST:0.125", "CONST:NULL")
 TEXTS = ("ATTRIB:DocumentNo", "ATTRIB:DocumentNotes", "CONST:''", "CONST:'o'", "CONST:'12.5'", "CONST:NULL")

@@ -12,10 +12,10 @@ from django.urls import reverse
 
 from domain.entities.systems_bpm import CalculatedAttribute
 from domain.query.bind.calculations import operators
-from domain.syntax.calculations import parse_rows
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from tests.domain.calculations.conftest import Orders
 from tests.rules.cast import LINES, ORDERS
+from tests.support.calculations import parse_rows
 
 pytestmark = pytest.mark.django_db
 
