@@ -50,7 +50,7 @@ from platform_site.serving.exchange import (
 )
 from platform_site.serving.pipes import Pipes
 from platform_site.serving.pushes import ServerOutlet
-from platform_site.serving.scheduler import MAX_QUEUED, Request
+from platform_site.serving.scheduler import MAX_QUEUED, Request, Scheduler
 
 logger = logging.getLogger("platform.serving")
 
@@ -93,16 +93,6 @@ class Policy(Protocol):
         """Whether the application itself responds to a request whose body was not received."""
 
 
-class RequestQueue(Protocol):
-    """The scheduler's interface for the receiver."""
-
-    def submit(self, request: Request) -> bool:
-        """Queue a request; False if too many of its caller wait."""
-
-    def count_requests(self) -> int:
-        """The number of requests that wait or run."""
-
-
 class Arrival:
     """A request whose body is being received. `declared` is its Content-Length; None for a body in chunks."""
 
@@ -134,7 +124,7 @@ class Receiver:
     """
 
     def __init__(
-        self, application: Application, policy: Policy, scheduler: RequestQueue, balance: ConnectionBalance
+        self, application: Application, policy: Policy, scheduler: Scheduler, balance: ConnectionBalance
     ) -> None:
         self._application = application
         self._policy = policy

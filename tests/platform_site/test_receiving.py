@@ -32,7 +32,7 @@ from platform_site.serving.receiving import (
     KNOWN_BYTES,
     Receiver,
 )
-from platform_site.serving.scheduler import Request
+from platform_site.serving.scheduler import Request, Scheduler
 from tests.domain.security.conftest import caller, person
 from tests.identity.conftest import demo, fresh_process
 from tests.support.waiting import eventually
@@ -166,10 +166,11 @@ def only_process() -> ConnectionBalance:
     return ConnectionBalance(SharedCounts(1), 0)
 
 
-class AtOnce:
+class AtOnce(Scheduler):
     """A scheduler without other requests."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.callers: list[tuple[str, bool]] = []
         self.is_full = False
 
