@@ -99,11 +99,9 @@ def head_parse(text: str) -> Head:
         raise InvalidHead("it is neither the JSON of /sys/audit/head nor its jws") from exc
 
 
-def chain_verify(
-    *, first: int = 1, last: int | None = None, external: Iterable[Head] = (), report: Report | None = None
-) -> Report:
+def chain_verify(*, first: int = 1, last: int | None = None, external: Iterable[Head] = ()) -> Report:
     """Verify the entries from position `first` to `last`, and everything else if both are left out."""
-    report = report or Report()
+    report = Report()
     stored, start = _stored_heads(report), _start(report)
     heads = [*stored, *external]
     if first > 1:

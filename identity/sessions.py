@@ -86,13 +86,13 @@ def session_touch(key: SessionKey, client_address: str = "") -> str:
     return session_id
 
 
-def session_close(keys: Iterable[str], reason: str = CLOSED_SIGNED_OUT) -> int:
+def session_close(keys: Iterable[str]) -> int:
     """Close the open sessions with these keys; their slots are free when this returns. Returns their number."""
-    return _close(Session.objects.filter(key__in=list(keys)), reason)
+    return _close(Session.objects.filter(key__in=list(keys)), CLOSED_SIGNED_OUT)
 
 
-def session_close_by_id(session_id: str, reason: str = CLOSED_BY_ADMINISTRATOR) -> int:
-    return _close(Session.objects.filter(pk=session_id), reason)
+def session_close_by_id(session_id: str) -> int:
+    return _close(Session.objects.filter(pk=session_id), CLOSED_BY_ADMINISTRATOR)
 
 
 def session_close_user(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR) -> int:

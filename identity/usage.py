@@ -82,9 +82,9 @@ def usage_by_hour(now: datetime.datetime, hours: int = HOURS) -> list[Usage]:
     return _usage(now.replace(minute=0, second=0, microsecond=0), _HOUR, hours, now)
 
 
-def usage_by_day(now: datetime.datetime, days: int = DAYS) -> list[Usage]:
+def usage_by_day(now: datetime.datetime) -> list[Usage]:
     """By day (UTC), oldest first, today last."""
-    return _usage(now.replace(hour=0, minute=0, second=0, microsecond=0), _DAY, days, now)
+    return _usage(now.replace(hour=0, minute=0, second=0, microsecond=0), _DAY, DAYS, now)
 
 
 def _usage(last: datetime.datetime, step: datetime.timedelta, count: int, now: datetime.datetime) -> list[Usage]:

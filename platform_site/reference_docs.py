@@ -57,10 +57,10 @@ def settings_page() -> str:
 PAGES: dict[str, Callable[[], str]] = {"error-codes.md": error_codes_page, "settings.md": settings_page}
 
 
-def outdated(directory: Path = DIRECTORY) -> Iterator[tuple[Path, str]]:
+def outdated() -> Iterator[tuple[Path, str]]:
     """Pages whose file is missing or differs: path and expected text."""
     for name, page in PAGES.items():
-        path, text = directory / name, page()
+        path, text = DIRECTORY / name, page()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             yield path, text
 

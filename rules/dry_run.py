@@ -15,7 +15,7 @@ from identity.context import CallContext
 from rules import tracing
 from rules.compiling import CompiledRule, compile_rule
 from rules.engine import evaluate
-from rules.specs import RULES, RuleSpec, rule_from_record
+from rules.specs import RuleSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +37,21 @@ class DryRun:
     warnings: tuple[str, ...] = ()
 
 
-def rule_dry_run(
-    *, rule_id: str, entity_id: str, context: CallContext, attributes: Mapping[str, Any] | None = None
-) -> list[DryRun]:
-    """One dry run for each event of the rule, each on the stored entity; works for inactive rules too.
+def draft_dry_run(*, rule: RuleSpec, entity_id: str, context: CallContext) -> list[DryRun]:
+    """One dry run for each event of the rule, each on the stored entity; the rule may be inactive, or not stored.
 
-    attributes are event attributes (with `$`) → canonical values; by default an attribute changes to its current value,
-    and a document moves from its current state to the event's state. Nothing is committed, so nothing is saved, sent or
-    counted. Raises NotFound for an unknown rule or entity.
+    An attribute changes to its current value, and a document moves from its current state to the event's state. Nothing
+    is committed, so nothing is saved, sent or counted. Raises NotFound for an unknown entity.
     """
-    stored = Dataset(context).load(RULES, rule_id)
-    if stored is None:
-        raise errors.NotFound(errors.ENTITY_NOT_FOUND, RULES, rule_id)
-    return draft_dry_run(rule=rule_from_record(stored), entity_id=entity_id, context=context, attributes=attributes)
+    return [_dry_run(compiled, entity_id, context) for compiled in compile_rule(rule)]
 
 
-def draft_dry_run(
-    *, rule: RuleSpec, entity_id: str, context: CallContext, attributes: Mapping[str, Any] | None = None
-) -> list[DryRun]:
-    """As `rule_dry_run`, of a rule that need not be stored. Raises NotFound for an unknown entity."""
-    return [_dry_run(compiled, entity_id, context, attributes) for compiled in compile_rule(rule)]
-
-
-def _dry_run(rule: CompiledRule, entity_id: str, context: CallContext, attributes: Mapping[str, Any] | None) -> DryRun:
+def _dry_run(rule: CompiledRule, entity_id: str, context: CallContext) -> DryRun:
     dataset = Dataset(context)
     record = dataset.load(rule.spec.repository, entity_id)
     if record is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, rule.spec.repository, entity_id)
-    given = _default_attributes(rule, record) if attributes is None else attributes
-    occurrence = Occurrence(rule.event, record, dataset, rule.parameter, given)
+    occurrence = Occurrence(rule.event, record, dataset, rule.parameter, _event_attributes(rule, record))
     trace = tracing.trace_of(rule, occurrence, for_caller=True)
     fired, refusal = False, None
     try:
@@ -83,8 +69,8 @@ def _dry_run(rule: CompiledRule, entity_id: str, context: CallContext, attribute
     )
 
 
-def _default_attributes(rule: CompiledRule, record: Record) -> dict[str, Any]:
-    """Default event attributes for the stored entity."""
+def _event_attributes(rule: CompiledRule, record: Record) -> dict[str, Any]:
+    """Attributes of the rule's event for the stored entity."""
     if rule.event.startswith("ATTRIBUTE"):
         value = record.values.get(rule.parameter)
         return {"$OldValue": value, "$NewValue": value}

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop as _
 
 from domain.admin.context import admin_context
 from domain.admin.drafts import STEP, is_removed
-from domain.dataset.lookups.name_binding import EventName, Name, UnknownName
+from domain.dataset.lookups.name_binding import Name, UnknownName
 from domain.events.types import EventType, event_types
 from domain.model.naming import in_words
 from domain.model.registry import repositories
@@ -215,12 +215,10 @@ class SentenceInputs:
         _add_more(row, "condition_no", gettext("Number"))
         _add_more(row, "notes", gettext("Notes"))
 
-    def _name_input(self, chosen: str, events: Sequence[EventName] | None = None) -> Widget:
+    def _name_input(self, chosen: str) -> Widget:
         if self.repository is None:
             return text_input()
-        return drop_down(
-            attribute_choices(self.request, self.repository, chosen, self.events if events is None else events), chosen
-        )
+        return drop_down(attribute_choices(self.request, self.repository, chosen, self.events), chosen)
 
     # --- actions ------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ from rules.models import RuleDay, RuleState
 FLUSH_SECONDS = 30.0
 #: Days whose counts are kept.
 KEPT_DAYS = 60
+#: Days that charts show.
+SHOWN_DAYS = 14
 #: Firings that are kept before they are summed.
 _MANY = 10_000
 
@@ -122,11 +124,11 @@ def rule_days(rule_ids: Collection[str], *, days: int = 14) -> dict[str, list[Da
     }
 
 
-def firings_by_day(*, days: int = 14) -> list[DayOfRule]:
-    """The last days of all rules together, oldest first."""
+def firings_by_day() -> list[DayOfRule]:
+    """The last SHOWN_DAYS of all rules together, oldest first."""
     today = utc_now().date()
-    first = today - datetime.timedelta(days=days - 1)
+    first = today - datetime.timedelta(days=SHOWN_DAYS - 1)
     rows = RuleDay.objects.filter(day__gte=first).values_list("day").order_by()
     counted = {day: counts for day, *counts in rows.annotate(Sum("fired_count"), Sum("failure_count"))}
-    shown = [first + datetime.timedelta(days=after) for after in range(days)]
+    shown = [first + datetime.timedelta(days=after) for after in range(SHOWN_DAYS)]
     return [DayOfRule(day, *counted.get(day, (0, 0))) for day in shown]

@@ -14,6 +14,7 @@ from foundation.write_behind import WriteBehind
 from rules.models import RuleTrace
 
 MAX_KEPT = 200
+MAX_SHOWN = 20
 #: Of a request or job with more traces, the newest are kept.
 MAX_PENDING = 1000
 
@@ -47,7 +48,7 @@ def _remove_old(rule_id: str) -> None:
         RuleTrace.objects.filter(rule_id=rule_id, pk__lt=oldest).delete()
 
 
-def newest(rule_id: str, limit: int = 20) -> list[tuple[datetime.datetime, Mapping[str, Any]]]:
+def newest(rule_id: str) -> list[tuple[datetime.datetime, Mapping[str, Any]]]:
     """The newest entries with their times, newest first."""
-    rows = RuleTrace.objects.filter(rule_id=rule_id).order_by("-pk")[:limit]
+    rows = RuleTrace.objects.filter(rule_id=rule_id).order_by("-pk")[:MAX_SHOWN]
     return [(row.at, row.entry) for row in rows]

@@ -26,6 +26,8 @@ from webhooks.models import (
 
 #: Deliveries that have been due for longer are late; a shorter time is normal in a busy minute.
 LATE_SECONDS = 120.0
+#: Days that charts of a template show.
+SHOWN_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,9 @@ class DayOfTemplate:
     average_ms: float | None
 
 
-def template_days(web_hook_id: str, *, days: int = 14, now: datetime | None = None) -> list[DayOfTemplate]:
-    """The last days, oldest first: deliveries that ended on each, and the average time of its attempts."""
-    today = (now or utc_now()).date()
-    first = today - timedelta(days=days - 1)
+def template_days(web_hook_id: str) -> list[DayOfTemplate]:
+    """The last SHOWN_DAYS, oldest first: deliveries that ended on each, and the average time of its attempts."""
+    first = utc_now().date() - timedelta(days=SHOWN_DAYS - 1)
     since = datetime.combine(first, time(), tzinfo=UTC)
     ended = WebHookDelivery.objects.filter(web_hook_id=web_hook_id, finish_time_utc__gte=since)
     counts = {
@@ -107,7 +108,7 @@ def template_days(web_hook_id: str, *, days: int = 14, now: datetime | None = No
     )
     return [
         DayOfTemplate(day, counts.get((day, "Delivered"), 0), counts.get((day, "Failed"), 0), times.get(day))
-        for day in (first + timedelta(days=index) for index in range(days))
+        for day in (first + timedelta(days=index) for index in range(SHOWN_DAYS))
     ]
 
 
@@ -120,10 +121,10 @@ class Ended:
     failed: int
 
 
-def deliveries_by_hour(*, hours: int = 24, now: datetime | None = None) -> list[Ended]:
-    """The last hours, oldest first, the running one last."""
-    last = (now or utc_now()).replace(minute=0, second=0, microsecond=0)
-    begins = [last - timedelta(hours=index) for index in reversed(range(hours))]
+def deliveries_by_hour() -> list[Ended]:
+    """The last 24 hours, oldest first, the running one last."""
+    last = utc_now().replace(minute=0, second=0, microsecond=0)
+    begins = [last - timedelta(hours=index) for index in reversed(range(24))]
     counts = {
         (row[0], row[1]): row[2]
         for row in WebHookDelivery.objects.filter(finish_time_utc__gte=begins[0])

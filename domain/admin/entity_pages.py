@@ -39,7 +39,7 @@ from domain.admin.inlines import ChildInline, inline_classes
 from domain.admin.lists import list_columns, list_filters, search_fields
 from domain.admin.measures import attribute_name
 from domain.admin.page_links import page_buttons, page_links
-from domain.admin.save_previews import TRY, TryButton
+from domain.admin.save_previews import TRY, TRY_BUTTON
 from domain.admin.submission import Submission, commit, fill_entity
 from domain.admin.version_pages import VersionPages
 from domain.admin.visible_rows import text_paths, with_visible_references
@@ -162,7 +162,7 @@ class EntityAdmin(VersionPages, EntityLists):
         context["page_buttons"] = page_buttons(request, kwargs.get("obj"))
         context["edit_refusal"] = edit_refusal(request, kwargs.get("obj"))
         if self._may_save(request, kwargs.get("obj")):
-            context["actions_submit_line"] = [*context.get("actions_submit_line", ()), TryButton()]
+            context["actions_submit_line"] = [*context.get("actions_submit_line", ()), TRY_BUTTON]
         rows = [form for formset in context["inline_admin_formsets"] for form in formset.formset.forms]
         if (entity := kwargs.get("obj")) is not None:
             load_calculated(request, [entity], self._calculated(request, entity))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 from django.db import transaction
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from domain.dataset.tables.write_transaction import write_transaction
@@ -19,16 +19,8 @@ from identity.context import CallContext
 
 #: Name of the button that tries in place of saving.
 TRY = "_dry_run"
-
-
-@dataclass(frozen=True, slots=True)
-class TryButton:
-    """The button beside Save, as the row of buttons shows it."""
-
-    action_name: ClassVar[str] = TRY
-    description: ClassVar[Promise] = _("Preview")
-    icon: ClassVar[str] = ""
-    attrs: ClassVar[Mapping[str, Any]] = {}
+#: The button beside Save, as the row of buttons shows it.
+TRY_BUTTON = SimpleNamespace(action_name=TRY, description=_("Preview"), icon="", attrs={})
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ def in_words(name: str) -> str:
     return words[:1] + words[1:].lower()
 
 
-def near(name: str, known: Iterable[str], *, limit: int = 3) -> str:
+def near(name: str, known: Iterable[str]) -> str:
     """A sentence with similar names, with a leading space; "" if no name is similar."""
     by_lower = {candidate.lower(): candidate for candidate in known}
-    result = difflib.get_close_matches(name.lower(), by_lower, n=limit, cutoff=0.6)
+    result = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     return did_you_mean([by_lower[match] for match in result])

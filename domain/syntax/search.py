@@ -32,7 +32,7 @@ class SearchParser(LiteralParser):
         if match is None:
             self.refuse(Message("The search phrase has no closing single quote."), at, ("a single quote",))
         self.position = match.end()
-        return self._term(match[1].replace("''", "'"), match[0], at, is_phrase=True)
+        return self._term(match[1].replace("''", "'"), match[0], at)
 
     def _alternatives(self) -> SearchExpression:
         """Operands with AND, OR or nothing between them; AND binds more tightly."""
@@ -63,15 +63,15 @@ class SearchParser(LiteralParser):
             self.close("AND", "OR", _WORD)
             return inner
         if phrase := self.take_match(SEARCH_PHRASE):
-            return self._term(phrase[1], phrase[0], at, is_phrase=True)
+            return self._term(phrase[1], phrase[0], at)
         word = self.take_match(SEARCH_WORD)
         if word is None:
             self.fail(_WORD, Message('a "phrase"'), "NOT", "'('")
-        return self._term(word[0], word[0], at, is_phrase=False)
+        return self._term(word[0], word[0], at)
 
-    def _term(self, value: str, text: str, at: int, *, is_phrase: bool) -> SearchTerm:
+    def _term(self, value: str, text: str, at: int) -> SearchTerm:
         value, text = value.replace(ENCODED_SEMICOLON, ";"), text.replace(ENCODED_SEMICOLON, ";")
-        return SearchTerm(Literal(LiteralKind.STRING, value, text, position=at), is_phrase, position=at)
+        return SearchTerm(Literal(LiteralKind.STRING, value, text, position=at), position=at)
 
 
 def _all_of(operands: list[SearchExpression]) -> SearchExpression:

@@ -34,7 +34,7 @@ def test_the_command_writes_what_differs_and_its_check_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = tmp_path / "docs" / "reference"
-    monkeypatch.setattr(reference_docs.outdated, "__defaults__", (directory,))
+    monkeypatch.setattr(reference_docs, "DIRECTORY", directory)
     monkeypatch.setattr("platform_site.management.commands.generate_docs.DIRECTORY", directory)
     with pytest.raises(CommandError, match=r"outdated: error-codes\.md, settings\.md"):
         call_command("generate_docs", "--check")

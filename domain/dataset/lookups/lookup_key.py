@@ -158,7 +158,7 @@ def _search_of(text: str) -> ast.SearchExpression:
     try:
         return parse_search(text)
     except ODataUrlError:
-        return ast.SearchTerm(ast.Literal(ast.LiteralKind.STRING, text, text), is_phrase=True)
+        return ast.SearchTerm(ast.Literal(ast.LiteralKind.STRING, text, text))
 
 
 def _literal(value: Any) -> str:

@@ -20,7 +20,6 @@ ATTRIBUTES = "Systems.Bpm.CustomEntityAttributes"
 DECIMALS = frozenset({"Decimal", "Amount", "Quantity"})
 DECIMAL_PLACES = 6
 ENUMERATION = "Enumeration"
-TEXT_LENGTH = 254
 #: PostgreSQL cuts longer names.
 _TABLE_LENGTH = 48
 

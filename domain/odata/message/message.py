@@ -272,6 +272,6 @@ def _representation(
     )
 
 
-def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> ODataResponse:
+def json_response(value: Any, *, headers: Mapping[str, str] | None = None) -> ODataResponse:
     """A response with a JSON body."""
-    return ODataResponse(status, orjson.dumps(value), {"Content-Type": JSON, **(headers or {})})
+    return ODataResponse(200, orjson.dumps(value), {"Content-Type": JSON, **(headers or {})})

@@ -102,7 +102,7 @@ class Resolver:
             if result is not None:
                 return result
         elif derived is not None and issubclass(derived.model, target.repository.model):
-            return self._keyed(replace(target, repository=derived, cast_from=target.repository), segment)
+            return self._keyed(replace(target, repository=derived), segment)
         elif is_guid(segment.name):
             return self._entity(target, segment.name)
         operation = operations.bound(target.repository, segment.name)

@@ -41,14 +41,13 @@ class Batch(Target):
 
 @dataclass(frozen=True, slots=True)
 class Collection(Target):
-    """An entity set, or an owned collection of `parent`. `cast_from` is the declared set of a type cast."""
+    """An entity set, or an owned collection of `parent`."""
 
     METHODS = (*_READING, "POST")
 
     repository: Repository[Any]
     parent: ParentScope | None = None
     child: Child | None = None
-    cast_from: Repository[Any] | None = None
     predicates: tuple[Expression, ...] = ()
 
 

@@ -16,7 +16,6 @@ class SearchTerm(SearchExpression):
     """A word or a phrase; term is a STRING literal, without the quotes."""
 
     term: Constant
-    is_phrase: bool = False
 
 
 @dataclass(frozen=True, slots=True)

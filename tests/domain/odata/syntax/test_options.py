@@ -39,8 +39,8 @@ def path(*names: str) -> Path:
     return Path(tuple(NameStep(name) for name in names))
 
 
-def term(text: str, *, is_phrase: bool = False) -> SearchTerm:
-    return SearchTerm(Literal(LiteralKind.STRING, text), is_phrase)
+def term(text: str) -> SearchTerm:
+    return SearchTerm(Literal(LiteralKind.STRING, text))
 
 
 # --- $select
@@ -144,8 +144,8 @@ def test_compute() -> None:
     "text, tree",
     [
         ("blue", term("blue")),
-        ('"mountain bike"', term("mountain bike", is_phrase=True)),
-        ("'mountain bike'", term("mountain bike", is_phrase=True)),
+        ('"mountain bike"', term("mountain bike")),
+        ("'mountain bike'", term("mountain bike")),
         ("a b", SearchLogical("and", (term("a"), term("b")))),
         ("a AND b", SearchLogical("and", (term("a"), term("b")))),
         ("a OR b c", SearchLogical("or", (term("a"), SearchLogical("and", (term("b"), term("c")))))),
