@@ -19,6 +19,7 @@ from audit.hashing import canonical, entry_seal
 from audit.kinds import EntryKind
 from audit.models import MAX_NAME, AuditEntry
 from foundation.fields import utc_now
+from foundation.texts import storable
 from foundation.write_behind import WriteBehind
 
 #: Failures that a process records one by one in a minute, of all kinds and callers together.
@@ -72,15 +73,10 @@ def forget() -> None:
 def entry_of(kind: type[EntryKind], by: Actor, subject: str, content: dict[str, Any]) -> AuditEntry:
     """A sealed entry, which the caller inserts."""
     at = utc_now()
-    actor, subject = _storable(by.name), _storable(subject)
+    actor, subject = storable(by.name)[:MAX_NAME], storable(subject)[:MAX_NAME]
     text = canonical({**by.details(), **content})
     seal = entry_seal(kind.name, at, actor, subject, text)
     return AuditEntry(kind=kind.name, at=at, actor=actor, subject=subject, content=text, seal=seal)
-
-
-def _storable(text: str) -> str:
-    """A name that may come from anybody, as every database stores it."""
-    return text.replace("\0", "").encode(errors="replace").decode()[:MAX_NAME]
 
 
 _window_lock = threading.Lock()

@@ -40,6 +40,7 @@ from foundation.errors import PlatformError
 from foundation.failures import record_failure, record_problem
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
+from foundation.texts import storable
 from identity.context import CallContext
 from identity.models import User
 
@@ -239,7 +240,7 @@ class _Run:
             self.store(
                 failures=state.failures + 1,
                 failing_since=state.failing_since or now,
-                last_error=told.replace("\0", "�")[:2000],
+                last_error=storable(told)[:2000],
                 next_attempt=now + timedelta(seconds=pause),
                 lease_token="",
                 lease_until=None,

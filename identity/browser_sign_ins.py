@@ -19,6 +19,7 @@ from django.utils.translation import gettext
 
 from foundation.fields import utc_now
 from foundation.lock_waits import hardly_waiting
+from foundation.texts import storable
 from identity.instance import client_address
 from identity.lru import GenerationalCache
 from identity.models import BrowserSignIn, User
@@ -56,7 +57,7 @@ def browser_seen(request: HttpRequest, key: str) -> None:
     moment = utc_now()
     values = {
         "user_id": user_id,
-        "user_agent": request.headers.get("User-Agent", "").replace("\0", "")[:_KEPT_CHARACTERS],
+        "user_agent": storable(request.headers.get("User-Agent", ""))[:_KEPT_CHARACTERS],
         "client_address": client_address(request),
         "last_used": moment,
     }

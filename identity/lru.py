@@ -36,6 +36,9 @@ class GenerationalCache(Generic[Key, Value]):
             self._old, self._young = self._young, {}
         self._young[key] = value
 
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
     def drop(self, key: Key) -> None:
         self._young.pop(key, None)
         self._old.pop(key, None)

@@ -10,6 +10,7 @@ from domain.odata.operations.catalogue import Operation, OperationCall, Paramete
 from foundation import errors
 from foundation.clock import database_now
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from jobs.models import JobRun
 from jobs.planning import run_request
 from jobs.validation import JOBS
@@ -34,7 +35,7 @@ def shown(run: JobRun) -> dict[str, Any]:
 
 
 def _time(moment: Any) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+    return None if moment is None else utc_text(moment)
 
 
 _RUN_MEMBERS = (

@@ -14,6 +14,7 @@ from foundation import errors
 from foundation.clock import Clock, database_now
 from foundation.failures import record_failure
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import storable
 from identity.context import system_context
 from jobs.authors import author_of, context_for
 from jobs.leases import renewed, run_lease, runs_at_once
@@ -148,8 +149,3 @@ def carried_over(row: JobRun) -> dict[str, Any]:
         return dict(row.progress)
     last = JobRun.objects.filter(job_id=row.job_id, due__lt=row.due).exclude(state__in=(WAITING, RUNNING)).first()
     return dict(last.progress) if last is not None and last.state == TIME_LIMIT else {}
-
-
-def storable(text: str) -> str:
-    """Replace characters that PostgreSQL cannot store."""
-    return text.replace("\0", "�").encode("utf-8", "replace").decode()

@@ -32,6 +32,7 @@ from django.urls import reverse
 from foundation import errors
 from foundation.error_summaries import ErrorSummary, summary_of
 from foundation.fields import utc_now
+from foundation.texts import storable
 from foundation.write_behind import WriteBehind
 from identity.instance import base_url, client_address
 from identity.rate_limits import count, counted_as
@@ -150,7 +151,7 @@ def _path(request: HttpRequest) -> str:
 
 def _text(text: str, most: int = _MOST_CHARACTERS) -> str:
     """The text as the log writes it, without characters that PostgreSQL cannot store."""
-    return loggable(text).encode("utf-8", "replace").decode()[:most]
+    return storable(loggable(text))[:most]
 
 
 def _root(request: HttpRequest) -> str:

@@ -15,6 +15,7 @@ from prometheus_client import Counter, Histogram
 from domain.entities.systems_monitoring import InformationMessage
 from foundation import errors
 from foundation.fields import utc_now
+from foundation.texts import storable
 from foundation.write_behind import WriteBehind
 from identity.context import CallContext
 from scripts.models import ScriptRun
@@ -68,10 +69,10 @@ def note(
         transaction_id=transaction_id,
         request_id=context.request_id,
         source_digest=hashlib.sha256(source.encode("utf-8", "replace")).hexdigest(),
-        source_head=_storable(source[:HEAD_CHARACTERS]),
+        source_head=storable(source[:HEAD_CHARACTERS]),
         outcome="Succeeded" if failure is None else failure.code.type,
-        message="" if failure is None else _storable(_in_english(failure)[:HEAD_CHARACTERS]),
-        console_head=_storable(console[:HEAD_CHARACTERS]),
+        message="" if failure is None else storable(_in_english(failure)[:HEAD_CHARACTERS]),
+        console_head=storable(console[:HEAD_CHARACTERS]),
     )
     _runs.labels(kind, run.outcome).inc()
     _seconds.labels(kind).observe(duration_ms / 1000)
@@ -80,7 +81,7 @@ def note(
         InformationMessage(
             machine_name=host,
             information_message_type=message_type,
-            message=_storable(text),
+            message=storable(text),
             process_description=(f"Script {name}" if name else kind)[:254],
             user_name=login,
         )
@@ -93,11 +94,6 @@ def _in_english(failure: errors.PlatformError) -> str:
     """The error in English: it is stored once for readers of all languages."""
     with translation.override("en"):
         return failure.message
-
-
-def _storable(text: str) -> str:
-    """Replace characters that PostgreSQL cannot store: NUL and lone surrogates."""
-    return text.replace("\0", "�").encode("utf-8", "replace").decode()
 
 
 def prune(days: int | None = None) -> int:

@@ -13,6 +13,7 @@ from domain.model.values import check_characters
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import decode_base64, utc_text
 
 #: Digits of a Number before and after the decimal point.
 MAX_DIGITS = 30
@@ -137,13 +138,12 @@ def _as_utc(text: str) -> str:
     """`2024-02-29T10:20:30Z`, with six decimals where there is a fraction; without a zone it is UTC."""
     moment = datetime.datetime.fromisoformat(text)
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
-    return aware.astimezone(datetime.UTC).replace(tzinfo=None).isoformat() + "Z"
+    return utc_text(aware)
 
 
 def _as_base64(text: str) -> str:
     """Standard base64 with padding, of base64 or base64url with or without it. Raises ValueError for no picture."""
-    standard = text.replace("-", "+").replace("_", "/").rstrip("=")
-    raw = base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+    raw = decode_base64(text)
     if len(raw) > MAX_PICTURE_BYTES or picture_type(raw) is None:
         raise ValueError
     return base64.b64encode(raw).decode()

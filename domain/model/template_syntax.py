@@ -26,6 +26,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 
 FALLBACK_LANGUAGE = "EN"
 
@@ -175,7 +176,7 @@ def format_date(value: datetime.date, format: str) -> str:
     """A date or date-time by a pattern; without one ISO 8601, date-times in UTC with Z."""
     if not format:
         if isinstance(value, datetime.datetime):
-            return value.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
+            return utc_text(value)
         return value.isoformat()
     moment = value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
     return _DATE_PART.sub(lambda match: _DATE_FORMATS[match[0]](moment), format)

@@ -26,6 +26,7 @@ from foundation.enums import DOCUMENT_STATE
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
 from foundation.messages import written
+from foundation.texts import decode_base64
 from foundation.vault import seal, unseal
 
 UTC = datetime.UTC
@@ -141,8 +142,7 @@ def _parse_binary(attribute: Attribute, value: Any, language: str) -> bytes:
         return value
     if not isinstance(value, str):
         raise TypeError
-    standard = value.replace("-", "+").replace("_", "/").rstrip("=")
-    return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+    return decode_base64(value)
 
 
 def _parse_enum(attribute: Attribute, value: Any, language: str) -> str:

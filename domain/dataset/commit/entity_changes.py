@@ -27,6 +27,7 @@ from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from foundation import dry_runs
 from foundation.kinds import Kind
+from foundation.texts import utc_text
 from identity.context import AllPermissions, CallContext
 
 ChangeOperation = Literal["create", "update", "delete"]
@@ -182,7 +183,7 @@ def shown_value(record: Record, attribute: Attribute, value: Any) -> Any:
         case Kind.BINARY:
             return f"{len(value)} bytes"
     if isinstance(value, datetime.datetime):
-        return value.isoformat().replace("+00:00", "Z")
+        return utc_text(value)
     if isinstance(value, str) and len(value) > MAX_CHARACTERS:
         return value[:MAX_CHARACTERS] + "…"
     return value

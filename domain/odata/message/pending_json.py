@@ -16,6 +16,7 @@ from domain.model.registry import repositories
 from domain.odata.message.message import JSON, NO_STORE, ODataRequest, ODataResponse, reads_standard_base64
 from domain.odata.message.references import reference_path
 from foundation.kinds import Kind
+from foundation.texts import utc_text
 
 EncodeBinary = Callable[[bytes], bytes]
 
@@ -65,7 +66,7 @@ def json_value(record: Record, attribute: Attribute, *, encode: EncodeBinary = b
         case Kind.QUANTITY:
             return {"Value": value, "Unit": effective_measure(record, attribute)}
         case Kind.DATETIME:
-            return value.isoformat().replace("+00:00", "Z")
+            return utc_text(value)
         case Kind.BINARY:
             return encode(value).decode()
         case _:

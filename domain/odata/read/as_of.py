@@ -26,6 +26,7 @@ from foundation import errors
 from foundation.fields import utc_now
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import written
+from foundation.texts import utc_text
 from identity.context import CallContext
 
 #: Versions in one response; further ones have a next link.
@@ -92,18 +93,14 @@ def versions_between(request: ODataRequest, target: targets.Entity, representati
         found = query.read_entity(target.repository, target.key, bare, context, representation)
         if found is None:
             continue
-        values = {"@erpnet.from": _text(moment), **orjson.loads(found.body)}
+        values = {"@erpnet.from": utc_text(moment), **orjson.loads(found.body)}
         if ended is not None:
-            values["@erpnet.to"] = _text(ended)
+            values["@erpnet.to"] = utc_text(ended)
         versions.append(values)
     if not versions:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, target.repository.entity_type, target.key)
     body: dict[str, Any] = {"value": versions}
     if len(begun) > _MOST_VERSIONS:
-        period = f"$from={quote(_text(begun[_MOST_VERSIONS]))}&$to={quote(_text(until))}"
+        period = f"$from={quote(utc_text(begun[_MOST_VERSIONS]))}&$to={quote(utc_text(until))}"
         body["@odata.nextLink"] = f"{request.service_root}{request.path}?{period}"
     return orjson.dumps(body)
-
-
-def _text(moment: datetime.datetime) -> str:
-    return moment.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")

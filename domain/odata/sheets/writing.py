@@ -16,6 +16,7 @@ from domain.odata.message.json_body import invalid_body
 from domain.odata.sheets.cells import located, neutralised
 from domain.odata.sheets.mapping import LONGEST_NAME
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 
 #: Excel counts days right from this one on, and keeps 15 digits of a number.
 _FIRST_DAY, _DIGITS = datetime.date(1900, 3, 1), 15
@@ -133,7 +134,7 @@ def _text(cell: Any) -> str:
         case Decimal():
             return f"{cell:f}"
         case datetime.datetime():
-            return cell.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
+            return utc_text(cell)
         case datetime.date():
             return cell.isoformat()
         case bytes():

@@ -6,17 +6,16 @@ A request's options are split into their shape (the tree without literals) and t
     registry.generation, the stamp of the custom properties, what is unknown at the time of the read (AsOf.key)
 
 so a read with a cached plan parses, binds and plans nothing. No entry is invalidated: a change of the model, of custom
-properties or of rights changes the key, and the oldest entries are dropped. For a repeated options object (callers
-cache parsed URLs) the split is cached as well.
+properties or of rights changes the key, and entries that were not used for long are dropped. For a repeated options
+object (callers cache parsed URLs) the split is cached as well.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from prometheus_client import Counter
 
@@ -30,45 +29,18 @@ from domain.syntax.ast import NO_OPTIONS, Literal, QueryOptions, Slot
 from foundation import errors, stamps
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
+from identity.lru import GenerationalCache
 
 _requested = Counter("platform_query_plans", "Plans of reads that were asked for.", ("outcome",))
 _from_cache, _planned = _requested.labels("found"), _requested.labels("made")
 
 V = TypeVar("V")
 T = TypeVar("T")
-PLANS_KEPT = 2000
-OPTIONS_KEPT = 1000
+#: Sizes of generations, of which a cache has two.
+PLANS_KEPT = 1000
+OPTIONS_KEPT = 500
 #: Maximum literals of a cached shape; a list of a thousand keys rarely repeats.
 VALUES_KEPT = 200
-
-
-class Bounded(Generic[V]):
-    """A dict of limited size that drops its oldest entries. Reads take no lock: dict operations are atomic."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._entries: dict[Hashable, V] = {}
-        self._lock = threading.Lock()
-        self.hits = 0
-        self.misses = 0
-
-    def get(self, key: Hashable) -> V | None:
-        result = self._entries.get(key)
-        if result is None:
-            self.misses += 1
-        else:
-            self.hits += 1
-        return result
-
-    def put(self, key: Hashable, value: V) -> None:
-        with self._lock:
-            while len(self._entries) >= self._size:
-                self._entries.pop(next(iter(self._entries)), None)
-            self._entries[key] = value
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
 
 
 class Shape:
@@ -93,9 +65,9 @@ class Prepared:
     skiptoken: str | None
 
 
-_prepared: Bounded[tuple[QueryOptions, Prepared]] = Bounded(OPTIONS_KEPT)
-_shapes: Bounded[Shape] = Bounded(PLANS_KEPT)
-plans: Bounded[Any] = Bounded(PLANS_KEPT)
+_prepared: GenerationalCache[int, tuple[QueryOptions, Prepared]] = GenerationalCache(OPTIONS_KEPT)
+_shapes: GenerationalCache[Any, Shape] = GenerationalCache(PLANS_KEPT)
+plans: GenerationalCache[tuple[Hashable, ...], Any] = GenerationalCache(PLANS_KEPT)
 
 
 def prepare(options: QueryOptions) -> Prepared:

@@ -12,7 +12,7 @@ import orjson
 from django.db import connections
 
 from domain.model.repository import Repository
-from domain.query.api.cache import VALUES_KEPT, Bounded, lift, plan_for, shape_of
+from domain.query.api.cache import VALUES_KEPT, lift, plan_for, shape_of
 from domain.query.base.access import Access
 from domain.query.base.bound import BOOL, GUID, STRING, Bound, ConcreteType, CustomText, Source, new_root
 from domain.query.base.representation import Representation, ShapeKey, ValueResult
@@ -38,10 +38,11 @@ from domain.syntax.errors import ODataUrlError
 from foundation import errors
 from foundation.kinds import Kind
 from identity.context import CallContext, Operation
+from identity.lru import GenerationalCache
 
 Decoder = Callable[[Any], Any]
 SHAPE = ShapeKey()
-_filters: Bounded[tuple[Any, tuple[Any, ...]]] = Bounded(1000)
+_filters: GenerationalCache[str, tuple[Any, tuple[Any, ...]]] = GenerationalCache(500)
 #: base64url → base64; a text in base64 stays as it is.
 _TO_STANDARD = str.maketrans("-_", "+/")
 _STEP = re.compile(r"[./]")

@@ -18,13 +18,13 @@ import orjson
 from domain.database.bypass import Row
 from domain.model.attribute_scripts import ScriptResult
 from domain.model.repository import Repository
+from domain.model.template_syntax import plain_number
 from domain.query.base.bound import (
     GUID,
     AnyText,
     Bound,
     Input,
     ListValue,
-    Order,
     Rows,
     Scripted,
     Sort,
@@ -44,9 +44,10 @@ from domain.query.sql.compiler import Compiler
 from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Run, Sql, join, run_keys, select_from
 from domain.query.sql.joins import Block
-from domain.query.sql.reals import plain_text
+from domain.query.sql.lists import order_key
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
 
 WARNING = "@erpnet.warning"
@@ -318,7 +319,7 @@ def _compile(
         assert rows.back is not None
         among = compiler.value(rows.back)
         columns.insert(0, dialect.output(among, GUID))
-        order = [join(", ", [_order(compiler, each) for each in rows.orders])]
+        order = [join(", ", [order_key(compiler, each) for each in rows.orders])]
         where = [*where, *([rows.predicate] if rows.predicate is not None else [])]
     for node in level.cells:
         columns.append(dialect.output(compiler.value(node), node.type))
@@ -333,13 +334,6 @@ def _visible(compiler: Compiler, variable: Source) -> list[Bound]:
     """The condition that the caller may see a row of a list."""
     seen = visible(compiler.block.statement.access, variable) if variable.guarded else None
     return [] if seen is None else [seen]
-
-
-def _order(compiler: Compiler, order: Order) -> Sql:
-    bound = order.expression
-    return compiler.dialect.order(
-        compiler.key(bound), is_descending=order.is_descending, nullable=bound.nullable, sort=bound.type.sort
-    )
 
 
 def _decoder(node: Bound, dialect: Dialect) -> Callable[[Any], Any]:
@@ -357,10 +351,10 @@ def _renderer(shape: ShapeKey) -> Callable[[Any, ValueType], Any]:
             case _ if value is None:
                 return None
             case Sort.NUMBER if not value_type.integer:
-                text = plain_text(value)
+                text = plain_number(value)
                 return text if shape.ieee754 else orjson.Fragment(text)
             case Sort.DATETIME:
-                return value.replace(tzinfo=None).isoformat() + "Z"
+                return utc_text(value)
             case Sort.BINARY:
                 return base64url(value)
         return value

@@ -11,15 +11,16 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any
 
-from domain.model.template_syntax import format_date, format_number, pick_text
+from domain.model.template_syntax import format_date, format_number, pick_text, plain_number
 from domain.query.base import regex
 from domain.query.base.bound import Call, Sort, ValueType
 from domain.query.base.replacing import MAX_REPLACED, replaced
 from domain.query.sql.dialect import GUID_PATTERN, MAX_DAYS, NUMBER_PATTERN
-from domain.query.sql.reals import LIMIT, plain_text, real_text
+from domain.query.sql.reals import LIMIT, real_text
 from foundation import errors
 from foundation.enums import DOCUMENT_STATE
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
 
 Function = Callable[[Call, list[Any], CallContext], Any]
@@ -111,7 +112,7 @@ def _text_of(node: Call, values: list[Any], ctx: CallContext) -> str | None:
         case Sort.NUMBER if value_type.scale is None:
             return real_text(value)
         case Sort.NUMBER:
-            return plain_text(Decimal(value))
+            return plain_number(Decimal(value))
         case Sort.BOOL:
             return "true" if value else "false"
         case Sort.STATE:
@@ -119,7 +120,7 @@ def _text_of(node: Call, values: list[Any], ctx: CallContext) -> str | None:
         case Sort.DATE:
             return str(value.isoformat())
         case Sort.DATETIME:
-            return value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat() + "Z"  # type: ignore[no-any-return]
+            return utc_text(value)
     return str(value)
 
 

@@ -49,10 +49,10 @@ def _rows(compiler: Compiler, rows: Rows) -> tuple[Compiler, list[Sql]]:
 
 
 def _order(inner: Compiler, rows: Rows) -> Sql:
-    return join(", ", [_order_key(inner, order) for order in rows.orders])
+    return join(", ", [order_key(inner, order) for order in rows.orders])
 
 
-def _order_key(inner: Compiler, order: Order) -> Sql:
+def order_key(inner: Compiler, order: Order) -> Sql:
     bound = order.expression
     return inner.dialect.order(
         inner.key(bound), is_descending=order.is_descending, nullable=bound.nullable, sort=bound.type.sort

@@ -21,6 +21,7 @@ from domain.query.sql.fragments import Run, Sql, quote
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 
 #: The repository of the changes, whose table belongs to the write engine.
 _CHANGES = "Systems.Core.ObjectChanges"
@@ -44,7 +45,7 @@ def check_known(access: Access, repository: Repository[Any]) -> None:
     raise errors.BadRequest(
         errors.BAD_QUERY_OPTION,
         "$at",
-        Message("the history of {0} begins at {1}", repository.name, since.isoformat().replace("+00:00", "Z")),
+        Message("the history of {0} begins at {1}", repository.name, utc_text(since)),
         target="$at",
     )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
 
+from domain.model.template_syntax import plain_number
+
 DIGITS, PLACES = 15, 12
 LIMIT = 1e200
 _LAST_PLACE = Decimal(1).scaleb(-PLACES)
@@ -22,7 +24,7 @@ def rounded(value: float | str | None) -> float | None:
 def real_text(value: float | str | None) -> str | None:
     """The result of `rounded` in decimal notation without trailing zeros."""
     result = _rounded(value)
-    return None if result is None else plain_text(result)
+    return None if result is None else plain_number(result)
 
 
 def real_scaled(value: float | None, scale: int) -> int | None:
@@ -35,13 +37,7 @@ def real_scaled(value: float | None, scale: int) -> int | None:
 
 def decimal_text(value: int | float | None, scale: int) -> str | None:
     """A scaled integer in decimal notation without trailing zeros."""
-    return None if value is None else plain_text(Decimal(value).scaleb(-scale))
-
-
-def plain_text(value: Decimal) -> str:
-    """Decimal notation without trailing zeros."""
-    text = f"{value:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return None if value is None else plain_number(Decimal(value).scaleb(-scale))
 
 
 def _rounded(value: float | str | None) -> Decimal | None:

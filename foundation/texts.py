@@ -1,0 +1,22 @@
+"""Forms of texts that several parts of the platform share."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+
+
+def storable(text: str) -> str:
+    """Replace characters that PostgreSQL cannot store: NUL and lone surrogates."""
+    return text.replace("\0", "�").encode("utf-8", "replace").decode()
+
+
+def decode_base64(text: str) -> bytes:
+    """The bytes of base64 or base64url, with or without padding. Raises ValueError for anything else."""
+    standard = text.replace("-", "+").replace("_", "/").rstrip("=")
+    return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+
+
+def utc_text(moment: datetime) -> str:
+    """A time with its zone in ISO 8601 in UTC: `2024-02-29T10:20:30Z`, with six decimals where there is a fraction."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"
