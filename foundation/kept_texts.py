@@ -21,6 +21,8 @@ from typing import Protocol
 
 from django.conf import settings
 
+from foundation.per_process import PerProcess
+
 KEPT_SECONDS = 600
 #: The file is a ring for each part of the owners, so that one who keeps much displaces few others.
 RINGS, RING_BYTES = 16, 4 << 20
@@ -130,14 +132,8 @@ def _parts(id: str) -> tuple[int, str]:
         return -1, ""
 
 
-_texts: tuple[int, KeptTexts] | None = None
-
-
+@PerProcess
 def kept_texts() -> KeptTexts:
-    """The texts of this process; reopened after a fork, since a lock held by the parent would stay held."""
-    global _texts
-    process = os.getpid()
-    if _texts is None or _texts[0] != process:
-        url: str = settings.REDIS_URL
-        _texts = (process, RedisTexts(url) if url else FileTexts(settings.DATA_DIR / "kept_texts.bin"))
-    return _texts[1]
+    """The texts of this process."""
+    url: str = settings.REDIS_URL
+    return RedisTexts(url) if url else FileTexts(settings.DATA_DIR / "kept_texts.bin")

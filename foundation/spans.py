@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING, Literal
 
 from django.conf import settings
 
+from foundation.per_process import PerProcess
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 Kind = Literal["SERVER", "CLIENT"]
 
 _SERVICE_NAME = "business-platform"
-_lock = threading.Lock()
-#: (process, collector, provider): a forked process has none of its parent's threads.
-_provider: tuple[int, str, TracerProvider] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def span(name: str, *, kind: Kind, traceparent: str = "") -> Iterator[OpenSpan]:
 
     carrier = TraceContextTextMapPropagator()
     parent = carrier.extract({"traceparent": traceparent})
-    tracer = _provider_of_process().get_tracer("platform")
+    tracer = provider().get_tracer("platform")
     # Exceptions are not recorded: their messages may hold data that the log must not have.
     with tracer.start_as_current_span(name, parent, SpanKind[kind], record_exception=False) as opened:
         written: dict[str, str] = {}
@@ -79,31 +77,21 @@ def span(name: str, *, kind: Kind, traceparent: str = "") -> Iterator[OpenSpan]:
 
 def flush() -> None:
     """Send the ended spans now."""
-    if _provider is not None and _provider[0] == os.getpid():
-        _provider[2].force_flush()
+    provider().force_flush()
 
 
-def _provider_of_process() -> TracerProvider:
-    global _provider
-    wanted = (os.getpid(), settings.OTEL_EXPORTER_OTLP_ENDPOINT)
-    result = _provider
-    if result is None or result[:2] != wanted:
-        with _lock:
-            result = _provider
-            if result is None or result[:2] != wanted:
-                result = _provider = (*wanted, _new_provider(wanted[1]))
-    return result[2]
-
-
-def _new_provider(endpoint: str) -> TracerProvider:
+@PerProcess
+def provider() -> TracerProvider:
+    """Sends the spans of this process to the collector."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+    endpoint = f"{settings.OTEL_EXPORTER_OTLP_ENDPOINT}/v1/traces"
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": _SERVICE_NAME}
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     # Unlike atexit this runs in the worker's forked processes too.
     multiprocessing_util.Finalize(None, provider.shutdown, exitpriority=10)
     return provider

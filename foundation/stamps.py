@@ -19,7 +19,6 @@ same value to the next change, and a cache built before the rollback would miss 
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import connection, transaction
 
+from foundation.per_process import PerProcess
 from foundation.stamp_board import StampBoard
 
 if TYPE_CHECKING:
@@ -94,7 +94,6 @@ class _Own(threading.local):
 
 
 _lock = threading.Lock()
-_signals_lock = threading.Lock()
 _expirations = 0
 _checked_at = float("-inf")
 _known = _Known(0, -1)
@@ -180,18 +179,9 @@ def board() -> StampBoard:
     return _board
 
 
+@PerProcess
 def signals() -> StampSignals | None:
     """Announces changes between nodes; the first call starts listening. None without Redis."""
-    global _signals
-    process = os.getpid()
-    if _signals is None or _signals[0] != process:
-        with _signals_lock:
-            if _signals is None or _signals[0] != process:
-                _signals = (process, _listening())
-    return _signals[1]
-
-
-def _listening() -> StampSignals | None:
     if not settings.REDIS_URL:
         return None
     from foundation.stamp_signals import StampSignals  # the Redis client is slow to import

@@ -17,6 +17,8 @@ from typing import Protocol
 
 from django.conf import settings
 
+from foundation.per_process import PerProcess
+
 
 class Counters(Protocol):
     """Counters by name and window."""
@@ -100,14 +102,8 @@ class FileCounters:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
 
 
-_counters: tuple[int, Counters] | None = None
-
-
+@PerProcess
 def counters() -> Counters:
-    """The counters of this process; reopened after a fork, since a lock held by the parent would stay held."""
-    global _counters
-    process = os.getpid()
-    if _counters is None or _counters[0] != process:
-        url: str = settings.REDIS_URL
-        _counters = (process, RedisCounters(url) if url else FileCounters(settings.DATA_DIR / "counters.bin"))
-    return _counters[1]
+    """The counters of this process."""
+    url: str = settings.REDIS_URL
+    return RedisCounters(url) if url else FileCounters(settings.DATA_DIR / "counters.bin")

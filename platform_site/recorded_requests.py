@@ -12,12 +12,9 @@ callers with the most rows lose first when the table is full. Anonymous callers 
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import cache
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -32,6 +29,7 @@ from django.urls import reverse
 from foundation import errors
 from foundation.error_summaries import ErrorSummary, summary_of
 from foundation.fields import utc_now
+from foundation.per_process import process_name
 from foundation.texts import storable
 from foundation.write_behind import WriteBehind
 from identity.instance import base_url, client_address
@@ -134,13 +132,8 @@ def _row(
         client_address=address[:64],
         rule_id=error.rule_id,
         caller=f"{user_id} {application[:254]}" if user_id else f"{_ADDRESS}{counted_as(address)[:64]}",
-        process=_process(os.getpid()),
+        process=process_name(),
     )
-
-
-@cache
-def _process(pid: int) -> str:
-    return f"{socket.gethostname()[:64]}:{pid}"
 
 
 def _path(request: HttpRequest) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +18,8 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from django_q.tasks import async_task
+
+from foundation.per_process import PerProcess
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,6 @@ class Announcer:
     """A queue of ids and the thread that announces them."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
         self._ids: SimpleQueue[str | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="webhook-announcer", daemon=True)
         self._thread.start()
@@ -81,18 +81,14 @@ def enqueue(delivery_ids: Sequence[str] = (), *, since: float | None = None) -> 
         logger.warning("webhook workers could not be woken; their sweep will find the deliveries", exc_info=True)
 
 
-_lock = threading.Lock()
-_announcer: Announcer | None = None
+@PerProcess
+def announcer() -> Announcer:
+    """The announcer of this process, which announces the rest when the process ends."""
+    result = Announcer()
+    atexit.register(result.stop)
+    return result
 
 
 def wake_workers(delivery_ids: Sequence[str]) -> None:
     """Wake a worker soon."""
-    global _announcer
-    announcer = _announcer
-    if announcer is None or announcer.pid != os.getpid():  # web servers fork
-        with _lock:
-            announcer = _announcer
-            if announcer is None or announcer.pid != os.getpid():
-                announcer = _announcer = Announcer()
-                atexit.register(announcer.stop)
-    announcer.announce(delivery_ids)
+    announcer().announce(delivery_ids)

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from multiprocessing import util
 
 from foundation.fields import utc_now
+from foundation.per_process import process_name
 from webhooks.models import WorkerHeartbeat
-from webhooks.record import worker_name
 
 #: Interval of heartbeats.
 BEAT_SECONDS = 5.0
@@ -32,10 +32,10 @@ def heartbeat_beat() -> None:
     pid, now = os.getpid(), time.monotonic()
     if pid not in _beats:
         _beats.clear()  # of the process that forked this one
-        util.Finalize(None, heartbeat_end, args=(worker_name(),), exitpriority=100)
+        util.Finalize(None, heartbeat_end, args=(process_name(),), exitpriority=100)
     if now - _beats.get(pid, -BEAT_SECONDS) >= BEAT_SECONDS:
         _beats[pid] = now
-        heartbeat_write(worker_name())
+        heartbeat_write(process_name())
 
 
 def heartbeat_write(worker: str, *, now: datetime | None = None) -> None:

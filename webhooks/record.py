@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from django.db import connection, transaction
 
 from foundation.fields import utc_now
 from foundation.guids import new_guid
+from foundation.per_process import process_name
 from webhooks.breaker import circuit_failed, circuits_close, probe_release
 from webhooks.lease import Lease
 from webhooks.models import WebHookAttempt, WebHookDelivery
@@ -61,21 +59,11 @@ def _attempt(lease: Lease, outcome: Outcome) -> WebHookAttempt:
         status_code=outcome.status,
         error=outcome.error,
         address=outcome.address,
-        worker=worker_name(),
+        worker=process_name(),
         request_head=outcome.request_head,
         response_head=outcome.response_head,
         response_body=outcome.response_body,
     )
-
-
-def worker_name() -> str:
-    """Host and process id of the sender."""
-    return _worker_name(os.getpid())
-
-
-@lru_cache(maxsize=1)
-def _worker_name(pid: int) -> str:
-    return f"{socket.gethostname()}:{pid}"[:128]
 
 
 #: The token proves that the lease is still held: another lease would have written another one.

@@ -33,6 +33,7 @@ from prometheus_client import Counter
 from domain.database import postgresql
 from foundation import stamps
 from foundation.execution_slot import stand_aside
+from foundation.per_process import PerProcess
 from identity.session_positions import POSITION_NOW, position_note, position_read
 
 logger = logging.getLogger("platform.database")
@@ -257,21 +258,12 @@ def _watch(server: _Primary | Replica) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-_lock = threading.Lock()
-_replicas: tuple[int, Replicas] | None = None
+_replicas = PerProcess(Replicas)
 
 
 def replicas() -> Replicas | None:
     """The replicas, watched from the first call on; None if none are configured."""
-    global _replicas
-    if not settings.DATABASE_REPLICAS:
-        return None
-    process = os.getpid()  # a forked process does not inherit its parent's threads
-    if _replicas is None or _replicas[0] != process:
-        with _lock:
-            if _replicas is None or _replicas[0] != process:
-                _replicas = process, Replicas()
-    return _replicas[1]
+    return _replicas() if settings.DATABASE_REPLICAS else None
 
 
 def replica_states() -> list[ReplicaState]:

@@ -17,13 +17,11 @@ from __future__ import annotations
 import http.client
 import io
 import ipaddress
-import os
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
 import requests
@@ -45,6 +43,7 @@ from foundation.egress.headers import InvalidHeader, check_headers
 from foundation.egress.policy import POLICY_SETTING, Destination, EgressPolicy, destination_of, egress_policy
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
+from foundation.per_process import PerProcess
 
 __all__ = [
     "EgressAdapter",
@@ -132,7 +131,7 @@ def send(
     prepared.method, prepared.url, prepared.body = request.method, request.url, request.body or None
     prepared.headers = _FieldLines([*_lines(request, destination)])
     seconds = request.connect_timeout_seconds, request.total_timeout_seconds
-    answer = _session(os.getpid()).send(prepared, timeout=seconds, policy=policy, resolver=resolver)
+    answer = _session().send(prepared, timeout=seconds, policy=policy, resolver=resolver)
     body = cast(_Body, answer.raw)
     return EgressResponse(answer.status_code, answer.reason, body.headers, answer.content, body.truncated, body.address)
 
@@ -180,10 +179,7 @@ class EgressSession(requests.Session):
         """No redirect is followed: it could lead anywhere."""
 
 
-@lru_cache(maxsize=1)
-def _session(pid: int) -> EgressSession:
-    """The session of this process: a forked process must not share connections."""
-    return EgressSession()
+_session = PerProcess(EgressSession)
 
 
 class EgressAdapter(HTTPAdapter):

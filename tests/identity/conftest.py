@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -39,7 +38,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget_everything()
     (settings.DATA_DIR / "counters.bin").unlink(missing_ok=True)
     mine = counters.FileCounters(settings.DATA_DIR / "counters.bin")
-    monkeypatch.setattr(counters, "_counters", (os.getpid(), mine))
+    monkeypatch.setattr(counters.counters, "_made", (mine,))
     yield
     forget_everything()
 

@@ -190,5 +190,5 @@ class TestRedisCounters:
 
     def test_with_a_redis_it_is_what_counts(self, url: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         settings.REDIS_URL = url
-        monkeypatch.setattr(counters_module, "_counters", None)
+        monkeypatch.setattr(counters_module.counters, "_made", None)
         assert isinstance(counters_module.counters(), RedisCounters)

@@ -34,6 +34,7 @@ def collector(settings: Settings) -> Iterator[LoopbackReceiver]:
     """What the instance sends its spans to."""
     with LoopbackReceiver().running() as receiver:
         settings.OTEL_EXPORTER_OTLP_ENDPOINT = receiver.url
+        spans.provider.forget()
         yield receiver
         spans.flush()
 

@@ -249,10 +249,10 @@ def configure(world: World) -> None:
 def settle() -> None:
     """What the request before has left for later is done: its statistics, and its message to the workers."""
     write_behind.flush_all()
-    if (waking := announcer._announcer) is not None:
-        waking.stop()
-        waking._thread.join()
-        announcer._announcer = None
+    waking = announcer.announcer()
+    waking.stop()
+    waking._thread.join()
+    announcer.announcer.forget()
 
 
 def check_leaves_nothing(api: Api, send: Send) -> None:
