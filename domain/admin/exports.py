@@ -7,7 +7,7 @@ slowly holds no database connection, and the memory needed does not grow with th
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO, Any
@@ -17,14 +17,15 @@ from django.contrib import messages
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
-from django.utils.module_loading import import_string
 from django.utils.text import capfirst
 from django.utils.translation import gettext, ngettext
 
 from audit.record import record
-from domain.admin.cells import Rows, export_columns
+from domain.admin.cells import export_columns
 from domain.admin.context import admin_context
+from domain.admin.list_files import CsvListWriter, XlsxListWriter
 from domain.odata.sheets.exporting import KINDS, MOST_IN_A_MINUTE, importable, rows_of, write_export
+from domain.odata.sheets.writing import SheetWriter
 from foundation.errors import PlatformError, TooManyRequests
 from foundation.execution_slot import STEP, defer_to_slot
 from foundation.file_responses import TemporaryFileResponse
@@ -37,18 +38,18 @@ from identity.rate_limits import count
 class Format:
     """A kind of file.
 
-    writer   names a function of file, title, headings and rows, which is loaded when it is needed; "" for a file that
-             Import takes (spec 11, 11.2): the values of the attributes that can be set instead of the list's columns
+    writer   writes the list's columns; None for a file that Import takes (spec 11, 11.2): the values of the attributes
+             that can be set
     """
 
     ending: str
-    writer: str = ""
+    writer: Callable[[IO[bytes]], SheetWriter] | None = None
 
 
 #: Name in the address → format.
 FORMATS = {
-    "csv": Format("csv", "domain.admin.export_csv.write_csv"),
-    "xlsx": Format("xlsx", "domain.admin.export_xlsx.write_xlsx"),
+    "csv": Format("csv", CsvListWriter),
+    "xlsx": Format("xlsx", XlsxListWriter),
     "import-csv": Format("csv"),
     "import-xlsx": Format("xlsx"),
     "json": Format("json"),
@@ -80,8 +81,12 @@ def _write_list(file: IO[bytes], form: Format, page: Any, request: HttpRequest, 
     title = str(capfirst(page.opts.verbose_name_plural))
     columns = export_columns(page, changelist.list_display)
     entities = _entities(page, request, changelist, settings.EXPORT_ROWS)
-    rows: Rows = ([column.cell(each) for column in columns] for each in entities)
-    import_string(form.writer)(file, title, [column.title for column in columns], rows)
+    assert form.writer is not None
+    writer = form.writer(file)
+    writer.begin(title, [column.title for column in columns])
+    for entity in entities:
+        writer.write([column.cell(entity) for column in columns])
+    writer.close()
     return f"{title} {timezone.localdate()}"
 
 

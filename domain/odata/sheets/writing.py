@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import IO, Any, Protocol
 
 import orjson
+from django.utils.translation import gettext
 
 from domain.odata.message.json_body import invalid_body
 from domain.odata.sheets.cells import located, neutralised
@@ -20,7 +21,7 @@ from foundation.texts import utc_text
 
 #: Excel counts days right from this one on, and keeps 15 digits of a number.
 _FIRST_DAY, _DIGITS = datetime.date(1900, 3, 1), 15
-_LONGEST_TEXT = 32_767
+LONGEST_TEXT = 32_767
 _NOT_IN_NAMES = str.maketrans("[]:*?/\\", "       ")
 
 
@@ -54,7 +55,11 @@ class CsvWriter:
 
     def write(self, cells: Sequence[Any]) -> None:
         """Write a row."""
-        self._writer.writerow([_csv_text(cell) for cell in cells])
+        self._writer.writerow([self.text_of(cell) for cell in cells])
+
+    def text_of(self, cell: Any) -> str:
+        """The text of a cell."""
+        return _neutral_text(cell)
 
     def close(self) -> None:
         """Write what is left; the file stays open."""
@@ -70,14 +75,16 @@ class XlsxWriter:
 
         self._book = xlsxwriter.Workbook(file, {"constant_memory": True})
         self._bold = self._book.add_format({"bold": True})
-        self._date = self._book.add_format({"num_format": "yyyy-mm-dd"})
-        self._moment = self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+        self._date, self._moment = self._format("yyyy-mm-dd"), self._format("yyyy-mm-dd hh:mm:ss")
         self._sheet: Any = None
         self._row = 0
 
+    def _format(self, pattern: str) -> Any:
+        return self._book.add_format({"num_format": pattern})
+
     def begin(self, name: str, headers: Sequence[str]) -> None:
         """Begin a sheet."""
-        title = name.translate(_NOT_IN_NAMES).strip(" '")[:LONGEST_NAME]
+        title = name.translate(_NOT_IN_NAMES).strip(" '")[:LONGEST_NAME] or gettext("List")
         self._sheet, self._row = self._book.add_worksheet(title), 0
         self._sheet.freeze_panes(1, 0)
         for place, header in enumerate(headers):
@@ -105,14 +112,13 @@ class XlsxWriter:
             case datetime.date() if cell >= _FIRST_DAY:
                 sheet.write_datetime(row, place, cell, self._date)
             case _:
-                text = neutralised(_text(cell)) if isinstance(cell, str | dict) else _text(cell)
-                self._write_text(place, text)
+                self._write_text(place, _neutral_text(cell))
 
     def _write_text(self, place: int, text: str) -> None:
-        if len(text) > _LONGEST_TEXT:
+        if len(text) > LONGEST_TEXT:
             where = located(self._sheet.name, self._row + 1, place + 1)
             raise invalid_body(
-                Message("{0}: a cell has at most {1} characters; write CSV or JSON", where, _LONGEST_TEXT)
+                Message("{0}: a cell has at most {1} characters; write CSV or JSON", where, LONGEST_TEXT)
             )
         self._sheet.write_string(self._row, place, text)
 
@@ -121,7 +127,7 @@ class XlsxWriter:
         self._book.close()
 
 
-def _csv_text(cell: Any) -> str:
+def _neutral_text(cell: Any) -> str:
     return neutralised(_text(cell)) if isinstance(cell, str | dict) else _text(cell)
 
 
@@ -144,4 +150,4 @@ def _text(cell: Any) -> str:
     return str(cell)
 
 
-__all__ = ["CsvWriter", "SheetWriter", "XlsxWriter", "sheet_writer"]
+__all__ = ["LONGEST_TEXT", "CsvWriter", "SheetWriter", "XlsxWriter", "sheet_writer"]

@@ -7,9 +7,10 @@ import datetime
 import io
 import json
 import tracemalloc
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from django.core.management import call_command
@@ -20,10 +21,10 @@ from playwright.sync_api import Browser
 from pytest_django import Settings
 
 from domain.admin.cells import Cell, Percent
-from domain.admin.export_csv import write_csv
-from domain.admin.export_xlsx import write_xlsx
+from domain.admin.list_files import CsvListWriter, XlsxListWriter
 from domain.entities.crm_sales import SalesOrder
 from domain.entities.general_currencies import Currency
+from domain.odata.sheets.writing import SheetWriter
 from foundation.execution_slot import STEP
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from tests.rules.cast import World, dataset, new_line, new_order
@@ -106,15 +107,20 @@ def test_dates_and_amounts_are_typed_and_currencies_stand_beside_them(boss: Clie
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"], ids=str.strip)
 def test_no_text_becomes_a_formula(text: str) -> None:
-    rows: list[list[Cell]] = [[text, Decimal("-1.50"), Percent("-0.125"), None, True, datetime.date(1812, 6, 24)]]
-    file = io.BytesIO()
-    write_csv(file, "List", ["=heading"] * 6, rows)
-    heading, values = csv.reader(io.StringIO(file.getvalue().decode("utf-8-sig"), newline=""))
+    row: list[Cell] = [text, Decimal("-1.50"), Percent("-0.125"), None, True, datetime.date(1812, 6, 24)]
+
+    def written(kind: Callable[[IO[bytes]], SheetWriter]) -> bytes:
+        file = io.BytesIO()
+        writer = kind(file)
+        writer.begin("A list: of [everything] that there is", ["=heading"] * 6)
+        writer.write(row)
+        writer.close()
+        return file.getvalue()
+
+    heading, values = csv.reader(io.StringIO(written(CsvListWriter).decode("utf-8-sig"), newline=""))
     assert heading[0] == "'=heading"
     assert values == [f"'{text}", "-1.5", "-12.5%", "", "TRUE", "1812-06-24"]
-    file = io.BytesIO()
-    write_xlsx(file, "A list: of [everything] that there is", ["=heading"] * 6, rows)
-    first, second = read_sheet(file.getvalue())
+    first, second = read_sheet(written(XlsxListWriter))
     assert first["A"].text == "'=heading"
     assert (second["A"].kind, second["B"].kind, second["C"].format) == (first["A"].kind, "n", "0.00%")
     assert second["A"].text.replace("_x000D_", "\r") == f"'{text}"
