@@ -113,7 +113,7 @@ class Planner:
         block = self.block(source)
         compiler = Compiler(block)
         code = RowCode(self.dialect, self.shape)
-        entity = EntityCode(self.binder, compiler, code, self.shape)
+        entity = EntityCode(self.binder, compiler, code, self.shape, source)
         expression = entity.entity(source, options, computed=scope.computed)
         batches = tuple(self.batch(batch) for batch in entity.batches)
         etag = None
@@ -280,8 +280,8 @@ class Planner:
         code = RowCode(self.dialect, self.shape)
         owner = block.column(source, batch.back)
         code.column(owner, GUID)
-        entity = EntityCode(self.binder, compiler, code, self.shape)
-        scope = self.with_compute(source, batch.options, entity_scope(source))
+        scope = self.with_compute(source, batch.options, self._batch_scope(batch, source))
+        entity = EntityCode(self.binder, compiler, code, self.shape, scope.it)
         where = self.where(source, batch.options, scope, ())
         if batch.kind is ast.ExpandKind.REF:
             expression = self._reference_expression(batch.repository, source, compiler, code)
@@ -299,6 +299,10 @@ class Planner:
         text = text + Sql(f" LIMIT {MAX_EXPANDED_ROWS + 1}")
         shape = shaper(expression, code.names, len(code.columns))
         return BatchPlan(batch, Statement.of(text, self.dialect), shape, nested, self.shape.skip_nulls)
+
+    def _batch_scope(self, batch: Batch, source: Source) -> Scope:
+        """The scope of an expanded collection: `$it` remains the row of the addressed set (Part 2, 5.1.1.14.4)."""
+        return Scope(source, None if batch.it is None else batch.it.follow(self.binder, source))
 
     def _windowed(
         self,
@@ -347,7 +351,7 @@ class Planner:
         compiler = Compiler(block)
         owner = block.column(source, batch.back)
         key = self.dialect.output(owner, GUID)
-        where = self.where(source, batch.options, entity_scope(source), ())
+        where = self.where(source, batch.options, self._batch_scope(batch, source), ())
         predicates = [self.dialect.among_keys(owner, run_keys), *(compiler.predicate(each) for each in where)]
         text = select_from([key, Sql("COUNT(*)")], block.from_sql(), predicates) + Sql(" GROUP BY ") + owner
         return BatchPlan(batch, Statement.of(text, self.dialect), None, (), False)

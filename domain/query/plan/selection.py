@@ -29,7 +29,7 @@ from domain.query.base.bound import (
     python_operator,
 )
 from domain.query.base.representation import ShapeKey
-from domain.query.base.scope import entity_scope
+from domain.query.base.scope import Scope
 from domain.query.bind.binder import Binder
 from domain.query.bind.paths import member_of
 from domain.query.bind.sources import cast_source, column, follow, measure_text, reference_column, unknown
@@ -62,12 +62,27 @@ _EDM_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
+class PathToIt:
+    """The references that lead from a batch's rows to the row of `$it`, and the type of that row."""
+
+    references: tuple[Attribute, ...]
+    repository: Repository[Any]
+
+    def follow(self, binder: Binder, source: Source) -> Source:
+        """The row of `$it` as seen from a row of the batch."""
+        for reference in self.references:
+            source = follow(binder, source, reference)
+        return cast_source(source, self.repository)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """An expanded collection, its count, or an expanded reference, fetched for all rows by one query.
 
     position     of the batch in `g`
     key_column   position of the batch's key in the parent row
     as_objects   of single rows: further members are added to them
+    it           leads to the row of `$it`; None if no reference leads there
     """
 
     position: int
@@ -79,13 +94,17 @@ class Batch:
     depth: int
     single: bool = False
     as_objects: bool = False
+    it: PathToIt | None = None
 
 
 class EntityCode:
-    """Builds the expression of one SELECT's entities."""
+    """Builds the expression of one SELECT's entities. `it`: the row of `$it`, of the set that the request addresses."""
 
-    def __init__(self, binder: Binder, compiler: Compiler, code: RowCode, shape: ShapeKey) -> None:
+    def __init__(
+        self, binder: Binder, compiler: Compiler, code: RowCode, shape: ShapeKey, it: Source | None = None
+    ) -> None:
         self.binder = binder
+        self.it = it
         self.compiler = compiler
         self.code = code
         self.metadata, self.skip_nulls, self.version = shape.metadata, shape.skip_nulls, shape.version
@@ -119,7 +138,7 @@ class EntityCode:
 
     def _compute(self, source: Source, options: ast.QueryOptions) -> Mapping[str, Bound]:
         """Nested $compute of an expanded reference."""
-        return self.binder.compute(options.compute, entity_scope(source)).computed
+        return self.binder.compute(options.compute, Scope(source, self.it)).computed
 
     # --- members --------------------------------------------------------------------------------------------------
 
@@ -319,13 +338,14 @@ class EntityCode:
         repository = repositories[child.repository]
         back = repository.references[child.back_reference]
         options = _next_level(item, repository)
+        it = self._path_to_it(source, back)
         pairs = []
         if item.kind is ast.ExpandKind.COUNT or options.count:
             counted = replace(options, select=(), expand=(), orderby=(), top=None, skip=None)
-            position = self._add(key, repository, back, ast.ExpandKind.COUNT, counted, depth)
+            position = self._add(key, repository, back, ast.ExpandKind.COUNT, counted, depth, it=it)
             pairs.append(f"{child.name + '@odata.count'!r}: g[{position}].get(r[{key}], 0)")
         if item.kind is not ast.ExpandKind.COUNT:
-            position = self._add(key, repository, back, item.kind, options, depth)
+            position = self._add(key, repository, back, item.kind, options, depth, it=it)
             # Each row without entities gets a separate list, as callers may change the rows.
             pairs.append(f"{child.name!r}: g[{position}].get(r[{key}]) or []")
         return pairs
@@ -340,10 +360,25 @@ class EntityCode:
         depth: int,
         *,
         single: bool = False,
+        it: PathToIt | None = None,
     ) -> int:
         position = len(self.batches)
-        self.batches.append(Batch(position, key, repository, back, kind, options, depth + 1, single))
+        self.batches.append(Batch(position, key, repository, back, kind, options, depth + 1, single, it=it))
         return position
+
+    def _path_to_it(self, owner: Source, back: Attribute) -> PathToIt | None:
+        """The path from the rows of an owned collection: by their owner, if that is the row of the SELECT itself."""
+        while owner.parent is not None and owner.reference is None:
+            owner = owner.parent
+        at = self.it
+        if owner.parent is not None or at is None:
+            return None
+        repository, behind = at.repository, list[Attribute]()
+        while at.parent is not None:
+            if at.reference is not None:
+                behind.insert(0, at.reference)
+            at = at.parent
+        return PathToIt((back, *behind), repository)
 
 
 def _next_level(item: ast.ExpandItem, target: Repository[Any]) -> ast.QueryOptions:
