@@ -129,11 +129,12 @@ class TestMetadata:
         lines = part(schema, "EntityType[@Name='Crm_Sales_SalesOrder']/NavigationProperty[@Name='Lines']")
         assert lines.attrib["Type"] == "Collection(Erp.Crm_Sales_SalesOrderLine)"
         assert lines.attrib["Partner"] == "SalesOrder"
-        parent = part(schema, "EntityType[@Name='Crm_Sales_SalesOrderLine']/NavigationProperty[@Name='SalesOrder']")
-        assert parent.attrib["Partner"] == "Lines"
-        cascade = parent.find(f"{EDM}OnDelete")
+        cascade = lines.find(f"{EDM}OnDelete")
         assert cascade is not None
         assert cascade.attrib["Action"] == "Cascade"
+        parent = part(schema, "EntityType[@Name='Crm_Sales_SalesOrderLine']/NavigationProperty[@Name='SalesOrder']")
+        assert parent.attrib["Partner"] == "Lines"
+        assert parent.find(f"{EDM}OnDelete") is None
 
     @statement("spec 2.1", "Each navigation property of a set is bound to a set that is there")
     def test_bindings(self, schema: ElementTree.Element) -> None:

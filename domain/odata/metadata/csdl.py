@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from domain.model import custom_properties
-from domain.model.attributes import Attribute
+from domain.model.attributes import Attribute, Child
 from domain.model.calculated_attributes import definitions
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -166,6 +166,8 @@ def _entity_type(repository: Repository[Any], *, custom: bool, flat: bool) -> No
             "$Collection": True,
             "$Type": f"{SCHEMA}.{repositories[child.repository].entity_type}",
             "$Partner": child.back_reference,
+            # What happens to the rows when their owner is deleted (OASIS CSDL 4.01, 8.6).
+            **({"$OnDelete": "Cascade"} if _owns(child) else {}),
         }
     for known in custom_properties.definitions(repository.name).values() if custom else ():
         if flat or known.repository == repository.name:
@@ -210,6 +212,11 @@ def _custom(known: custom_properties.Definition) -> Node:
     }
 
 
+def _owns(child: Child) -> bool:
+    """Whether the rows of the collection are deleted with their owner."""
+    return repositories[child.repository].references[child.back_reference].owner
+
+
 def _navigation(repository: Repository[Any], attribute: Attribute) -> Node:
     node: Node = {"$Kind": "NavigationProperty", "$Type": f"{SCHEMA}.{repositories[attribute.target].entity_type}"}
     if attribute.nullable or not attribute.required:
@@ -219,7 +226,6 @@ def _navigation(repository: Repository[Any], attribute: Attribute) -> Node:
         for child in parent.collections.values():
             if child.repository == repository.name and child.back_reference == attribute.name:
                 node["$Partner"] = child.name
-        node["$OnDelete"] = "Cascade"
     return node
 
 

@@ -103,14 +103,16 @@ def test_every_entity_type_has_a_key_and_a_set(schema: dict[str, Any]) -> None:
 
 
 def test_owned_entities_go_with_their_owner(schema: dict[str, Any]) -> None:
-    assert schema["Crm_Sales_SalesOrderLine"]["SalesOrder"]["$OnDelete"] == "Cascade"
+    """OnDelete says what becomes of the entities that a property leads to (OASIS CSDL 4.01, 8.6)."""
+    assert schema["Crm_Sales_SalesOrder"]["Lines"]["$OnDelete"] == "Cascade"
+    assert "$OnDelete" not in schema["Crm_Sales_SalesOrderLine"]["SalesOrder"]
     root = ElementTree.fromstring(csdl_document(XML, "4.01").body)
+    lines = root.find(f".//{EDM}EntityType[@Name='Crm_Sales_SalesOrder']/{EDM}NavigationProperty[@Name='Lines']")
+    assert lines is not None
+    assert [each.get("Action") for each in lines.iterfind(f"{EDM}OnDelete")] == ["Cascade"]
     line = root.find(f".//{EDM}EntityType[@Name='Crm_Sales_SalesOrderLine']")
     assert line is not None
-    owner = line.find(f"{EDM}NavigationProperty[@Name='SalesOrder']/{EDM}OnDelete")
-    assert owner is not None
-    assert owner.get("Action") == "Cascade"
-    assert line.find(f"{EDM}NavigationProperty[@Name='Product']/{EDM}OnDelete") is None
+    assert not list(line.iterfind(f"{EDM}NavigationProperty/{EDM}OnDelete"))
 
 
 def test_optional_parameters_say_what_they_are_without(db: None) -> None:
