@@ -8,7 +8,8 @@ PlatformError                code (catalogue entry), parameters, target, details
 ├── MethodNotAllowed 405     with the Allow list
 ├── Gone 410                 a delta link whose changes are no longer kept
 ├── NotAcceptable 406 · LengthRequired 411 · PayloadTooLarge 413 · UrlTooLong 414 · UnsupportedMediaType 415
-├── VersionConflict 412      optimistic locking
+├── PreconditionFailed 412   a condition of the request
+│   └── VersionConflict      optimistic locking
 ├── TooManyRequests 429      retry_after_seconds
 ├── Refused 500              valid request, refused by data, model or a rule; the same request fails the same way
 ├── NotSupported 501         valid OData that this service does not implement
@@ -222,6 +223,9 @@ TOO_MANY_IDEMPOTENCY_KEYS = _add(
         "Answers are kept for at most {0} idempotency keys of one caller, with {1} MB in all. Try again later, or without a key."
     ),
     429,
+)
+ISOLATION_NOT_SUPPORTED = _add(
+    249, "IsolationNotSupported", _("This service does not offer the isolation {0}; nothing was done."), 412
 )
 QUERY_TOO_LONG = _add(
     250,
@@ -569,7 +573,11 @@ class UnsupportedMediaType(PlatformError):
     """415."""
 
 
-class VersionConflict(PlatformError):
+class PreconditionFailed(PlatformError):
+    """412: the request may not be processed under its conditions."""
+
+
+class VersionConflict(PreconditionFailed):
     """412: another writer committed first. Nothing was written."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -17,8 +18,9 @@ from identity.context import CallContext
 
 
 def parse(received: ReceivedRequest) -> ODataRequest:
-    """Parse method, path, query string and headers. Raises BadRequest, ODataSyntaxError."""
+    """Parse method, path, query string and headers. Raises BadRequest, ODataSyntaxError, PreconditionFailed."""
     method = received.method
+    _check_isolation(received.headers)
     options = _parsed_options(received.query)
     version = odata_version(received.headers, options.format, of_batch=received.batch_version)
     return ODataRequest(
@@ -38,6 +40,13 @@ def parse(received: ReceivedRequest) -> ODataRequest:
         version=version,
         transaction_id=None if method == "OPTIONS" else _transaction_id(received, options),
     )
+
+
+def _check_isolation(headers: Mapping[str, str]) -> None:
+    """Raise PreconditionFailed: a request must not run without an isolation that it demands (Protocol 4.01, 8.2.6)."""
+    isolation = headers.get("isolation") or headers.get("odata-isolation")
+    if isolation:
+        raise errors.PreconditionFailed(errors.ISOLATION_NOT_SUPPORTED, isolation, target="Isolation")
 
 
 def parse_query(request: ODataRequest) -> ODataRequest:

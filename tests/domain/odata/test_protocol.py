@@ -76,6 +76,24 @@ def test_nulls_are_left_out_on_request(api: Api, currency: dict[str, Any]) -> No
     assert None not in rows.json()["value"][0].values()
 
 
+@pytest.mark.parametrize("header", ["Isolation", "OData-Isolation"])
+def test_a_request_does_not_run_without_the_isolation_that_it_demands(
+    api: Api, currency: dict[str, Any], header: str
+) -> None:
+    """OData Protocol 4.01, 8.2.6."""
+    path, isolated = currency["@odata.id"], {header: "snapshot"}
+    part = {"id": "1", "method": "PATCH", "url": path, "body": {"CurrencySign": "XXX"}}
+    for response in (
+        api.get(CURRENCIES, **isolated),
+        api.patch(path, {"CurrencySign": "XXX"}, **isolated),
+        api.post("$batch", {"requests": [part]}, **isolated),
+    ):
+        assert (response.status_code, error_of(response)["type"]) == (412, "IsolationNotSupported")
+    isolated_part = {**part, "headers": isolated}
+    assert api.post("$batch", {"requests": [isolated_part]}).json()["responses"][0]["status"] == 412
+    assert api.read(path)["CurrencySign"] == "USD"
+
+
 @pytest.mark.parametrize(
     "asked, applied",
     [("2", "2"), ("5000", "1000"), ("9" * 5000, "1000"), ("0", None), ("-1", None), ("\xb2", None), ("x", None)],
