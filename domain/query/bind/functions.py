@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from domain.model.registry import repositories
 from domain.query.base.bound import (
@@ -46,6 +46,7 @@ from domain.query.base.bound import (
 from domain.query.base.functions import query_functions
 from domain.query.base.regex import check_pattern
 from domain.query.base.scope import Scope
+from domain.query.bind import literals
 from domain.query.bind.expression_binder import ExpressionBinder, mismatch, retype
 from domain.query.bind.sources import follow
 from domain.query.bind.texts import any_text, as_scalar, reference_text
@@ -180,18 +181,29 @@ def _moment(binder: ExpressionBinder, node: ast.Expression, scope: Scope, sorts:
 def _part_of(sorts: tuple[Sort, ...], result: ValueType) -> _Binding:
     def bind(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
         value = _moment(binder, node.arguments[0], scope, sorts)
-        return call(node.name, result, value)
+        return call(node.name, result, _on_its_clock(value))
 
     return bind
 
 
+def _on_its_clock(value: Bound) -> Bound:
+    """A date-time literal as its own zone's clocks show it; stored date-times are UTC."""
+    if not _is_literal_datetime(value):
+        return value
+    return replace(value, convert=literals.checked(literals.to_wall_clock, DATETIME, _THIS_ARGUMENT))
+
+
+def _is_literal_datetime(value: Bound) -> TypeGuard[Input]:
+    return isinstance(value, Input) and value.literal is not None and value.type.sort is Sort.DATETIME
+
+
 def _date(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     value = _moment(binder, node.arguments[0], scope, _WITH_DATE)
-    return value if value.type.sort is Sort.DATE else call("date", DATE, value)
+    return value if value.type.sort is Sort.DATE else call("date", DATE, _on_its_clock(value))
 
 
 def _time(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    return call("time", TIME, _moment(binder, node.arguments[0], scope, (Sort.DATETIME,)))
+    return call("time", TIME, _on_its_clock(_moment(binder, node.arguments[0], scope, (Sort.DATETIME,))))
 
 
 def _now(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
@@ -204,6 +216,9 @@ def _constant(value: Any, value_type: ValueType) -> _Binding:
 
 def _total_offset(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
     value = _moment(binder, node.arguments[0], scope, (Sort.DATETIME,))
+    if _is_literal_datetime(value):
+        offset = literals.checked(literals.to_offset, DATETIME, _THIS_ARGUMENT)
+        return replace(value, type=INTEGER, convert=offset, literal=None)
     # Stored date-times are UTC.
     return call("zero_for", INTEGER, value)
 

@@ -128,6 +128,23 @@ def _to_datetime(value: Any) -> datetime.datetime:
     return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
 
 
+def to_wall_clock(value: Any) -> datetime.datetime:
+    """What the clocks of the literal's zone show; the parts of a date-time are those (Part 2, 5.1.1.8)."""
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value)
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=datetime.UTC)
+    return _to_datetime(value)
+
+
+def to_offset(value: Any) -> int:
+    """The minutes by which the zone of a date-time literal is ahead of UTC."""
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value)
+    offset = value.utcoffset() if isinstance(value, datetime.datetime) else None
+    return 0 if offset is None else offset // datetime.timedelta(minutes=1)
+
+
 def _to_time(value: Any) -> datetime.time:
     return value if isinstance(value, datetime.time) else datetime.time.fromisoformat(str(value))
 

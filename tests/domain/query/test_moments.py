@@ -36,3 +36,23 @@ def test_a_percent_sign_of_a_statement_is_one(products: list[Row], ask: Ask) -> 
     known = [row for row in found if row["GuaranteePeriodDays"] is not None]
     assert [row["Rest"] for row in known] == [row["GuaranteePeriodDays"] % 7 for row in known]
     assert known
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "year({0}) eq 2025 and month({0}) eq 12 and day({0}) eq 31",
+        "hour({0}) eq 23 and minute({0}) eq 45 and second({0}) eq 7 and fractionalseconds({0}) eq 0.5",
+        "date({0}) eq 2025-12-31 and time({0}) eq 23:45:07.5",
+        "totaloffsetminutes({0}) eq -330",
+        "totaloffsetminutes(2025-12-31T00:00:00+02:00) eq 120 and totaloffsetminutes({0}) lt 0",
+        "yearmonth({0}) eq '2025-12'",
+    ],
+)
+@pytest.mark.parametrize("literal", ["2025-12-31T23:45:07.5-05:30", "'2025-12-31T23:45:07.5-05:30'"])
+def test_the_parts_of_a_literal_are_those_of_its_zone(
+    products: list[Row], ask: Ask, condition: str, literal: str
+) -> None:
+    """OData URL Conventions 4.01, 5.1.1.8."""
+    query = f"$filter={condition.format(literal)}&$count=true&$top=0"
+    assert ask(SET, query)["@odata.count"] == len(products)
