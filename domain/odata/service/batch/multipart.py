@@ -74,7 +74,8 @@ def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
         return {}, raw.lstrip(b"\r\n")
     separated = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)
     headers: dict[str, str] = {}
-    for line in re.split(rb"\r?\n", separated[0]):
+    # Without a body the only blank line may be the one before the delimiter, which belongs to that.
+    for line in re.split(rb"\r?\n", separated[0].removesuffix(b"\n").removesuffix(b"\r")):
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon:
             raise invalid_body(Message("'{0}' is no header line", line.decode("latin-1")[:60]))
