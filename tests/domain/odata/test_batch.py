@@ -119,6 +119,48 @@ def test_a_multipart_batch_stops_at_an_error_unless_told_to_go_on(api: Api, pref
     assert api.get(f"{CURRENCIES}/$count").content == (b"2" if goes_on else b"1")
 
 
+@pytest.mark.parametrize(
+    "prefer,applied",
+    [("continue-on-error", "true"), ("odata.continue-on-error=true", "true"), ("continue-on-error=false", "false")],
+)
+def test_a_batch_says_whether_it_goes_on(api: Api, prefer: str, applied: str) -> None:
+    """OData Protocol 4.01, 8.2.8.3."""
+    body = {"requests": [{"id": "1", "method": "GET", "url": "Nothing"}]}
+    for response in (api.post("$batch", body, Prefer=prefer), multipart(api, part("GET", "Nothing"), Prefer=prefer)):
+        assert response["Preference-Applied"] == f"odata.continue-on-error={applied}"
+    assert "Preference-Applied" not in api.post("$batch", body).headers
+
+
+@pytest.mark.parametrize(
+    "accept,json_status,multipart_status",
+    [
+        ("*/*", 200, 200),
+        ("application/json, text/plain, */*", 200, 200),
+        ("application/json;odata.metadata=full", 200, 406),
+        ("multipart/mixed", 406, 200),
+        ("text/html", 406, 406),
+    ],
+)
+def test_a_batch_is_not_answered_in_a_format_that_the_caller_does_not_accept(
+    api: Api, accept: str, json_status: int, multipart_status: int
+) -> None:
+    """OData Protocol 4.01, 11.7.1."""
+    body = {"requests": [{"id": "1", "method": "POST", "url": CURRENCIES, "body": dollar()}]}
+    assert api.post("$batch", body, Accept=accept).status_code == json_status
+    assert multipart(api, part("POST", CURRENCIES, dollar("GBP")), Accept=accept).status_code == multipart_status
+    made = [json_status, multipart_status].count(200)
+    assert api.get(f"{CURRENCIES}/$count").content == str(1 + made).encode()
+
+
+@pytest.mark.parametrize("header", ["If-Match", "If-None-Match"])
+def test_conditions_belong_to_the_requests_of_a_batch(api: Api, header: str) -> None:
+    """OData Protocol 4.01, 8.2.4 and 8.2.5."""
+    body = {"requests": [{"id": "1", "method": "POST", "url": CURRENCIES, "body": dollar()}]}
+    response = api.post("$batch", body, **{header: "*"})
+    assert (response.status_code, error_of(response)["parameters"][0]) == (400, header)
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
 def test_what_depends_on_a_failure_is_not_done(api: Api) -> None:
     answers = json_batch(
         api,
@@ -262,6 +304,15 @@ def test_a_multipart_batch_with_a_changeset(api: Api, world: World, newline: str
     assert text.count("HTTP/1.1 200 OK") == 2
     assert "Content-ID: 1" in text
     assert api.get(f"{LINES}/$count").content == b"1"
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\n"])
+@pytest.mark.parametrize("blank_lines", [0, 1, 2])
+@pytest.mark.parametrize("header", ["", "Accept: text/plain\n"])
+def test_blank_lines_of_a_part_without_a_body(api: Api, newline: str, blank_lines: int, header: str) -> None:
+    asked = "Content-Type: application/http\n\n" + f"GET {CURRENCIES}/$count HTTP/1.1\n{header}" + "\n" * blank_lines
+    text = multipart(api, asked.removesuffix("\n"), asked.removesuffix("\n"), newline=newline).content.decode()
+    assert text.count("HTTP/1.1 200 OK") == 2, text
 
 
 def test_a_failed_changeset_answers_once_and_leaves_nothing(api: Api) -> None:

@@ -11,10 +11,13 @@ A changeset or atomicity group is one dataset, all or nothing. Every part is aut
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from domain.odata.message.json_body import invalid_body
-from domain.odata.message.message import JSON, NO_STORE, ODataRequest, ODataResponse
+from domain.odata.message.message import JSON, NO_STORE, ODataRequest, ODataResponse, negotiate
 from domain.odata.service.batch import json_format, multipart
 from domain.odata.service.batch.parts import Serve
+from domain.odata.service.batch.runner import preferred_continuation
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
@@ -22,21 +25,34 @@ MAX_DEPTH = 1
 
 
 def run(request: ODataRequest, serve: Serve) -> ODataResponse:
-    """Handle a batch. Raises BadRequest for an invalid one; failures of parts are in their responses."""
+    """Handle a batch. Raises BadRequest for an invalid one, NotAcceptable, UnsupportedMediaType.
+
+    Failures of parts are in their responses.
+    """
     if request.depth >= MAX_DEPTH:
         raise invalid_body(Message("a batch may not contain a batch"))
-    if request.content_type == "multipart/mixed":
-        response = multipart.run(request, serve)
-    elif request.content_type in (JSON, ""):
-        response = json_format.run(request, serve)
-    else:
+    media_type = request.content_type or JSON
+    run_in_format = _FORMATS.get(media_type)
+    if run_in_format is None:
         raise errors.UnsupportedMediaType(
-            errors.UNSUPPORTED_MEDIA_TYPE,
-            Message("multipart/mixed or application/json"),
-            request.content_type,
+            errors.UNSUPPORTED_MEDIA_TYPE, Message("multipart/mixed or application/json"), media_type
         )
+    # The response has the format of the request; a caller who demands the other one does not get that instead.
+    negotiate(request.headers.get("accept", ""), request.options.format, (media_type,))
+    for name in ("If-Match", "If-None-Match"):
+        if name.lower() in request.headers:
+            raise errors.BadRequest(errors.INVALID_HEADER, name, Message("it belongs to the requests of the batch"))
+    response = run_in_format(request, serve)
+    if (preferred := preferred_continuation(request)) is not None:
+        response.headers["Preference-Applied"] = f"odata.continue-on-error={'true' if preferred else 'false'}"
     response.headers.update(NO_STORE)
     return response
+
+
+_FORMATS: Mapping[str, Callable[[ODataRequest, Serve], ODataResponse]] = {
+    "multipart/mixed": multipart.run,
+    JSON: json_format.run,
+}
 
 
 __all__ = ["MAX_DEPTH", "run"]

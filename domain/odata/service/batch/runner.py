@@ -58,11 +58,17 @@ _OWN_HEADERS = frozenset(
 )
 
 
-def continue_on_error(request: ODataRequest, *, default: bool) -> bool:
-    """Whether the caller prefers that parts after a failed one run."""
+def preferred_continuation(request: ODataRequest) -> bool | None:
+    """Whether the caller prefers that parts after a failed one run; None without a preference."""
     prefer = request.context.prefer
     value = prefer.get("continue-on-error", prefer.get("odata.continue-on-error"))
-    return default if value is None else value != "false"
+    return None if value is None else value != "false"
+
+
+def continue_on_error(request: ODataRequest, *, default: bool) -> bool:
+    """Whether parts after a failed one run."""
+    preferred = preferred_continuation(request)
+    return default if preferred is None else preferred
 
 
 @dataclass(slots=True)
