@@ -192,6 +192,14 @@ def test_a_data_object(api: Api, world: World) -> None:
     assert "DisplayName" not in narrow
 
 
+def test_head_makes_no_data_object(api: Api, world: World) -> None:
+    """HEAD is safe (RFC 9110, 9.2.1), so that of an address whose GET may create is not offered"""
+    refused = api.request("HEAD", f"{PRODUCTS}({world.product})/GetOrCreateExtensibleDataObject()")
+    assert (refused.status_code, refused["Allow"]) == (405, "GET, OPTIONS")
+    assert api.get(f"{OBJECTS}/$count").content == b"0"
+    assert api.request("HEAD", "GetVersion()").status_code == 200
+
+
 def test_a_data_object_in_a_transaction(api: Api, world: World) -> None:
     """A data object is saved at once, within a Domain transaction that is undone, too"""
     inside = api.begin()

@@ -137,10 +137,17 @@ def allowed_methods(target: Target) -> tuple[str, ...]:
     elif isinstance(target, Property) and target.raw:
         methods = (*_READING, "DELETE")
     elif isinstance(target, Call):
-        methods = _READING if target.operation.is_function else ("POST",)
+        methods = _methods_of(target.operation)
     elif isinstance(target, CollectionLinks) and target.collection.parent is None:
         methods = _READING
     return *methods, "OPTIONS"
+
+
+def _methods_of(operation: Operation) -> tuple[str, ...]:
+    """HEAD is only for functions that change nothing: it is safe (RFC 9110, 9.2.1)."""
+    if not operation.is_function:
+        return ("POST",)
+    return ("GET",) if operation.writes else _READING
 
 
 def starting_key(target: Target) -> str | None:
