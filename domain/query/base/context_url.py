@@ -1,43 +1,114 @@
-"""The select list of the context URL, after the name of the set (OData 4.01 Part 1, 10)."""
+"""The select list of the context URL, after the name of the set (OData 4.01 Part 1, 10.7 to 10.10)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from domain.model import calculated_attributes
+from domain.model.custom_properties import definitions
+from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.syntax import ast
+from foundation.kinds import Kind
 
 
 def context_suffix(repository: Repository[Any], options: ast.QueryOptions) -> str:
     """`(Name,Lines(Product()))`; "" without $select and $expand."""
-    parts: list[str] = []
-    for item in options.select:
-        names = [_step_name(step) for step in item.path]
-        if names and names[0].lower() == "default":
-            parts += [attribute.name for attribute in repository.default_members]
-        else:
-            parts.append("/".join(name for name in names if name))
-    parts = list(dict.fromkeys(part for part in parts if part))
+    listed = _select_list(repository, options)
+    return f"({listed})" if listed else ""
+
+
+def _select_list(repository: Repository[Any], options: ast.QueryOptions) -> str:
+    """The selected and expanded members by their names in $metadata, each once."""
+    expanded: dict[str, str] = {}
     for expand in options.expand:
-        name = "/".join(_step_name(step) for step in expand.path)
-        if expand.kind is ast.ExpandKind.REF:
-            parts.append(f"{name}/$ref")
-        elif expand.kind is ast.ExpandKind.ENTITIES:
-            parts.append(f"{name}({_inner(expand.options)})")
-    return f"({','.join(parts)})" if parts else ""
+        expanded |= _expanded(repository, expand)
+    selected: dict[str, None] = {}
+    for item in options.select:
+        selected.update(dict.fromkeys(_selected(repository, item)))
+    names = [name for name in selected if name.partition("(")[0] not in expanded]
+    return ",".join([*names, *expanded.values()])
 
 
-def _inner(options: ast.QueryOptions) -> str:
-    names = ["/".join(_step_name(step) for step in item.path) for item in options.select]
-    names += [
-        f"{'/'.join(_step_name(step) for step in item.path)}({_inner(item.options)})"
-        for item in options.expand
-        if item.kind is ast.ExpandKind.ENTITIES
-    ]
-    return ",".join(name for name in names if name)
+def _selected(repository: Repository[Any], item: ast.SelectItem) -> Iterator[str]:
+    """The paths of an item of $select; of a complex value `Price/Value`, of an expanded property `Lines()`."""
+    first, *behind = item.path
+    if isinstance(first, ast.StarStep):
+        yield "*"
+    elif isinstance(first, ast.AllOperationsStep):
+        yield f"{first.namespace}.*"
+    elif not isinstance(first, ast.NameStep):
+        return
+    elif first.name.lower() == "default":
+        yield from (attribute.name for attribute in repository.default_members)
+    elif "." in first.name:
+        derived = repositories.for_type(first.name)
+        if derived is not None and behind:
+            inner = ast.SelectItem(tuple(behind), item.options)
+            yield from (f"Erp.{derived.entity_type}/{name}" for name in _selected(derived, inner))
+    else:
+        yield from _selected_member(repository, first.name, item)
 
 
-def _step_name(step: ast.Step) -> str:
-    if isinstance(step, ast.NameStep):
-        return step.name
-    return "*" if isinstance(step, ast.StarStep) else ""
+def _selected_member(repository: Repository[Any], given: str, item: ast.SelectItem) -> Iterator[str]:
+    name, target = _member(repository, given)
+    behind = item.path[1:]
+    if target is not None and behind:
+        # The reference is expanded with what is selected of it.
+        inner = ast.QueryOptions(select=(ast.SelectItem(behind, item.options),))
+        yield f"{name}({_select_list(target, inner)})"
+    elif target is not None and repository.collection(name) is not None:
+        yield f"{name}({_select_list(target, item.options)})"
+    else:
+        for path in [inner.path for inner in item.options.select] or [()]:
+            steps = [step.name for step in (*behind, *path) if isinstance(step, ast.NameStep)]
+            yield "/".join([name, *(_complex_member(repository, name, step) for step in steps)])
+
+
+def _complex_member(repository: Repository[Any], name: str, given: str) -> str:
+    """The member of a complex value: `Value`, `Currency`, a language in upper case."""
+    attribute = repository.attributes.get(name)
+    if attribute is not None and attribute.kind is Kind.MULTILANGUAGE:
+        return given.upper()
+    return given.capitalize() if attribute is not None and attribute.is_measured else given
+
+
+def _expanded(repository: Repository[Any], item: ast.ExpandItem) -> dict[str, str]:
+    """Navigation property → its entry. A reference that is only linked to has none: links are in every entity."""
+    first, *behind = item.path
+    if isinstance(first, ast.StarStep):
+        names = (*repository.references, *repository.collections)
+    elif isinstance(first, ast.NameStep) and "." in first.name:
+        derived = repositories.for_type(first.name)
+        if derived is None:
+            return {}
+        inner = _expanded(derived, ast.ExpandItem(tuple(behind), item.kind, item.options))
+        return {name: f"Erp.{derived.entity_type}/{entry}" for name, entry in inner.items()}
+    else:
+        names = (first.name,) if isinstance(first, ast.NameStep) else ()
+    if item.kind is not ast.ExpandKind.ENTITIES:
+        return {}
+    result: dict[str, str] = {}
+    for given in names:
+        name, target = _member(repository, given)
+        if target is not None:
+            recursive = "+" if item.options.levels is not None else ""
+            result[name] = f"{name}{recursive}({_select_list(target, item.options)})"
+    return result
+
+
+def _member(repository: Repository[Any], given: str) -> tuple[str, Repository[Any] | None]:
+    """The name in the case of $metadata, and the repository that a navigation property leads to."""
+    attribute = repository.attribute(given)
+    if attribute is not None:
+        return attribute.name, repositories[attribute.target] if attribute.is_reference else None
+    child = repository.collection(given)
+    if child is not None:
+        return child.name, repositories[child.repository]
+    lowered = given.lower()
+    custom = next((name for name in definitions(repository.name) if name.lower() == lowered), None)
+    if custom is not None:
+        return custom, None
+    calculated = calculated_attributes.definition(repository, given)
+    return (given if calculated is None else calculated.api_name), None

@@ -25,12 +25,14 @@ class SelectedMembers:
     casts          derived type → items of $select after it
     expands        navigation property → item of $expand
     cast_expands   derived type → items of $expand after it
+    _named         what $expand names, apart from `*`
     """
 
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     casts: dict[str, list[ast.SelectItem]] = field(default_factory=dict)
     expands: dict[str, ast.ExpandItem] = field(default_factory=dict)
     cast_expands: dict[str, list[ast.ExpandItem]] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, repository: Repository[Any], options: ast.QueryOptions, computed: Iterable[str]) -> SelectedMembers:
@@ -134,7 +136,11 @@ class SelectedMembers:
                     Message("a type behind the collection {0} in $expand; filter it with isof", name)
                 )
         # The count beside the entities is a separate property.
-        self.expands[f"{name}/$count" if item.kind is ast.ExpandKind.COUNT else name] = item
+        member = f"{name}/$count" if item.kind is ast.ExpandKind.COUNT else name
+        if member in self._named:
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$expand", Message("{0} stands in it twice", member))
+        self._named.add(member)
+        self.expands[member] = item
 
 
 def _custom_name(repository: Repository[Any], name: str) -> str | None:

@@ -123,18 +123,24 @@ def test_everything_can_be_expanded_at_once(products: list[Row], ask: Ask) -> No
     assert len(body["value"][0]["Prices"]) == len(products[0]["Prices"])
 
 
-@pytest.mark.parametrize("expand", ["Nothing", "PartNumber", "Prices($expand=Nothing)", "ProductGroup($filter=Active)"])
+@pytest.mark.parametrize(
+    "expand", ["Nothing", "PartNumber", "Prices($expand=Nothing)", "ProductGroup($filter=Active)", "Codes,codes"]
+)
 def test_what_cannot_be_expanded_is_named(products: list[Row], ask: Ask, expand: str) -> None:
     with pytest.raises(errors.BadRequest):
         ask(SET, f"$expand={expand}")
 
 
-@pytest.mark.parametrize("row_of_it", ["$it/PartNumber eq '{0}'", "contains($it/ProductGroup/Code,'G') and $it/Id eq {1}"])
+@pytest.mark.parametrize(
+    "row_of_it", ["$it/PartNumber eq '{0}'", "contains($it/ProductGroup/Code,'G') and $it/Id eq {1}"]
+)
 def test_it_is_the_row_of_the_addressed_set(products: list[Row], ask: Ask, row_of_it: str) -> None:
     """OData URL Conventions 4.01, 5.1.1.14.4; the expanded row is $this."""
     chosen = next(product for product in products if len(product["Prices"]) > 1)
     condition = row_of_it.format(chosen["PartNumber"], chosen["Id"])
-    expand = f"Prices($filter={condition};$count=true;$select=Id),Codes/$count($filter=$this/Id ne null and {condition})"
+    expand = (
+        f"Prices($filter={condition};$count=true;$select=Id),Codes/$count($filter=$this/Id ne null and {condition})"
+    )
     for row, expected in zip(ask(SET, f"$select=Id&$expand={expand}")["value"], products, strict=True):
         prices = expected["Prices"] if expected is chosen else []
         assert [price["Id"] for price in row["Prices"]] == [price["Id"] for price in prices]
