@@ -120,7 +120,7 @@ class Sales:
         """$apply on the lines of these orders."""
         chosen = f"filter(SalesOrder/ReferenceDocumentNo eq '{self.mark}')"
         rows = self.caller.rows(f"{LINES}?$apply={chosen}/{transformations}{more}")
-        return [{name: value for name, value in row.items() if not name.startswith("@")} for row in rows]
+        return [{name: value for name, value in row.items() if "@odata." not in name} for row in rows]
 
     def orders(self, transformations: str, more: str = "") -> list[dict[str, Any]]:
         """$apply on these orders."""

@@ -222,7 +222,8 @@ def test_group_keys_follow_through_later_steps_and_named_without_alias(api: Api,
         order_of(api, world, DocumentDate=day)
     grouped = "groupby((year(DocumentDate)),aggregate($count as Orders))"
     later = f"{ORDERS}?$apply={grouped}/filter(Orders gt 1)/topcount(1,Orders)&$orderby=year desc"
-    assert api.read(later, OData_MaxVersion="4.0")["value"] == [{"@odata.id": None, "year": "2026", "Orders": 2}]
+    (row,) = api.read(later, OData_MaxVersion="4.0")["value"]
+    assert row == {"@odata.id": None, "year": "2026", "Orders@odata.type": "#Decimal", "Orders": 2}
     again = f"{ORDERS}?$apply={grouped}/groupby((year),aggregate(Orders with sum as Sum))&$orderby=Sum"
     assert [row["year"] for row in api.read(again)["value"]] == ["2025", "2026"]
     plain = f"{ORDERS}?$compute=year(DocumentDate) as Y&$select=Y&$orderby=Y&$top=1"

@@ -55,6 +55,8 @@ class ResultColumn:
     measure     the currency's or unit's column, with its name ("Currency", "Unit")
     target_set  of references
     is_date_part   a group key such as year(…), a text in OData 4.0
+    control     type control information of the value (dynamic_types)
+    is_declared    a property of $metadata, which gives its type
     """
 
     path: tuple[str, ...]
@@ -64,6 +66,8 @@ class ResultColumn:
     target_set: str = ""
     target: str = ""
     is_date_part: bool = False
+    control: str = ""
+    is_declared: bool = False
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from domain.query.base.scope import Scope
 from domain.query.bind.search import bind_search
 from domain.query.bind.type_rules import by_number
 from domain.query.plan.aggregation import ResultColumn, Table, select_columns
+from domain.query.plan.dynamic_types import type_control
 from domain.query.plan.groupby import Group, bind_aggregates, bind_elements
 from domain.query.plan.key_conditions import LeadingKeys, LimitedKeys, Share
 from domain.query.plan.planner import Planner
@@ -232,6 +233,8 @@ class ApplyPlanner:
                     element.target_set,
                     element.target,
                     element.is_date_part,
+                    element.control or type_control(element.value),
+                    element.is_declared,
                 )
             )
         for implied in group.implied:
@@ -239,7 +242,8 @@ class ApplyPlanner:
                 keys[implied] = put(implied)
         for item in aggregates:
             measure = keys.get(item.measure) if item.measure is not None else None
-            columns.append(ResultColumn((item.alias,), put(item.value), measure, item.measure_name))
+            output, control = put(item.value), type_control(item.value)
+            columns.append(ResultColumn((item.alias,), output, measure, item.measure_name, control=control))
         if not values:
             raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$apply", Message("aggregate has nothing to compute"))
         selected = [select_columns(compiler, values, keys)]
@@ -318,7 +322,8 @@ class ApplyPlanner:
         for index, (path, bound) in enumerate(extra):
             name = f"x{number}_{index}"
             selected.append(compiler.value(bound) + Sql(f" AS {name}"))
-            columns.append(ResultColumn(path, Output(bound.type, bound.nullable, name, number)))
+            output = Output(bound.type, bound.nullable, name, number)
+            columns.append(ResultColumn(path, output, control=type_control(bound)))
         conditions, order_keys = ([each] if each is not None else [] for each in (where, order))
         text = select_from([*selected, *raw], compiler.block.from_sql(), conditions, order_keys)
         if limit is not None:

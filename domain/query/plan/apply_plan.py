@@ -9,11 +9,14 @@ from typing import Any
 
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.query.base.context_url import context_suffix
+from domain.query.base.representation import ShapeKey
 from domain.query.base.scope import entity_scope
 from domain.query.bind.sources import unknown
 from domain.query.plan.aggregation import ResultColumn, Table
 from domain.query.plan.apply import ApplyPlanner, Entities
 from domain.query.plan.concat import ConcatPlan
+from domain.query.plan.dynamic_types import is_text_in_ieee754
 from domain.query.plan.planner import Planner
 from domain.query.plan.rows_plan import RowsPlan
 from domain.query.plan.selection import Batch
@@ -56,7 +59,7 @@ def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table,
         batches=tuple(planner.batch(batch) for batch in batches),
         counting=partial(Statement.of, count_text, planner.dialect),
         skip_nulls=planner.shape.skip_nulls,
-        context=f"{repository.set_name}({_context([column.path for column in stage.columns])})",
+        context=f"{repository.set_name}({_context([column.path for column in _selected(stage, options)])})",
         aggregated=True,
         fingerprint=f"{repository.name}|{stage.sql.text}"[:4000],
     )
@@ -90,13 +93,31 @@ def _expression(
             # A text in one language is the same in all of them.
             continue
         at = tree
-        for name in column.path:
+        for name in column.path[:-1]:
             at = at.inner.setdefault(name, _Member())
-        at.own = _value(column, code, compiler, expansions.get(column.name.lower()), batches)
-        if column.is_date_part and applied.planner.shape.version == "4.0":
+        last = column.path[-1]
+        if control := _control(column, applied.planner.shape):
+            at.inner[f"{last}@odata.type"] = _Member(repr(control))
+        at = at.inner.setdefault(last, _Member())
+        item = expansions.get(column.name.lower())
+        at.own = _value(column, code, compiler, item, batches, is_text=applied.planner.shape.ieee754)
+        if _is_date_text(column, applied.planner.shape):
             at.own = f"(None if {at.own} is None else str({at.own}))"
     prefix = '"@odata.id": None, ' if applied.planner.shape.metadata != "none" else ""
     return "{" + prefix + tree.members() + "}"
+
+
+def _is_date_text(column: ResultColumn, shape: ShapeKey) -> bool:
+    return column.is_date_part and shape.version == "4.0"
+
+
+def _control(column: ResultColumn, shape: ShapeKey) -> str:
+    """The type control information of a column; "" where the reader knows the type without it."""
+    if shape.metadata == "none" or (column.is_declared and shape.metadata != "full") or column.target:
+        return ""
+    if column.measure is not None:
+        return "#Erp.Amount" if column.measure_name == "Currency" else "#Erp.Quantity"
+    return "" if _is_date_text(column, shape) else column.control
 
 
 @dataclass(slots=True)
@@ -117,8 +138,15 @@ class _Member:
 
 
 def _value(
-    column: ResultColumn, code: RowCode, compiler: Any, item: ast.ExpandItem | None, batches: list[Batch]
+    column: ResultColumn,
+    code: RowCode,
+    compiler: Any,
+    item: ast.ExpandItem | None,
+    batches: list[Batch],
+    *,
+    is_text: bool,
 ) -> str:
+    """The expression of a column's value. `is_text`: numbers that a double does not hold are strings."""
     position = code.column(compiler.value(column.output), column.output.type)
     if item is not None:
         target = repositories[column.target]
@@ -141,6 +169,8 @@ def _value(
         link = f"{f'{column.target_set}('!r} + r[{position}] + ')'"
         return f'(None if r[{position}] is None else {{"@odata.id": {link}, "Id": r[{position}]}})'
     value = code.value(position, column.output.type)
+    if is_text and is_text_in_ieee754(column.control, column.output):
+        value = f"(None if {value} is None else str({value}))"
     if column.measure is None:
         return value
     unit = code.column(compiler.value(column.measure), column.measure.type)
@@ -251,5 +281,5 @@ def _plan_apply(
     start = Entities(source, entity_scope(source), planner.where(source, ast.NO_OPTIONS, entity_scope(source), by))
     stage = applied.run(start, transformations)
     if isinstance(stage, Entities):
-        return planner.entities(stage, rest, context=repository.set_name)
+        return planner.entities(stage, rest, context=repository.set_name + context_suffix(repository, rest))
     return plan_table(applied, repository, stage, rest)

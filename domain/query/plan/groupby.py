@@ -39,6 +39,8 @@ class GroupElement:
     target_set: str = ""
     target: str = ""
     is_date_part: bool = False
+    control: str = ""
+    is_declared: bool = False
 
 
 @dataclass(slots=True)
@@ -118,6 +120,8 @@ def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, kno
             column_known.target_set,
             column_known.target,
             column_known.is_date_part,
+            column_known.control,
+            column_known.is_declared and not alias,
         )
     result_path = (alias,) if alias else _spelled(scope, names)
     if value.type.sort is Sort.REFERENCE:
@@ -130,8 +134,17 @@ def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, kno
     measured = _measured(value, names[-1])
     if measured is not None:
         assert isinstance(value, Column)
-        return GroupElement(result_path, value, *_measure(measured, measure_text(binder, value.source, measured)))
-    return GroupElement(result_path, value)
+        measure = _measure(measured, measure_text(binder, value.source, measured))
+        return GroupElement(result_path, value, *measure, is_declared=not alias)
+    return GroupElement(result_path, value, is_declared=not alias and _is_declared(value, names, scope))
+
+
+def _is_declared(value: Bound, names: tuple[str, ...], scope: Scope) -> bool:
+    """Whether $metadata has the property: names of compute and `PriceValue` are not in it."""
+    if names[0] in scope.computed:
+        return False
+    is_measured = isinstance(value, Column) and value.attribute.is_measured
+    return not is_measured or names[-1].lower() == "value"
 
 
 def _known(known: Known, names: Sequence[str]) -> ResultColumn | None:

@@ -35,6 +35,7 @@ from domain.query.bind.paths import member_of
 from domain.query.bind.sources import cast_source, column, follow, measure_text, reference_column, unknown
 from domain.query.bind.texts import as_scalar
 from domain.query.plan.calculated import ComputedBatch, calculated_pairs
+from domain.query.plan.dynamic_types import is_text_in_ieee754, type_control
 from domain.query.plan.selected_members import SelectedMembers
 from domain.query.run.row_json import RowCode
 from domain.query.sql.compiler import Compiler
@@ -108,6 +109,7 @@ class EntityCode:
         self.compiler = compiler
         self.code = code
         self.metadata, self.skip_nulls, self.version = shape.metadata, shape.skip_nulls, shape.version
+        self._ieee754 = shape.ieee754
         self.batches: list[Batch | ComputedBatch] = []
         self._joined = 0
 
@@ -178,7 +180,7 @@ class EntityCode:
         depth: int,
     ) -> list[str]:
         if name in computed:
-            return [self._pair(name, computed[name])]
+            return self._computed(name, computed[name])
         if name in selected.expands:
             return self._expanded(source, name, selected.expands[name], depth)
         attribute = source.repository.attributes.get(name)
@@ -197,6 +199,17 @@ class EntityCode:
         if members and bound.type.sort is Sort.TEXTS:
             return [*typed, self._languages(name, bound, members)]
         return [*typed, self._pair(name, as_scalar(bound) if attribute.name == DISPLAY_TEXT else bound)]
+
+    def _computed(self, name: str, bound: Bound) -> list[str]:
+        """A value of $compute, whose type $metadata does not declare."""
+        control = type_control(bound)
+        pair = self._pair(name, bound)
+        if self._ieee754 and is_text_in_ieee754(control, bound):
+            value = pair.partition(": ")[2]
+            pair = f"{name!r}: (None if {value} is None else str({value}))"
+        if not control or self.metadata == "none":
+            return [pair]
+        return [f"{name + '@odata.type'!r}: {control!r}", pair]
 
     def _calculated(self, source: Source, name: str) -> list[str]:
         """A calculated attribute, as columns or from a batch."""
@@ -343,7 +356,8 @@ class EntityCode:
         if item.kind is ast.ExpandKind.COUNT or options.count:
             counted = replace(options, select=(), expand=(), orderby=(), top=None, skip=None)
             position = self._add(key, repository, back, ast.ExpandKind.COUNT, counted, depth, it=it)
-            pairs.append(f"{child.name + '@odata.count'!r}: g[{position}].get(r[{key}], 0)")
+            number = f"g[{position}].get(r[{key}], 0)"
+            pairs.append(f"{child.name + '@odata.count'!r}: {f'str({number})' if self._ieee754 else number}")
         if item.kind is not ast.ExpandKind.COUNT:
             position = self._add(key, repository, back, item.kind, options, depth, it=it)
             # Each row without entities gets a separate list, as callers may change the rows.

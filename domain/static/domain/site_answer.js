@@ -88,7 +88,7 @@ site.answer = (() => {
   /** [{…}] as a grid in `host`, to download as CSV. */
   function grid(host, rows, follow) {
     const place = el("div");
-    const names = [...new Set(rows.flatMap(Object.keys))].filter((name) => !/^@odata\.(etag|context)/.test(name)).slice(0, COLUMNS_MOST);
+    const names = [...new Set(rows.flatMap(Object.keys))].filter((name) => !/^@odata\.(etag|context)|@odata\.type$/.test(name)).slice(0, COLUMNS_MOST);
     const download = async () => (await built).download("csv", "answer.csv", { bom: true });
     const forFile = (value) => (typeof value === "number" || value && value.rawJSON ? cellText(value) : site.neutral(cellText(value)));
     host.replaceChildren(el("p", { class: "tools" }, el("button", { type: "button", class: "secondary small", onclick: download }, t("downloadCsv"))), place);

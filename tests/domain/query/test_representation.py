@@ -13,6 +13,7 @@ from domain.entities.general_product_groups import ProductGroup
 from domain.entities.general_products import Product
 from domain.model.registry import repositories
 from domain.query import Representation, read_collection, read_entity, read_value
+from domain.query.base.representation import MetadataLevel
 from domain.syntax import parse_query_options
 from foundation import errors
 from identity.context import CallContext
@@ -127,10 +128,77 @@ def test_metadata_levels_and_skipped_nulls(products: list[Row], ask: Ask) -> Non
     assert None not in short.values()
 
 
-def test_context_says_what_was_asked(products: list[Row], ask: Ask) -> None:
+@pytest.mark.parametrize(
+    "options, suffix",
+    [
+        ("$select=Id&$expand=Prices($select=Price)", "(Id,Prices(Price))"),
+        ("$select=partnumber,partNumber", "(PartNumber)"),
+        ("$select=Erp.*,PartNumber", "(Erp.*,PartNumber)"),
+        ("$select=StandardPricePerLot/value,Name($select=EN)", "(StandardPricePerLot/Value,Name/EN)"),
+        ("$select=ProductGroup/Code,Codes", "(ProductGroup(Code),Codes())"),
+        ("$select=*,Prices&$expand=Prices($expand=Currency)", "(*,Prices(Currency()))"),
+        ("$expand=ProductGroup/$ref,Prices/$count", ""),
+        ("$expand=ProductGroup($expand=ParentGroup($levels=2;$select=Code))", "(ProductGroup(ParentGroup+(Code)))"),
+        ("$compute=1 as One&$select=One", "(One)"),
+        ("$apply=filter(Active)&$select=Id", "(Id)"),
+        ("$apply=groupby((Active),aggregate($count as N))&$select=N", "(N)"),
+    ],
+)
+def test_context_says_what_the_response_has(products: list[Row], ask: Ask, options: str, suffix: str) -> None:
     root = Representation(service_root="http://host/odata/")
-    context = ask(SET, "$select=Id&$expand=Prices($select=Price)&$top=1", representation=root)["@odata.context"]
-    assert context == "http://host/odata/$metadata#General_Products_Products(Id,Prices(Price))"
+    context = ask(SET, f"{options}&$top=1", representation=root)["@odata.context"]
+    assert context == f"http://host/odata/$metadata#General_Products_Products{suffix}"
+
+
+def test_context_names_each_of_all_expanded_properties(products: list[Row], ask: Ask) -> None:
+    context = ask(SET, "$select=Id&$expand=*,Codes($select=Id)&$top=1", representation=Representation())[
+        "@odata.context"
+    ]
+    assert "*" not in context
+    assert "ProductGroup()" in context
+    assert "Codes(Id)" in context
+
+
+VALUES = "$compute=date(CreationTime) as D,Prices/$count as N,GuaranteePeriodDays as G,PartNumber as T,Active as A"
+TYPES = {"D@odata.type": "#Date", "N@odata.type": "#Int64", "G@odata.type": "#Int32"}
+
+
+@pytest.mark.parametrize("level, types", [("none", {}), ("minimal", TYPES), ("full", TYPES)])
+def test_computed_values_have_the_types_that_json_does_not_show(
+    products: list[Row], ask: Ask, level: MetadataLevel, types: dict[str, str]
+) -> None:
+    """OData JSON 4.01, 4.6.3."""
+    row = first(ask, f"{VALUES}&$select=D,N,G,T,A", representation=Representation(metadata=level))
+    assert {name: value for name, value in row.items() if name.partition("@")[0] and "@odata.type" in name} == types
+
+
+AGGREGATES = (
+    "aggregate(CreationTime with max as Last,$count as N,Prices/PriceValue with sum as P,Active with countdistinct as D)"
+)
+
+
+@pytest.mark.parametrize(
+    "level, declared", [("minimal", {}), ("full", {"ABCClass@odata.type": "#Erp.General_Products_Products_ABCClass"})]
+)
+def test_values_of_apply_have_the_types_that_json_does_not_show(
+    products: list[Row], ask: Ask, level: MetadataLevel, declared: dict[str, str]
+) -> None:
+    row = first(ask, f"$apply=groupby((ABCClass),{AGGREGATES})", representation=Representation(metadata=level))
+    types = {name: value for name, value in row.items() if name.endswith("@odata.type")}
+    dynamic = {"Last": "#DateTimeOffset", "N": "#Decimal", "P": "#Decimal", "D": "#Decimal"}
+    assert types == {**declared, **{f"{name}@odata.type": value for name, value in dynamic.items()}}
+
+
+def test_counts_are_texts_for_readers_that_hold_numbers_as_doubles(products: list[Row], ask: Ask) -> None:
+    """IEEE754Compatible (OData JSON 4.01, 3.2): Edm.Int64 and Edm.Decimal are strings."""
+    exact = Representation(ieee754=True)
+    row = first(
+        ask, "$compute=Codes/$count as N&$select=N&$expand=Codes/$count,Prices($count=true)", representation=exact
+    )
+    assert [row["N"], row["Codes@odata.count"]] == [str(len(products[0]["Codes"]))] * 2
+    assert row["Prices@odata.count"] == str(len(products[0]["Prices"]))
+    total = first(ask, "$apply=aggregate($count as N,Prices/$count as P)", representation=exact)
+    assert (total["N"], total["P"]) == (str(len(products)), str(sum(len(row["Prices"]) for row in products)))
 
 
 def test_the_language_of_display_texts(products: list[Row], context: CallContext) -> None:
