@@ -29,7 +29,7 @@ from domain.odata.operations.catalogue import Operation, OperationCall, Result, 
 from domain.odata.read import reader
 from domain.odata.resources import targets
 from domain.odata.resources.resolver import plain_value
-from domain.odata.write.writer import check_preconditions, require_json
+from domain.odata.write.writer import check_preconditions, require_json, written
 from domain.syntax.ast import QueryOptions
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
@@ -167,6 +167,9 @@ def render(
             response = reader.entities_response(request, operation.entities, [record.id for record in result.records])
         response.headers.update(headers)
         return response
+    if result.record is not None and operation.creates:
+        # As the creation of an entity by POST (OData Protocol 4.01, 11.5.5.1).
+        return written(request, dataset, result.record, status=201, default="representation")
     if result.record is not None:
         target = targets.Entity(result.record.repository, result.record.id)
         try:

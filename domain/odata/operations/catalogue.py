@@ -129,6 +129,7 @@ class Operation:
     raw_body        the body is not JSON
     takes_text      the response is text/plain, and clients send its JSON arguments with that type, too
     needs           required permission on the entity that an action is bound to
+    creates         an action whose result is the entity that it creates
     """
 
     name: ClassVar[str] = ""
@@ -142,6 +143,7 @@ class Operation:
     raw_body: ClassVar[bool] = False
     takes_text: ClassVar[bool] = False
     needs: ClassVar[Literal["read", "update"]] = "update"
+    creates: ClassVar[bool] = False
     description: ClassVar[str] = ""
 
     def run(self, call: OperationCall) -> Result:

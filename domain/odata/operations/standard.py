@@ -227,6 +227,7 @@ class CreateCopy(Operation):
     bound_to = EVERY_ENTITY
     scope = "update"
     returns = "Edm.EntityType"
+    creates = True
 
     def run(self, call: OperationCall) -> Result:
         """The new entity. Late defaults set codes and numbers."""

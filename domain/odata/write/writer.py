@@ -203,41 +203,46 @@ class _Writer:
         return parse_object(self.request.body)
 
     def _written(self, record: Record, *, status: int, default: str) -> ODataResponse:
-        """201/200 with the entity or 204 without, as the caller prefers (RFC 7240, 4.2)."""
-        path = reference_path(record.repository, record.id)
-        headers = {"OData-EntityId": self.request.service_root + path, **NO_STORE}
-        if status == 201:
-            headers["Location"] = self.request.service_root + path
-        preferred = self.request.context.prefer.get("return")
-        if preferred in ("minimal", "representation"):
-            headers["Preference-Applied"] = f"return={preferred}"
-        response = None if (preferred or default) == "minimal" else self._representation(record, status)
-        if response is None:
-            if record.repository.is_root and record.state == "Unchanged":
-                headers["ETag"] = f'W/"{record.values["ObjectVersion"]}"'
-            return ODataResponse(204, b"", headers)
-        response.headers.update(headers)
-        return response
+        return written(self.request, self.dataset, record, status=status, default=default)
 
-    def _representation(self, record: Record, status: int) -> ODataResponse | None:
-        """The entity as a response; None if the caller may not read it."""
-        if "read" not in self.request.context.scopes:
+
+def written(request: ODataRequest, dataset: Dataset, record: Record, *, status: int, default: str) -> ODataResponse:
+    """201/200 with the written entity or 204 without, as the caller prefers (RFC 7240, 4.2)."""
+    path = reference_path(record.repository, record.id)
+    headers = {"OData-EntityId": request.service_root + path, **NO_STORE}
+    if status == 201:
+        headers["Location"] = request.service_root + path
+    preferred = request.context.prefer.get("return")
+    if preferred in ("minimal", "representation"):
+        headers["Preference-Applied"] = f"return={preferred}"
+    response = None if (preferred or default) == "minimal" else _representation(request, dataset, record, status)
+    if response is None:
+        if record.repository.is_root and record.state == "Unchanged":
+            headers["ETag"] = f'W/"{record.values["ObjectVersion"]}"'
+        return ODataResponse(204, b"", headers)
+    response.headers.update(headers)
+    return response
+
+
+def _representation(request: ODataRequest, dataset: Dataset, record: Record, status: int) -> ODataResponse | None:
+    """The entity as a response; None if the caller may not read it."""
+    if "read" not in request.context.scopes:
+        return None
+    target = targets.Entity(record.repository, record.id)
+    with dataset.flushed(around=record.id):
+        try:
+            response = reader.entity_response(request, target, status=status)
+        except errors.Forbidden:
             return None
-        target = targets.Entity(record.repository, record.id)
-        with self.dataset.flushed(around=record.id):
-            try:
-                response = reader.entity_response(self.request, target, status=status)
-            except errors.Forbidden:
+        except errors.NotFound:
+            if record.state == "Unchanged":
                 return None
-            except errors.NotFound:
-                if record.state == "Unchanged":
-                    return None
-                # The values of a pending entity that row policies hide from queries come from the dataset.
-                response = pending_response(record, self.request, status)
-        if status == 201 and not self.request.options.select:
-            # Who has created an entity gets its key, which the default representation lacks (spec 14.1).
-            response.body = response.body[:-1] + f',"Id":"{record.id}"}}'.encode()
-        return response
+            # The values of a pending entity that row policies hide from queries come from the dataset.
+            response = pending_response(record, request, status)
+    if status == 201 and not request.options.select:
+        # Who has created an entity gets its key, which the default representation lacks (spec 14.1).
+        response.body = response.body[:-1] + f',"Id":"{record.id}"}}'.encode()
+    return response
 
 
 def check_preconditions(request: ODataRequest, record: Record) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.domain.odata.test_writing import LINES, ORDERS, PRODUCTS, order_body
 from tests.rules.cast import World
-from tests.support.api import Api
+from tests.support.api import Api, id_of
 
 
 def test_a_copy_of_an_order_has_its_lines_and_a_life_of_its_own(api: Api, world: World) -> None:
@@ -12,7 +12,7 @@ def test_a_copy_of_an_order_has_its_lines_and_a_life_of_its_own(api: Api, world:
     api.create(f"{order}/Comments", {"Comment": "on the first"})
     assert api.post(f"{order}/ChangeState", {"newState": "Released"}).status_code == 204
     answer = api.post(f"{order}/CreateCopy")
-    assert answer.status_code == 200, answer.content
+    assert answer.status_code == 201, answer.content
     copy = answer.json()["@odata.id"]
     shown = api.read(
         f"{copy}?$select=DocumentNo,State,DocumentNotes,MasterDocument,TotalLineAmount&$expand=Lines,StateChanges,Comments"
@@ -31,9 +31,25 @@ def test_a_copy_of_a_product_owns_copies_and_shares_nothing(api: Api, world: Wor
     unit = {"PriceQuantityMeasurementUnit@odata.bind": f"General_Products_MeasurementUnits({world.unit})"}
     api.create(f"{product}/Prices", {"Price": 5, "PriceQuantity": 1, **unit})
     answer = api.post(f"{product}/CreateCopy", {})
-    assert answer.status_code == 200, answer.content
+    assert answer.status_code == 201, answer.content
     shown = api.read(f"{answer.json()['@odata.id']}?$select=Name,PartNumber&$expand=Codes,Prices")
     assert shown["Name"] == {"EN": "Chair", "BG": "Стол"}
     assert shown["PartNumber"] != "P1"
     # A code is of one product, and a price is an entity of its own.
     assert (shown["Codes"], shown["Prices"]) == ([], [])
+
+
+def test_a_copy_is_answered_like_any_entity_that_is_created(api: Api, world: World) -> None:
+    """OData Protocol 4.01, 11.5.5.1: with its address, and as the caller prefers."""
+    product = f"{PRODUCTS}({world.product})"
+    answer = api.post(f"{product}/CreateCopy", {})
+    made = answer.json()
+    assert answer["Location"].endswith(made["@odata.id"])
+    assert answer["OData-EntityId"] == answer["Location"]
+    assert made["Id"] == id_of(made)
+    minimal = api.post(f"{product}/CreateCopy", {}, Prefer="return=minimal")
+    assert (minimal.status_code, minimal.content, minimal["Preference-Applied"]) == (204, b"", "return=minimal")
+    guid = minimal["OData-EntityId"].rpartition("(")[2].rstrip(")")
+    assert minimal["Location"].endswith(f"{PRODUCTS}({guid})")
+    assert guid not in (world.product, made["Id"])
+    assert api.get(f"{PRODUCTS}/$count").content == b"3"
