@@ -49,7 +49,7 @@ _OF_COLLECTIONS = ("filter", "search", "orderby", "top", "skip", "count", "apply
 
 def read(request: ODataRequest, target: targets.Target) -> ODataResponse:
     """Handle a GET on data. Raises NotFound, NotAcceptable, BadRequest."""
-    if isinstance(target, targets.Entity | targets.Property | targets.ReferenceLink):
+    if isinstance(target, targets.Entity | targets.Property | targets.ReferenceLink | targets.EntityLink):
         _check_single(target, request.options)
     match target:
         case targets.Count():
@@ -66,6 +66,8 @@ def read(request: ODataRequest, target: targets.Target) -> ODataResponse:
             return _property(request, target, representation)
         case targets.ReferenceLink():
             return _reference_link(request, target, representation)
+        case targets.EntityLink():
+            return _entity_link(request, target.entity, representation)
         case targets.CollectionLinks():
             return _collection_links(request, target, representation)
     raise errors.NotSupported(type(target).__name__)
@@ -291,7 +293,20 @@ def _reference_link(
     leads_to = query.follow(target.entity.repository, target.entity.key, (target.attribute.name,), request.context)
     if leads_to is None:
         return no_content()
-    link = {"@odata.id": reference_path(repositories[leads_to[0]], leads_to[1])}
+    return _link(request, repositories[leads_to[0]], leads_to[1], representation)
+
+
+def _entity_link(request: ODataRequest, entity: targets.Entity, representation: Representation) -> ODataResponse:
+    access.require(request.context, entity.repository, "read")
+    if not query.select_rows(entity.repository, ["Id"], ctx=request.context, ids=[entity.key]):
+        raise errors.NotFound(errors.ENTITY_NOT_FOUND, entity.repository.entity_type, entity.key)
+    return _link(request, entity.repository, entity.key, representation)
+
+
+def _link(
+    request: ODataRequest, repository: Repository[Any], key: str, representation: Representation
+) -> ODataResponse:
+    link = {"@odata.id": reference_path(repository, key)}
     context = {} if representation.metadata == "none" else {"@odata.context": f"{request.service_root}$metadata#$ref"}
     return json_response({**context, **link}, headers={"Content-Type": content_type(representation), **NO_STORE})
 

@@ -80,6 +80,8 @@ class Resolver:
                 return replace(target, raw=True)
             case ast.KeywordSegment(name="$ref"), targets.Entity() if target.reference is not None:
                 return targets.ReferenceLink(*target.reference)
+            case ast.KeywordSegment(name="$ref"), targets.Entity():
+                return targets.EntityLink(target)
             case ast.KeywordSegment(name="$ref"), targets.Collection():
                 return targets.CollectionLinks(target)
             case ast.KeywordSegment(name="$each" | "$value" | "$ref"), _:

@@ -90,6 +90,13 @@ class Property(Target):
 
 
 @dataclass(frozen=True, slots=True)
+class EntityLink(Target):
+    """`Set(key)/$ref`, `…/Collection(key)/$ref`: rows of collections keep their owner, so it cannot be deleted."""
+
+    entity: Entity
+
+
+@dataclass(frozen=True, slots=True)
 class ReferenceLink(Target):
     """`…/Nav/$ref`."""
 
@@ -124,7 +131,7 @@ def subject(target: Target) -> Collection | Entity | None:
             return target
         case Count() | CollectionLinks():
             return target.collection
-        case Property() | ReferenceLink():
+        case Property() | ReferenceLink() | EntityLink():
             return target.entity
     return None
 

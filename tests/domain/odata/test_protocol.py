@@ -76,6 +76,20 @@ def test_nulls_are_left_out_on_request(api: Api, currency: dict[str, Any]) -> No
     assert None not in rows.json()["value"][0].values()
 
 
+def test_an_entity_has_a_reference_that_can_be_read(api: Api, world: World) -> None:
+    """OData URL Conventions 4.01, 4.8."""
+    order = api.create(f"{ORDERS}?$expand=Lines", order_body(world, {"UnitPrice": 2}))
+    line = order["Lines"][0]["@odata.id"]
+    owned = f"{order['@odata.id']}/Lines({id_of(order['Lines'][0])})/$ref"
+    for path, id in ((f"{order['@odata.id']}/$ref", order["@odata.id"]), (f"{line}/$ref", line), (owned, line)):
+        body = api.read(path)
+        assert (body.pop("@odata.context").rpartition("/")[2], body) == ("$metadata#$ref", {"@odata.id": id})
+        refused = api.delete(path)
+        assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD, OPTIONS")
+    assert api.get(f"{CURRENCIES}({world.product})/$ref").status_code == 404
+    assert api.get(f"{order['@odata.id']}/$ref?$select=Id").status_code == 501
+
+
 @pytest.mark.parametrize("header", ["Isolation", "OData-Isolation"])
 def test_a_request_does_not_run_without_the_isolation_that_it_demands(
     api: Api, currency: dict[str, Any], header: str
