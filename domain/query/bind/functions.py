@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 from domain.model.registry import repositories
 from domain.query.base.bound import (
+    BINARY,
     BOOL,
     DATE,
     DATETIME,
@@ -52,6 +53,7 @@ from domain.query.bind.sources import follow
 from domain.query.bind.texts import any_text, as_scalar, reference_text
 from domain.query.bind.type_rules import as_datetime
 from domain.syntax import ast
+from domain.syntax.ast import LiteralKind
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import one_of
@@ -224,14 +226,23 @@ def _total_offset(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope
 
 
 def _total_seconds(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    value = binder.value(node.arguments[0], scope)
+    value = _as_duration(binder.value(node.arguments[0], scope))
     if value.type.sort is not Sort.DURATION:
         raise mismatch(node.position, Message("totalseconds needs a duration, not {0}", value.type))
     return call("totalseconds", _MICROSECONDS, value)
 
 
+def _as_duration(value: Bound) -> Bound:
+    """A text literal as the duration that it spells: the prefix may be omitted (Part 2, 5.1.1.14.1)."""
+    if isinstance(value, Input) and value.literal is LiteralKind.STRING and value.type.sort is Sort.STRING:
+        return retype(value, DURATION, _THIS_ARGUMENT)
+    return value
+
+
 def bind_temporal_arithmetic(operator: str, left: Bound, right: Bound, position: int) -> Bound:
     """date-time ± duration, date ± duration, date-time − date-time, duration ± duration (5.1.1.2)."""
+    if operator in ("add", "sub"):
+        left, right = _as_duration(left), _as_duration(right)
     kinds = (left.type.sort, operator, right.type.sort)
     if kinds in ((Sort.DATETIME, "sub", Sort.DATETIME), (Sort.DATE, "sub", Sort.DATE)):
         return call("datetime_difference", DURATION, *(as_datetime(each) for each in (left, right)))
@@ -242,6 +253,8 @@ def bind_temporal_arithmetic(operator: str, left: Bound, right: Bound, position:
         return call("datetime_add", DATETIME, right, left)
     if kinds in ((Sort.DURATION, "add", Sort.DURATION), (Sort.DURATION, "sub", Sort.DURATION)):
         return call(f"duration_{operator}", DURATION, left, right)
+    if operator in ("mul", "div", "divby") and {kinds[0], kinds[2]} == {Sort.DURATION, Sort.NUMBER}:
+        raise errors.NotSupported(Message("{0} of a duration", operator))
     raise mismatch(position, Message("{0} {1} {2} has no meaning", left.type, operator, right.type))
 
 
@@ -286,18 +299,32 @@ def bind_cast(binder: ExpressionBinder, node: ast.Cast, scope: Scope) -> Bound:
     if target is DATETIME and value.type.sort is Sort.DATE:
         return call("date_to_datetime", DATETIME, value)
     if isinstance(value, Input) and value.literal is not None:
-        return retype(value, target, Message("cast to {0}", node.type.name), node.position)
+        what = Message("cast to {0}", node.type.name)
+        convert = _CASTS_OF_TEXTS.get(target.sort)
+        if value.literal is LiteralKind.STRING and convert is not None:
+            return replace(value, type=target, convert=literals.checked(convert, target, what), literal=None)
+        return retype(value, target, what, node.position)
     if value.type.sort is target.sort:
         return value
+    if value.type.sort is Sort.STRING:
+        raise errors.NotSupported(Message("cast of a text that is no literal to {0}", node.type.name))
     raise mismatch(node.position, Message("{0} cannot be cast to {1}", value.type, node.type.name))
 
 
+#: Casts of text literals, beside those that a comparison with the type has, too.
+_CASTS_OF_TEXTS: Mapping[Sort, Callable[[Any], Any]] = {
+    Sort.BOOL: literals.text_to_bool,
+    Sort.BINARY: literals.text_to_binary,
+}
 _CAST_TARGETS: Mapping[str, ValueType] = {
     "String": STRING,
     "Guid": GUID,
     "Boolean": BOOL,
     "Date": DATE,
     "DateTimeOffset": DATETIME,
+    "TimeOfDay": TIME,
+    "Duration": DURATION,
+    "Binary": BINARY,
     "Decimal": decimal_type(6),
     "Double": decimal_type(6),
     "Single": decimal_type(6),

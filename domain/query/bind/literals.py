@@ -7,6 +7,7 @@ converters raise ValueError, which `checked` turns into BadRequest.
 
 from __future__ import annotations
 
+import base64
 import datetime
 import re
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 from domain.model.registry import repositories
 from domain.query.base.bound import Sort, ValueType, unchanged
 from domain.syntax.ast import LiteralKind
+from domain.syntax.tokens import DURATION
 from foundation import errors
 from foundation.enums import EnumType
 from foundation.guids import is_guid, parse_guid
@@ -33,7 +35,7 @@ ACCEPTED: dict[Sort, frozenset[LiteralKind]] = {
     Sort.DATE: frozenset({K.DATE, K.STRING}),
     Sort.DATETIME: frozenset({K.DATE_TIME_OFFSET, K.DATE, K.STRING}),
     Sort.TIME: frozenset({K.TIME_OF_DAY, K.STRING}),
-    Sort.DURATION: frozenset({K.DURATION}),
+    Sort.DURATION: frozenset({K.DURATION, K.STRING}),
     Sort.BINARY: frozenset({K.BINARY}),
     Sort.ENUM: frozenset({K.ENUM, K.STRING, K.INTEGER}),
     Sort.STATE: frozenset({K.ENUM, K.STRING, K.INTEGER}),
@@ -149,6 +151,36 @@ def _to_time(value: Any) -> datetime.time:
     return value if isinstance(value, datetime.time) else datetime.time.fromisoformat(str(value))
 
 
+def _to_duration(value: Any) -> datetime.timedelta:
+    if isinstance(value, datetime.timedelta):
+        return value
+    match = DURATION.fullmatch(str(value))
+    if match is None:
+        raise ValueError("not a duration such as P1DT2H30M")
+    sign, days, hours, minutes, seconds, fraction = match.groups()
+    microseconds = int((fraction or "")[:6].ljust(6, "0"))
+    try:
+        span = datetime.timedelta(
+            int(days or 0), int(seconds or 0), microseconds, 0, int(minutes or 0), int(hours or 0)
+        )
+    except OverflowError as exc:
+        raise ValueError("a duration of more than 999,999,999 days") from exc
+    return -span if sign else span
+
+
+def text_to_bool(value: Any) -> bool:
+    """The boolean that a text says (cast)."""
+    if str(value).lower() not in ("true", "false"):
+        raise ValueError("neither true nor false")
+    return str(value).lower() == "true"
+
+
+def text_to_binary(value: Any) -> bytes:
+    """The bytes of a text in base64url or base64 (cast)."""
+    text = str(value).translate(str.maketrans("+/", "-_"))
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
 def _to_custom_text(value: Any) -> str:
     if isinstance(value, Decimal):
         return format(value.normalize(), "f") if value else "0"
@@ -163,6 +195,7 @@ _CONVERTERS: dict[Sort, Callable[[Any], Any]] = {
     Sort.DATE: _to_date,
     Sort.DATETIME: _to_datetime,
     Sort.TIME: _to_time,
+    Sort.DURATION: _to_duration,
     Sort.CUSTOM: _to_custom_text,
 }
 

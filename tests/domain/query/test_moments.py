@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from foundation import errors
 from tests.domain.query.conftest import Ask
 from tests.domain.query.reference import Row
 
@@ -28,6 +29,39 @@ def test_a_moment_less_a_moment_is_a_duration(products: list[Row], ask: Ask, con
     known = [row for row in products if row["CreationTime"] is not None]
     assert ask(SET, f"$filter={condition}&$count=true&$top=0")["@odata.count"] == len(known) > 0
     assert ask(SET, f"$filter=not ({condition})&$count=true&$top=0")["@odata.count"] == len(products) - len(known)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "totalseconds('PT1M0.5S') eq 60.5",
+        "now() sub CreationTime gt '-PT1S'",
+        "CreationTime add 'P1D' sub 'PT24H1S' lt CreationTime",
+        "duration'PT1H' add 'PT1H' eq duration'PT2H'",
+        "cast('P1D',Edm.Duration) eq duration'P1D'",
+        "cast('10:00:00',Edm.TimeOfDay) eq 10:00:00",
+        "cast('true',Edm.Boolean) eq true and not cast('false',Edm.Boolean)",
+        "cast('AQ==',Edm.Binary) ne null and cast('AQ',Edm.Binary) eq binary'AQ'",
+    ],
+)
+def test_texts_stand_for_the_values_that_they_spell(products: list[Row], ask: Ask, condition: str) -> None:
+    """OData Protocol 4.01, 12.2.1: durations without prefix, casts of texts to primitive types."""
+    known = [row for row in products if row["CreationTime"] is not None or "CreationTime" not in condition]
+    assert ask(SET, f"$filter={condition}&$count=true&$top=0")["@odata.count"] == len(known) > 0
+
+
+@pytest.mark.parametrize(
+    "condition", ["duration'PT1M' mul 2 eq duration'PT2M'", "cast(PartNumber,Edm.Duration) eq duration'P1D'"]
+)
+def test_what_is_not_offered_of_durations_is_named(products: list[Row], ask: Ask, condition: str) -> None:
+    with pytest.raises(errors.NotSupported):
+        ask(SET, f"$filter={condition}")
+
+
+@pytest.mark.parametrize("literal", ["'1 day'", "'P'", "''", "'P99999999999D'"])
+def test_a_text_that_spells_no_duration_is_refused(products: list[Row], ask: Ask, literal: str) -> None:
+    with pytest.raises(errors.BadRequest):
+        ask(SET, f"$filter=totalseconds({literal}) eq 1")
 
 
 def test_a_percent_sign_of_a_statement_is_one(products: list[Row], ask: Ask) -> None:
