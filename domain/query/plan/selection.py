@@ -136,6 +136,11 @@ class EntityCode:
             pairs.append(self._derived(source, type_name, items, selected.cast_expands.pop(type_name, []), depth))
         for type_name, expands in selected.cast_expands.items():
             pairs.append(self._derived(source, type_name, [], expands, depth))
+        if self.metadata == "full" and not options.select:
+            named = {*selected.names, *selected.expands}
+            for name in (*source.repository.references, *source.repository.collections):
+                if name not in named:
+                    pairs += self._links(source, name)
         return "{" + ", ".join(pairs) + "}"
 
     def _compute(self, source: Source, options: ast.QueryOptions) -> Mapping[str, Bound]:
@@ -230,13 +235,22 @@ class EntityCode:
         if self.metadata != "full":
             return []
         if attribute.is_reference:
-            key = self.code.column(self.compiler.block.key(source), column(source, source.repository.id).type)
-            link = f"{f'{source.repository.set_name}('!r} + r[{key}] + {')/' + attribute.name!r}"
-            return [f"{attribute.name + '@odata.navigationLink'!r}: {link}"]
+            return self._links(source, attribute.name)
         name = _EDM_NAMES.get(attribute.kind)
         if name is None and attribute.enum is not None:
             name = f"#Erp.{attribute.enum.edm_name}"
         return [f"{attribute.name + '@odata.type'!r}: {name!r}"] if name else []
+
+    def _links(self, source: Source, name: str) -> list[str]:
+        """The navigation link and the association link of a navigation property (OData JSON 4.01, 8.1 and 8.2)."""
+        if self.metadata != "full":
+            return []
+        key = self.code.column(self.compiler.block.key(source), column(source, source.repository.id).type)
+        entity = f"{f'{source.repository.set_name}('!r} + r[{key}]"
+        return [
+            f"{f'{name}@odata.associationLink'!r}: {entity} + {f')/{name}/$ref'!r}",
+            f"{f'{name}@odata.navigationLink'!r}: {entity} + {f')/{name}'!r}",
+        ]
 
     def _pair(self, name: str, bound: Bound) -> str:
         value = self.compiler.value(bound)
@@ -256,6 +270,8 @@ class EntityCode:
         lowered = {member.lower() for member in members}
         parts = []
         if not lowered or "value" in lowered:
+            if self.metadata == "full":
+                parts.append('"Value@odata.type": "#Decimal"')
             parts.append(f'"Value": {self.code.value(position, bound.type)}')
         measure_name = "Currency" if attribute.kind is Kind.AMOUNT else "Unit"
         if not lowered or measure_name.lower() in lowered:
@@ -313,11 +329,17 @@ class EntityCode:
     # --- expansion ------------------------------------------------------------------------------------------------
 
     def _expanded(self, source: Source, name: str, item: ast.ExpandItem, depth: int) -> list[str]:
+        is_count = name.endswith("/$count")
         name = name.removesuffix("/$count")
         attribute = source.repository.references.get(name)
         if attribute is None:
             child = source.repository.collections[name]
-            return self._collection(source, child, item, depth)
+            links = [] if is_count else self._links(source, name)
+            return [*links, *self._collection(source, child, item, depth)]
+        return [*self._links(source, name), *self._expanded_reference(source, attribute, item, depth)]
+
+    def _expanded_reference(self, source: Source, attribute: Attribute, item: ast.ExpandItem, depth: int) -> list[str]:
+        name = attribute.name
         options = _next_level(item, repositories[attribute.target])
         if options.filter is not None or options.search is not None or options.orderby or options.top or options.skip:
             raise errors.BadRequest(

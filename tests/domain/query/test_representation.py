@@ -159,6 +159,23 @@ def test_context_names_each_of_all_expanded_properties(products: list[Row], ask:
     assert "Codes(Id)" in context
 
 
+def test_full_metadata_lead_to_every_navigation_property(products: list[Row], ask: Ask) -> None:
+    """OData JSON 4.01, 8.1 and 8.2."""
+    full = Representation(metadata="full")
+    entity = f"General_Products_Products({products[0]['Id']})"
+    links = {
+        f"{name}@odata.navigationLink": f"{entity}/{name}" for name in (*PRODUCTS.references, *PRODUCTS.collections)
+    }
+    links |= {f"{name.partition('@')[0]}@odata.associationLink": f"{link}/$ref" for name, link in links.items()}
+    for options in ("", "$expand=ProductGroup,Prices,Codes/$count,Lots/$ref"):
+        row = first(ask, options, representation=full)
+        assert {name: value for name, value in row.items() if name.endswith("Link") and name[0] != "@"} == links
+    row = first(ask, "$select=StandardPricePerLot,ProductGroup,Prices", representation=full)
+    named = {name.partition("@")[0] for name in row if name.endswith("@odata.navigationLink")}
+    assert named == {"ProductGroup", "Prices"}
+    assert row["StandardPricePerLot"] is None or row["StandardPricePerLot"]["Value@odata.type"] == "#Decimal"
+
+
 VALUES = "$compute=date(CreationTime) as D,Prices/$count as N,GuaranteePeriodDays as G,PartNumber as T,Active as A"
 TYPES = {"D@odata.type": "#Date", "N@odata.type": "#Int64", "G@odata.type": "#Int32"}
 
