@@ -17,6 +17,7 @@ from domain.odata.message.message import (
     JSON,
     NO_STORE,
     TEXT,
+    Negotiated,
     ODataRequest,
     ODataResponse,
     json_response,
@@ -47,7 +48,7 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
     operation, options = target.operation, request.options
     # First: a request without an acceptable media type must not write.
     served = operation.served
-    media_type = negotiate(request.headers.get("accept", ""), options.format, served).media_type if served else ""
+    form = negotiate(request.headers.get("accept", ""), options.format, served) if served else Negotiated("")
     if not operation.is_function:
         _check_options(operation, options, {})
     record: Record | None = None
@@ -84,7 +85,7 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
             query=request.query,
         )
     )
-    return lambda: render(request, operation, result, dataset, media_type)
+    return lambda: render(request, operation, result, dataset, form)
 
 
 def _arguments_of_body(request: ODataRequest) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def render(
     operation: Operation,
     result: Result,
     dataset: Dataset,
-    media_type: str,
+    form: Negotiated,
 ) -> ODataResponse:
     """The response for a result: no content, an entity, text or JSON; or a long poll."""
     if result.failure is not None:
@@ -182,19 +183,20 @@ def render(
             response = pending_response(result.record, request, 200)
         response.headers.update(headers)
         return response
-    if result.text is not None and media_type == TEXT:
+    if result.text is not None and form.media_type == TEXT:
         return ODataResponse(200, result.text.encode(), {"Content-Type": f"{TEXT};charset=utf-8", **headers})
     returns = untyped(request.version) if operation.returns in (None, "Edm.Untyped") else operation.returns
-    context = f"{request.service_root}$metadata#{returns}"
+    context = {"@odata.context": f"{request.service_root}$metadata#{returns}"} if form.metadata != "none" else {}
     value = result.text if result.text is not None else result.value
     if result.bare:
         return json_response(value, headers=headers)
+    headers["Content-Type"] = reader.content_type(form)
     if result.is_object:
         members: dict[str, Any] = result.value
-        response = json_response({"@odata.context": context, **members}, headers=headers)
+        response = json_response({**context, **members}, headers=headers)
         response.error, response.failed_parts = result.error, result.failed_parts
         return response
-    return json_response({"@odata.context": context, "value": value}, headers=headers)
+    return json_response({**context, "value": value}, headers=headers)
 
 
 def _failed(request: ODataRequest, error: errors.PlatformError, dataset: Dataset) -> ODataResponse:

@@ -123,3 +123,12 @@ def test_values_with_the_type_that_clients_send_along_are_taken(api: Api, colour
     assert set(stored["CustomProperty_colour"]) == {"Value", "Description", "ValueId"}
     refused = api.patch(path, {"Name": {"not a language": "x"}})
     assert error_of(refused)["type"] == "InvalidLiteral"
+
+
+@pytest.mark.parametrize("level", ["none", "minimal", "full"])
+def test_results_say_which_control_information_they_have(api: Api, level: str) -> None:
+    """OData JSON 4.01, 3.1 and 4.1."""
+    for function in ("GetVersion()", "GetRenamedEntityTypes()"):
+        response = api.get(function, Accept=f"application/json;odata.metadata={level}")
+        assert f";odata.metadata={level}" in response["Content-Type"]
+        assert ("@odata.context" in response.json()) is (level != "none")
