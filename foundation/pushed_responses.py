@@ -10,7 +10,7 @@ import queue
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 
 
 class Outlet(Protocol):
@@ -18,6 +18,9 @@ class Outlet(Protocol):
 
     def send(self, part: bytes) -> None:
         """Send a part, without waiting."""
+
+    def refuse(self, refusal: HttpResponse) -> None:
+        """Respond with this one instead, if no part has been sent; its headers replace the response's."""
 
     def end(self) -> None:
         """End the response. May be called twice."""
@@ -54,6 +57,11 @@ class _Queue:
 
     def send(self, part: bytes) -> None:
         self.parts.put(part)
+
+    def refuse(self, refusal: HttpResponse) -> None:
+        """The body alone: such a server has sent the status before the first part."""
+        self.send(refusal.content)
+        self.end()
 
     def end(self) -> None:
         self.parts.put(None)

@@ -20,7 +20,7 @@ from django.utils.translation.trans_real import parse_accept_lang_header
 DEFAULT = "en"
 CULTURE_COOKIE = ".AspNetCore.Culture"
 #: Query options; the first that names a language counts.
-_OPTIONS = ("culture", "lang")
+LANGUAGE_OPTIONS = ("culture", "lang")
 
 
 def request_language(request: HttpRequest, user_language: str = "") -> str:
@@ -37,7 +37,7 @@ def request_culture(request: HttpRequest, language: str) -> str:
     """The language with a country (`en-GB`) as the request names it, for formats; the language without one."""
     query = request.META.get("QUERY_STRING", "")
     if "culture=" in query or "lang=" in query:
-        named = [_option(request, name) for name in _OPTIONS]
+        named = [_option(request, name) for name in LANGUAGE_OPTIONS]
     elif CULTURE_COOKIE in request.META.get("HTTP_COOKIE", ""):
         named = list(_cookie_parts(request.COOKIES.get(CULTURE_COOKIE, "")))
     else:
@@ -53,7 +53,7 @@ def chosen_language(request: HttpRequest) -> str | None:
     """The language that the query option culture= or lang=, or the culture cookie, names; None without them."""
     query = request.META.get("QUERY_STRING", "")
     if "culture=" in query or "lang=" in query:
-        for name in _OPTIONS:
+        for name in LANGUAGE_OPTIONS:
             if result := _code(_option(request, name)):
                 return result
     if CULTURE_COOKIE in request.META.get("HTTP_COOKIE", ""):

@@ -15,6 +15,7 @@ from foundation.messages import TranslatableMessage as Message
 COMPANY = "CurrentEnterpriseCompanyId"
 LOCATION = "CurrentEnterpriseCompanyLocationId"
 ROLE = "CurrentRoleId"
+CONTEXT_PARAMETERS = (COMPANY, LOCATION, ROLE)
 CONTEXT_HEADER = "HTTP_ERPCONTEXTPARAMETERS"
 #: Characters of X-Change-Reason.
 REASON_LENGTH = 254

@@ -5,7 +5,7 @@
      "cursor": "184-1764205000", "data": {"entity": {…}, "changes": {"Active": [false, true]}}}
 
 entity    as a GET by its key answers now; null for one that has been deleted, by this commit or later; the key alone if
-          the event would have more than MAX_EVENT_BYTES, and then `changes` is null
+          the event would have more than MAX_EVENT_BYTES or a value cannot be read, and then `changes` is null
 changes   attribute → [old, new] of this commit, as the change history has them; null where it keeps none of the
           repository's values, or the caller may not read Systems.Core.ObjectChanges
 
@@ -16,12 +16,13 @@ show it: callers with restricted rows get none of its events. Delta links tell t
 from __future__ import annotations
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from django.db import InterfaceError
 from django.db.models import Q
 
 from domain import query
@@ -30,12 +31,15 @@ from domain.dataset.tables.row_storage import chunks
 from domain.event_stream.feed import Entry, cursor_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.odata.message.failures import known_error
 from domain.query.base.access import Access
 from domain.query.base.representation import Representation
 from domain.syntax import parse_boolean_expression, parse_select
 from domain.syntax.ast import QueryOptions
 from foundation import errors
 from identity.context import CallContext
+
+logger = logging.getLogger("platform.events")
 
 #: Operation of an entry → the last part of the event's type; the names that the change history has.
 OPERATIONS: Mapping[str, str] = {"I": "Create", "U": "Update", "D": "Delete"}
@@ -45,6 +49,7 @@ _CHANGES = "Systems.Core.ObjectChanges"
 MAX_EVENT_BYTES = 128 * 1024
 #: Entities of one statement.
 _AT_ONCE = 100
+_EVERYTHING, _KEY = "*,Id", "Id"
 
 #: (entity, time of the commit) → its changes, by the history.
 _Histories = Mapping[tuple[str, Any], Any]
@@ -69,11 +74,35 @@ def render(entries: Collection[Entry], context: CallContext) -> list[tuple[Entry
     return [(entry, events[entry.id]) for entry in entries if entry.id in events]
 
 
+def is_temporary(error: Exception) -> bool:
+    """Whether the same events may be read a moment later: the database is busy or away, the model is changing."""
+    return isinstance(error, InterfaceError) or isinstance(known_error(error), errors.Unavailable)
+
+
 def _rendered(
     repository: Repository[Any], entries: list[Entry], context: CallContext, access: Access
 ) -> dict[int, bytes]:
-    shown = _entities(repository, {entry.entity_id for entry in entries}, context)
-    histories = _histories(entries, context)
+    """The events by id. An entity that is too large for an answer, or cannot be read, is named only: the others'
+    events, and the subscribers, do not wait for it.
+    """
+    try:
+        return _events(repository, entries, context, access, _EVERYTHING)
+    except Exception as error:
+        if is_temporary(error):
+            raise
+        if len(entries) == 1 and not isinstance(error, errors.PayloadTooLarge):
+            logger.exception("event %d has the key alone: %s(%s)", entries[0].id, repository.name, entries[0].entity_id)
+    if len(entries) > 1:
+        alone = (_rendered(repository, [entry], context, access) for entry in entries)
+        return {id: event for events in alone for id, event in events.items()}
+    return _events(repository, entries, context, access, _KEY)
+
+
+def _events(
+    repository: Repository[Any], entries: list[Entry], context: CallContext, access: Access, select: str
+) -> dict[int, bytes]:
+    shown = _entities(repository, {entry.entity_id for entry in entries}, context, select)
+    histories = _histories(entries, context) if select == _EVERYTHING else {}
     is_restricted = access.restricts(repository)
     events: dict[int, bytes] = {}
     for entry in entries:
@@ -105,28 +134,22 @@ def _event(
     return _event(repository, entry, orjson.dumps({"Id": entry.entity_id}) if entity else None, None, context)
 
 
-def _entities(repository: Repository[Any], ids: Iterable[str], context: CallContext) -> dict[str, bytes]:
+def _entities(repository: Repository[Any], ids: Iterable[str], context: CallContext, select: str) -> dict[str, bytes]:
     """Those of the entities that the caller sees, as JSON, by id."""
     result: dict[str, bytes] = {}
     for part in chunks(sorted(ids), _AT_ONCE):
-        result |= _read(repository, part, context)
+        result |= _read(repository, part, context, select)
     return result
 
 
-def _read(repository: Repository[Any], ids: Sequence[str], context: CallContext) -> dict[str, bytes]:
-    """The rows by id; of a row that is too large for an answer the key alone."""
+def _read(repository: Repository[Any], ids: Sequence[str], context: CallContext, select: str) -> dict[str, bytes]:
+    """The rows by id."""
     of_them = parse_boolean_expression(f"Id in ({','.join(ids)})")
-    options = QueryOptions(filter=of_them, select=parse_select("*,Id"))
+    options = QueryOptions(filter=of_them, select=parse_select(select))
     representation = Representation("none", language=context.language)
-    try:
-        page = query.read_collection(
-            repository, options, context, representation, max_page_size=len(ids), may_end_early=False
-        )
-    except errors.PayloadTooLarge:
-        if len(ids) > 1:
-            return {id: row for one in ids for id, row in _read(repository, (one,), context).items()}
-        options = replace(options, select=parse_select("Id"))
-        page = query.read_collection(repository, options, context, representation, max_page_size=1)
+    page = query.read_collection(
+        repository, options, context, representation, max_page_size=len(ids), may_end_early=False
+    )
     # Decimals keep their digits.
     rows = json.loads(page.body, parse_float=orjson.Fragment)["value"]
     return {row["Id"]: orjson.dumps(row) for row in rows}

@@ -13,11 +13,11 @@ import threading
 import time
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from domain.entities.custom_entities.live import follow
 from domain.event_stream import feed
-from domain.event_stream.cloud_events import render
+from domain.event_stream.cloud_events import is_temporary, render
 from domain.event_stream.feed import Page
 from domain.event_stream.subscription import Rendered, Subscription
 from foundation import errors
@@ -98,6 +98,8 @@ class Hub:
                 logger.warning("could not read the change feed", exc_info=True)
                 connection.close()
                 is_behind = False
+            for each in subscriptions:
+                each.pass_time(is_stopping=self._stopping.is_set())
             if not is_behind:
                 self._stopping.wait(LOOK_SECONDS)
         connection.close()
@@ -122,8 +124,6 @@ class Hub:
             if time.monotonic() >= deadline:
                 is_behind |= bool(self._queue)
                 break
-        for each in subscriptions:
-            each.pass_time(is_stopping=self._stopping.is_set())
         return is_behind
 
     def _give_next(self, subscription: Subscription, pages: _Pages, events: _Events) -> bool:
@@ -138,12 +138,11 @@ class Hub:
                 return False
             page = _page(subscription, pages)
             is_whole = subscription.give(_events(subscription, page, events), page.last)
-        except DatabaseError:
-            raise
-        except Exception:
+        except Exception as error:
+            if is_temporary(error):
+                raise
             # It may go on from its cursor. The others must not wait for it.
-            logger.exception("could not give a subscriber its events")
-            subscription.close()
+            subscription.fail(error)
             return False
         stand_aside()
         return page.is_full or not is_whole
@@ -161,7 +160,7 @@ def _is_renewed(subscription: Subscription) -> bool:
         subscription.renew()
     except errors.PlatformError as refusal:
         logger.info("a subscriber may not listen any more: %s", refusal)
-        subscription.close()
+        subscription.fail(refusal)
         return False
     return True
 

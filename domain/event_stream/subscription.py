@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
+from django.http import HttpResponse
 
 from domain.event_stream.cloud_events import type_of
 from domain.event_stream.feed import Entry, cursor_of
@@ -57,6 +58,9 @@ class Framing(Protocol):
     def at_end(self, last: int) -> bytes:
         """The part at the end of the time."""
 
+    def failure(self, error: bytes) -> bytes:
+        """The last part of a response that has begun and fails; error: the JSON of an error response."""
+
     def ends_after(self, events: Sequence[Rendered]) -> bool:
         """Whether the response ends with these events."""
 
@@ -84,6 +88,10 @@ class ServerSentEvents:
 
     at_end = still_here
 
+    def failure(self, error: bytes) -> bytes:
+        """A message without an id: the client connects again where it was."""
+        return b"event: error\ndata: %b\n\n" % error
+
     def ends_after(self, events: Sequence[Rendered]) -> bool:
         return False
 
@@ -106,6 +114,9 @@ class OneAnswer:
 
     def at_end(self, last: int) -> bytes:
         return self.events((), last)
+
+    def failure(self, error: bytes) -> bytes:
+        return error
 
     def ends_after(self, events: Sequence[Rendered]) -> bool:
         return bool(events)
@@ -132,6 +143,7 @@ class Subscription:
         earlier: frozenset[int] = frozenset(),
         seconds: float,
         renew: Callable[[], CallContext],
+        refusal: Callable[[Exception], HttpResponse],
         joins: Callable[[Subscription], None],
         leaves: Callable[[Subscription], None],
     ) -> None:
@@ -142,8 +154,9 @@ class Subscription:
         self.renewed_at = self._sent_at = time.monotonic()
         self._ends_at = self.renewed_at + seconds
         self._framing = framing
-        self._renew, self._joins, self._leaves = renew, joins, leaves
+        self._renew, self._refusal, self._joins, self._leaves = renew, refusal, joins, leaves
         self._outlet: Outlet | None = None
+        self._has_begun = False
         self._closed = threading.Event()
 
     @property
@@ -180,6 +193,15 @@ class Subscription:
         outlet, self._outlet = self._outlet, None
         if outlet is not None:
             outlet.end()
+
+    def fail(self, error: Exception) -> None:
+        """End the response with an error: as an error response if nothing has been sent, else as its last part."""
+        refusal, outlet = self._refusal(error), self._outlet
+        if self._has_begun:
+            self._send(self._framing.failure(refusal.content))
+        elif outlet is not None:
+            outlet.refuse(refusal)
+        self.close()
 
     def renew(self) -> None:
         """Take over the caller's present rights. Raises PlatformError."""
@@ -227,5 +249,6 @@ class Subscription:
 
     def _send(self, part: bytes) -> None:
         self._sent_at = time.monotonic()
+        self._has_begun = True
         if self._outlet is not None:
             self._outlet.send(part)

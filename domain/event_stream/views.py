@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import orjson
 from django.http import HttpRequest, HttpResponse
 from rest_framework import serializers
@@ -14,15 +16,20 @@ from domain.event_stream.hub import hub
 from domain.event_stream.subscription import STREAM_SECONDS, Asked, Framing, OneAnswer, ServerSentEvents, Subscription
 from domain.model.naming import near
 from domain.model.registry import repositories
+from domain.odata.http.exceptions import failure_response
 from domain.odata.http.views import http_response, lower_headers
 from domain.odata.message.message import JSON, negotiate
 from domain.odata.metadata.model_documents import document_response, model_document
 from domain.query.base.access import Access
 from foundation import errors
+from foundation.messages import TranslatableMessage as Message
+from foundation.messages import quoted
 from foundation.pushed_responses import PushedResponse
 from identity.authentication import authenticated, require_scope_of
 from identity.context import CallContext
 from identity.credentials import read_credential
+from identity.languages import LANGUAGE_OPTIONS
+from identity.preferences import CONTEXT_PARAMETERS
 from identity.rest import context_of
 from identity.rest_views import PlatformView, PublicView
 from identity.token_identity import identify
@@ -44,6 +51,11 @@ class QuerySerializer(serializers.Serializer[None]):
     wait = serializers.IntegerField(min_value=0, max_value=MAX_WAIT_SECONDS, required=False, default=WAIT_SECONDS)
 
 
+#: A mistyped filter must not be none. Languages and context parameters are those of every request.
+_PARAMETERS = QuerySerializer().fields.keys()
+_OPTIONS = {*_PARAMETERS, *LANGUAGE_OPTIONS, *CONTEXT_PARAMETERS}
+
+
 class EventsView(PlatformView):
     """The committed changes that the caller may read, from a cursor or from now on."""
 
@@ -56,6 +68,8 @@ class EventsView(PlatformView):
         """
         context = context_of(request)
         require_scope_of(context.scopes, "read")
+        if unknown := sorted(request.query_params.keys() - _OPTIONS):
+            raise _unreadable(unknown[0], unknown[0], _PARAMETERS)
         given = QuerySerializer(data=request.query_params)
         given.is_valid(raise_exception=True)
         wanted = given.validated_data
@@ -74,6 +88,7 @@ class EventsView(PlatformView):
             earlier=earlier,
             seconds=STREAM_SECONDS if is_stream else wanted["wait"],
             renew=lambda: _renewed(request._request),
+            refusal=lambda error: failure_response(error, request._request),
             joins=hub.add,
             leaves=hub.remove,
         )
@@ -100,9 +115,14 @@ def asked_of(repository: str, event: str, context: CallContext) -> Asked:
     operations = set()
     for text in _listed(event):
         if text.lower() not in by_name:
-            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "event", ", ".join(OPERATIONS.values()), target="event")
+            raise _unreadable("event", text, OPERATIONS.values())
         operations.add(by_name[text.lower()])
     return Asked(frozenset(names) or None, frozenset(operations or OPERATIONS))
+
+
+def _unreadable(option: str, text: str, known: Iterable[str]) -> errors.BadRequest:
+    reason = Message("{0} is not one of {1}", quoted(text), ", ".join(known))
+    return errors.BadRequest(errors.BAD_QUERY_OPTION, option, reason, target=option)
 
 
 def _names(text: str, context: CallContext) -> set[str]:

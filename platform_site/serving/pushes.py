@@ -10,6 +10,8 @@ import threading
 import time
 from typing import Final
 
+from django.http import HttpResponse
+
 from foundation.pushed_responses import Push
 from platform_site.serving.connections import ClientConnection
 from platform_site.serving.exchange import HttpProtocol, ResponseHead, Stream
@@ -26,7 +28,10 @@ class ServerOutlet:
     def __init__(self, protocol: HttpProtocol, client: str, head: ResponseHead, push: Push) -> None:
         self._connection = ClientConnection(client)
         self._lock = threading.Lock()
-        self._stream: Stream | None = protocol.response_stream(head.status, head.headers)
+        self._protocol, self._head = protocol, head
+        # The head is sent with the first part: until then the response can become a refusal.
+        self._stream: Stream | None = None
+        self._is_ended = False
         self._unread = 0
         self._stalled_since: float | None = None
         self._watch = protocol.client_disconnect()
@@ -34,16 +39,32 @@ class ServerOutlet:
 
     def send(self, part: bytes) -> None:
         with self._lock:
-            if self._stream is not None:
+            if not self._is_ended:
                 self._unread += len(part)
-                self._stream.send_bytes(part)
+                self._begun().send_bytes(part)
+
+    def refuse(self, refusal: HttpResponse) -> None:
+        with self._lock:
+            if self._stream is None and not self._is_ended:
+                self._is_ended = True
+                replaced = {name.lower() for name in refusal.headers}
+                headers = [(name, value) for name, value in self._head.headers if name.lower() not in replaced]
+                self._protocol.response_bytes(refusal.status_code, [*headers, *refusal.items()], refusal.content)
+        self._watch.cancel()
 
     def end(self) -> None:
         with self._lock:
+            if not self._is_ended:
+                self._is_ended = True
+                self._begun()
             # The response ends with the object; the callback would keep the connection.
-            ended, self._stream = self._stream, None
-        if ended is not None:
-            self._watch.cancel()
+            self._stream = None
+        self._watch.cancel()
+
+    def _begun(self) -> Stream:
+        if self._stream is None:
+            self._stream = self._protocol.response_stream(self._head.status, self._head.headers)
+        return self._stream
 
     def has_room(self) -> bool:
         if self._unread < UNREAD_BYTES:

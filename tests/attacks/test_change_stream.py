@@ -10,6 +10,7 @@ import json
 import socket
 
 import pytest
+from django.http import HttpResponse
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.tables.models import ChangeFeedEntry
@@ -47,6 +48,9 @@ class _Outlet:
         if b"data:" in part:
             self.given.append(self.login)
 
+    def refuse(self, refusal: HttpResponse) -> None:
+        pass
+
     def end(self) -> None:
         pass
 
@@ -62,6 +66,10 @@ def never_due() -> CallContext:
     raise AssertionError("rights are not looked up within a moment")
 
 
+def never_refused(error: Exception) -> HttpResponse:
+    raise error
+
+
 def test_many_old_cursors_of_one_caller_hold_up_nobody_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "ROUND_SECONDS", 0.0)  # one subscriber a round: the slowest there can be
     monkeypatch.setattr(hubs, "PAGE", 1)
@@ -73,7 +81,7 @@ def test_many_old_cursors_of_one_caller_hold_up_nobody_else(world: World, monkey
     for login in ["mallory"] * HOGS + ["alice"]:
         subscription = Subscription(
             CallContext(user=user(login), root_url="http://x"), Asked(None, frozenset("IUD")), ServerSentEvents(),
-            first, seconds=60, renew=never_due, joins=hub.add, leaves=hub.remove,
+            first, seconds=60, renew=never_due, refusal=never_refused, joins=hub.add, leaves=hub.remove,
         )  # fmt: skip
         subscription.start(_Outlet(login, given))
     for _ in range(4):

@@ -24,7 +24,8 @@ def failure(error: Exception, context: CallContext, place: str) -> ODataResponse
     """The error as a response. A bug of the platform is logged with its traceback and `place`, the method and path."""
     known = known_error(error)
     if known is error and not isinstance(error, errors.PlatformError):
-        logger.exception("unhandled exception in %s", place)
+        # Also in a thread that no request owns.
+        logger.exception("unhandled exception in %s", place, extra={"request_id": context.request_id})
     rendered = errors.render(known, correlation_id=context.request_id, debug=settings.DEBUG)
     headers = {"Content-Type": f"{JSON};charset=utf-8", **NO_STORE, **rendered.headers}
     # Escaped, because messages quote text of callers, which may have no encoding.

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 
 from tests.domain.event_stream.listening import PATH, Listener
 from tests.domain.odata.test_live_transactions import CURRENCIES, Caller
@@ -80,7 +81,7 @@ def test_a_stream_tells_each_change_once_with_its_values(caller: Caller) -> None
 
 
 def test_a_poll_goes_on_from_its_cursor_and_filters(caller: Caller) -> None:
-    start = poll(caller, wait=0)
+    start = poll(caller, wait=0, lang="de", CurrentRoleId="")
     assert start["events"] == []
     id = create(caller, "poll P01")
     caller.send("PATCH", f"{CURRENCIES}({id})", {"Name": "renamed"})
@@ -127,6 +128,8 @@ def test_all_that_is_kept_is_given_page_by_page(caller: Caller) -> None:
         ({"repository": "General.Nothing"}, 400, "UnknownRepository"),
         ({"wait": "-1"}, 400, "InvalidValue"),
         ({"wait": "soon"}, 400, "InvalidValue"),
+        ({"repositories": "General.Currencies.Currencies"}, 400, "BadQueryOption"),
+        ({"Event": "Create"}, 400, "BadQueryOption"),
     ],
 )
 def test_bad_requests_are_refused(caller: Caller, asked: dict[str, str], status: int, type: str) -> None:
@@ -138,6 +141,28 @@ def test_only_callers_with_a_token_listen(platform: LivePlatform, caller: Caller
     assert caller.http.get(platform.base_url + PATH, params={"wait": 0}, timeout=60).status_code == 200
     caller.http.headers.pop("Authorization")
     assert caller.http.get(platform.base_url + PATH, timeout=60).status_code == 401
+
+
+def test_a_poll_that_fails_is_answered_with_an_error(platform: LivePlatform) -> None:
+    """Nothing has been sent yet when the right to listen ends."""
+    caller = Caller(platform)
+    answers: list[requests.Response] = []
+
+    def wait() -> None:
+        headers = {**caller.http.headers, "Accept-Language": "de"}
+        answers.append(requests.get(platform.base_url + PATH, {"wait": 120}, headers=headers, timeout=150))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    token = str(caller.http.headers["Authorization"]).removeprefix("Bearer ")
+    form = {"token": token, "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
+    assert requests.post(f"{platform.base_url}/id/connect/revocation", form, timeout=60).status_code == 200
+    waiting.join(150)
+    (answer,) = answers
+    assert (answer.status_code, answer.json()["error"]["type"]) == (401, "TokenInvalid")
+    assert answer.headers["Content-Language"] == "de"
+    assert answer.headers["Content-Type"] == "application/json;charset=utf-8"
+    assert answer.headers["X-Request-Id"] in answer.json()["error"]["info"]
 
 
 def test_concurrent_writers_lose_no_event_and_those_of_one_entity_are_in_order(platform: LivePlatform) -> None:

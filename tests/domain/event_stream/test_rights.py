@@ -6,7 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from django.db.models.expressions import RawSQL
+from django.http import HttpResponse
 
+from domain.dataset.tables.history import ObjectChange
 from domain.dataset.tables.models import ChangeFeedEntry
 from domain.event_stream import hub as hubs
 from domain.event_stream.cloud_events import render
@@ -67,6 +70,20 @@ def test_of_a_deleted_row_only_those_hear_who_see_all(tracked: Library, administ
     assert gone == {f"Library_Books({tracked.books[code]})" for code in ("A4", "A5")}
 
 
+def test_an_entity_that_cannot_be_read_is_named_and_holds_up_no_other(
+    tracked: Library, administrator: Api, restricted: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = tracked.books["A2"]
+    changes = ObjectChange.objects.filter(entity_item_id__in=[broken, tracked.books["A3"]])
+    assert changes.update(changes=RawSQL("'{'", ()))
+    events = {event["subject"]: event for event in heard("alice") if event["type"] == f"{BOOKS}.Update"}
+    assert set(events) == {f"Library_Books({id})" for id in tracked.books.values()}
+    assert events[f"Library_Books({broken})"]["data"] == {"entity": {"Id": broken}, "changes": None}
+    assert events[f"Library_Books({tracked.books['A1']})"]["data"]["changes"]
+    assert f"Library.Books({broken})" in caplog.text
+    assert f"Library_Books({broken})" in {event["subject"] for event in heard("bob")}
+
+
 def test_without_permission_there_is_nothing(library: Library) -> None:
     give_role(person("carol"), {"Crm.*": "r"})
     assert {event["type"].rpartition(".")[0].partition(".")[0] for event in heard("carol")} == {"Crm"}
@@ -81,6 +98,10 @@ def test_a_repository_without_permission_is_not_found(library: Library) -> None:
     assert answer.status_code == 404
 
 
+def refusal_of(error: Exception) -> HttpResponse:
+    return HttpResponse(b'{"error": {}}', status=401)
+
+
 class _Outlet:
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -88,6 +109,9 @@ class _Outlet:
 
     def send(self, part: bytes) -> None:
         self.parts.append(part)
+
+    def refuse(self, refusal: HttpResponse) -> None:
+        raise AssertionError("the opening of a stream has been sent")
 
     def end(self) -> None:
         self.is_ended = True
@@ -106,12 +130,13 @@ def test_a_stream_ends_with_the_right_to_listen(db: None, monkeypatch: pytest.Mo
     monkeypatch.setattr(hub, "_is_looking", True)  # no thread: the test looks
     subscription = Subscription(
         CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
-        seconds=60, renew=refused, joins=hub.add, leaves=hub.remove,
+        seconds=60, renew=refused, refusal=refusal_of, joins=hub.add, leaves=hub.remove,
     )  # fmt: skip
     subscription.start(outlet)
     assert len(hub._subscriptions) == 1
     hub._serve([subscription])
     assert outlet.is_ended
+    assert outlet.parts[-1] == b'event: error\ndata: {"error": {}}\n\n'
     assert len(hub._subscriptions) == 0
 
 
@@ -120,7 +145,7 @@ def test_a_client_that_has_gone_before_the_response_begins_takes_no_place(monkey
     monkeypatch.setattr(hub, "_is_looking", True)
     subscription = Subscription(
         CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
-        seconds=60, renew=lambda: CallContext(user=None), joins=hub.add, leaves=hub.remove,
+        seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of, joins=hub.add, leaves=hub.remove,
     )  # fmt: skip
     subscription.close()
     subscription.start(outlet)
@@ -137,7 +162,7 @@ def test_no_caller_takes_all_places(db: None, monkeypatch: pytest.MonkeyPatch) -
         hub.check_room("")
         Subscription(
             CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
-            seconds=60, renew=lambda: CallContext(user=None), joins=hub.add, leaves=hub.remove,
+            seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of, joins=hub.add, leaves=hub.remove,
         ).start(_Outlet())  # fmt: skip
     hub.check_room("another")
     with pytest.raises(errors.Unavailable):
