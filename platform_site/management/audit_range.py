@@ -8,11 +8,13 @@ from django.core.management.base import CommandError, CommandParser
 
 from audit.models import AuditEntry
 
+_DAY = datetime.timedelta(days=1)
+
 
 def add_range(parser: CommandParser) -> None:
     """Declare the options."""
-    parser.add_argument("--from", dest="first", default="", help="position, or time (2026-11-01T12:00Z), to begin at")
-    parser.add_argument("--to", dest="last", default="", help="position or time of the last entry")
+    parser.add_argument("--from", dest="first", default="", help="position, time (2026-11-01T12:00Z) or day, to begin at")
+    parser.add_argument("--to", dest="last", default="", help="position, time or day of the last entry")
 
 
 def range_read(first: str, last: str) -> tuple[int, int | None]:
@@ -36,14 +38,23 @@ def _first_at(text: str) -> int:
 
 
 def _last_at(text: str) -> int:
-    """The highest position until this time; 0 where there is none."""
-    chained = AuditEntry.objects.filter(position__isnull=False, at__lte=_moment(text))
+    """The highest position until this time, or of this day and before; 0 where there is none."""
+    until = {"at__lt": _moment(text) + _DAY} if _is_day(text) else {"at__lte": _moment(text)}
+    chained = AuditEntry.objects.filter(position__isnull=False, **until)
     return chained.order_by("-position").values_list("position", flat=True).first() or 0
+
+
+def _is_day(text: str) -> bool:
+    try:
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _moment(text: str) -> datetime.datetime:
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as exc:
-        raise CommandError(f"{text!r} is neither a position nor a time such as 2026-11-01T12:00Z.") from exc
+        raise CommandError(f"{text!r} is neither a position nor a time such as 2026-11-01T12:00Z, nor a day.") from exc
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)

@@ -48,11 +48,22 @@ class TestVerify:
     def test_parts_by_position_and_time(self, chain: None, capsys: pytest.CaptureFixture[str]) -> None:
         execute(f"UPDATE {TABLE} SET actor = 'bob' WHERE position = 7")
         call_command("verify_audit", "--from", "11")
-        call_command("verify_audit", "--from", "2999-01-01T00:00Z")
-        call_command("verify_audit", "--to", "2000-01-01")
         assert "7" not in capsys.readouterr().out.splitlines()[0]
+        for nothing in (["--from", "2999-01-01T00:00Z"], ["--to", "2000-01-01"]):
+            with pytest.raises(CommandError, match="nothing was verified"):
+                call_command("verify_audit", *nothing)
         with pytest.raises(CommandError, match="'soon' is neither a position nor a time such as"):
             call_command("verify_audit", "--from", "soon")
+
+    def test_a_day_is_verified_as_a_whole(self, chain: None, tmp_path: Path) -> None:
+        days = AuditEntry.objects.filter(position__isnull=False).dates("at", "day")
+        first, last = str(min(days)), str(max(days))
+        execute(f"UPDATE {TABLE} SET actor = 'bob' WHERE position = 20")
+        with pytest.raises(CommandError, match="1 finding"):
+            call_command("verify_audit", "--from", first, "--to", last)
+        output = tmp_path / "audit.ndjson"
+        call_command("export_audit", "--output", str(output), "--from", first, "--to", last)
+        assert len(output.read_text().splitlines()) == 20
 
     def test_heads_that_were_kept_outside(self, chain: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         heads = tmp_path / "heads.ndjson"

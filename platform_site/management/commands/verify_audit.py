@@ -17,7 +17,7 @@ from platform_site.management.audit_range import add_range, range_read
 
 
 class Command(PlatformCommand):
-    """Exit status 1 if the chain is not as it was written."""
+    """Exit status 1 if the chain is not as it was written, or a range has no entry."""
 
     help = (
         "Verify the audit chain: hashes, seals, signed heads, and with --head heads that were kept outside of the "
@@ -55,6 +55,8 @@ class Command(PlatformCommand):
         self._print(report, as_json=options["as_json"])
         if report.findings:
             raise CommandError(f"The audit chain is not as it was written: {_counted(report)}.")
+        if not report.entries and (options["first"] or options["last"]):
+            raise CommandError("No chained entry is in this range: nothing was verified.")
 
     def _print(self, report: Report, *, as_json: bool) -> None:
         if as_json:
