@@ -13,7 +13,9 @@ _DAY = datetime.timedelta(days=1)
 
 def add_range(parser: CommandParser) -> None:
     """Declare the options."""
-    parser.add_argument("--from", dest="first", default="", help="position, time (2026-11-01T12:00Z) or day, to begin at")
+    parser.add_argument(
+        "--from", dest="first", default="", help="position, time (2026-11-01T12:00Z) or day, to begin at"
+    )
     parser.add_argument("--to", dest="last", default="", help="position, time or day of the last entry")
 
 

@@ -49,7 +49,10 @@ def serve(exchange: Exchange) -> ODataResponse:
     # A dry run leaves nothing, so it keeps no answer either.
     is_dry_run = dry_runs.current() is not None or dry_run.is_dry_run(exchange.received)
     if idempotency.is_repeatable(exchange.received) and not is_dry_run:
-        return idempotency.respond_once(exchange.received, partial(_serve, exchange))
+        with _messages_in(exchange.received.context.language):
+            response = idempotency.respond_once(exchange.received, partial(_serve, exchange))
+            _describe(exchange, response)
+        return response
     return _serve(exchange)
 
 
@@ -72,8 +75,7 @@ def _serve(exchange: Exchange) -> ODataResponse:
         annotate(response, exchange.dataset)
         if is_dry_run:
             dry_run.add_report(exchange, response)
-        response.headers.setdefault("OData-Version", _version(exchange))
-        response.headers.setdefault("Content-Language", message_language(language))
+        _describe(exchange, response)
     if not exchange.is_noted:
         position_note([received.context.session_id])
     if received.method == "HEAD":
@@ -82,6 +84,12 @@ def _serve(exchange: Exchange) -> ODataResponse:
             response.headers["Content-Length"] = str(len(response.body))
         response.body, response.poll = b"", None
     return response
+
+
+def _describe(exchange: Exchange, response: ODataResponse) -> None:
+    """Add version and language, unless the response has them."""
+    response.headers.setdefault("OData-Version", _version(exchange))
+    response.headers.setdefault("Content-Language", message_language(exchange.received.context.language))
 
 
 def _may_repeat(exchange: Exchange) -> bool:

@@ -227,6 +227,23 @@ REFUSED: list[tuple[str, str, Any, dict[str, str]]] = [
     ("POST", RULES, {**RULE, "Actions": [{**ACTION, "Parameter1Value": "{x y}"}]}, {}),
     ("POST", RULES, {**RULE, "Actions": [{**ACTION, "Parameter1Value": "{"}]}, {}),
     ("POST", RULES, {**RULE, "Actions": [{**ACTION, "ActionType": "SETVALUE"}]}, {}),
+    ("POST", "General_Currencies_Currencies", {}, {"Idempotency_Key": ""}),
+    ("POST", "General_Currencies_Currencies", {}, {"Idempotency_Key": "a", "Repeatability_Request_ID": "b"}),
+    (
+        "POST",
+        "General_Currencies_Currencies",
+        {},
+        {"Repeatability_Request_ID": "b", "Repeatability_First_Sent": "soon"},
+    ),
+    (
+        "POST",
+        "General_Currencies_Currencies",
+        {},
+        {
+            "Repeatability_Request_ID": "b",
+            "Repeatability_First_Sent": "Thu, 01 Jan 2015 00:00:00 GMT",
+        },
+    ),
 ]
 
 
@@ -236,7 +253,7 @@ _SAME = re.compile(
     r"\"[^\"]*\"|'[^']*'|„[^“]*“|[$@]\w+|\b(?:Edm|Erp|Xn)\.\w+|\w+_\w+|\b[A-Z]+\b|\([^)]*\|[^)]*\)"
     r"|Input, Output, InputOutput|Attribute, Reference|New, Adjustment"
 )
-_TOKENS = {"average", "contains", "customer", "delete", "find", "model", "nest", "transaction"}
+_TOKENS = {"average", "contains", "customer", "delete", "find", "idempotency", "model", "nest", "transaction"}
 
 
 def left_over(message: str, language: str, asked: str = "") -> set[str]:
@@ -277,6 +294,7 @@ def test_no_answer_is_english(api: Api, language: str) -> None:
         error = error_of(answer)
         assert error["type"] != "InternalError"
         assert answer["Content-Language"] == language
+        assert "OData-Version" in answer
         for message in [error["message"], *(detail["message"] for detail in error.get("details", ()))]:
             if left := left_over(message, language, f"{path} {body}"):
                 found[f"{method} {path[:60]} {str(body)[:60]}"] = f"{left}: {message}"
