@@ -10,6 +10,7 @@ PlatformError                code (catalogue entry), parameters, target, details
 ├── NotAcceptable 406 · LengthRequired 411 · PayloadTooLarge 413 · UrlTooLong 414 · UnsupportedMediaType 415
 ├── PreconditionFailed 412   a condition of the request
 │   └── VersionConflict      optimistic locking
+├── FailedDependency 424     a part of a batch whose group or prerequisite failed
 ├── TooManyRequests 429      retry_after_seconds
 ├── Refused 500              valid request, refused by data, model or a rule; the same request fails the same way
 ├── NotSupported 501         valid OData that this service does not implement
@@ -29,7 +30,7 @@ from typing import Any
 from django.utils.translation import gettext, gettext_noop
 
 from foundation.catalogue import Catalogue
-from foundation.messages import filled, reason_of, translated, written
+from foundation.messages import filled, placeholders, reason_of, translated, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ TOO_MANY_IDEMPOTENCY_KEYS = _add(
     429,
 )
 ISOLATION_NOT_SUPPORTED = _add(
-    249, "IsolationNotSupported", _("This service does not offer the isolation {0}; nothing was done."), 412
+    235, "IsolationNotSupported", _("This service does not offer the isolation {0}; nothing was done."), 412
 )
 QUERY_TOO_LONG = _add(
     250,
@@ -241,6 +242,7 @@ ANSWER_TOO_LARGE = _add(
 )
 STORED_TOO_LARGE = _add(253, "StoredTooLarge", _("What is stored at {0} is larger than {1} bytes."), 413)
 QUERY_TOO_LARGE = _add(252, "QueryTooLarge", _("The query is too large: {0}"), 400)
+DEPENDENCY_FAILED = _add(249, "DependencyFailed", _("The request was not carried out: {0}"), 424)
 INVALID_VALUE = _add(254, "InvalidValue", _("{0} cannot be used: {1}"), 400)
 
 UNKNOWN_NAMESPACE = _add(255, "UnknownNamespace", _("There is no namespace '{0}'.{1}"), 400)
@@ -466,7 +468,9 @@ class PlatformError(Exception):
         info: str | None = None,
     ) -> None:
         self.code = code
-        self.parameters = tuple(map(written, parameters))
+        # Clients fill the format by themselves: what is left out is an empty text.
+        missing = placeholders(code.message_format) - len(parameters)
+        self.parameters = (*map(written, parameters), *[""] * missing)
         self.target = target
         self.details = tuple(details)
         self.info = info
@@ -617,6 +621,10 @@ class UnprocessableContent(PlatformError):
     """422: the request contradicts an earlier one."""
 
 
+class FailedDependency(PlatformError):
+    """424: a part of a batch that depends on one that failed."""
+
+
 class Refused(PlatformError):
     """500: a valid request, refused by the data, the model or a rule (spec 07)."""
 
@@ -684,7 +692,7 @@ def _render_details(details: Sequence[Detail]) -> Iterator[dict[str, Any]]:
 
 def _info(error: BaseException, known: PlatformError, *, correlation_id: str, debug: bool) -> str:
     if known.info:
-        return known.info
+        return f"{known.info}\ncorrelation id {correlation_id}"
     if debug and known is not error:
-        return "".join(traceback.format_exception(error))
+        return "".join([*traceback.format_exception(error), f"correlation id {correlation_id}"])
     return f"correlation id {correlation_id}"

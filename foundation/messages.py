@@ -115,6 +115,11 @@ def filled(template: str, arguments: Sequence[str]) -> str:
     return _PLACEHOLDER.sub(lambda match: arguments[int(match[1])] if int(match[1]) < len(arguments) else "", template)
 
 
+def placeholders(template: str) -> int:
+    """How many arguments {0}, {1}… of a template stand for."""
+    return max((int(number) + 1 for number in _PLACEHOLDER.findall(template)), default=0)
+
+
 #: Messages of JSON parsers: Python's and, in lower case, orjson's. Unknown messages of later versions stay English.
 _OF_JSON = (
     TranslatableMessage("Expecting value"),

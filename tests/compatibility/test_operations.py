@@ -168,7 +168,7 @@ def test_bad_calls_of_values(api: Api, world: World) -> None:
     entity = f"{PRODUCTS}({world.product})/GetPropertyAllowedValues"
     refused = api.get(f"{entity}(propertyName='Partnumer')")
     assert (refused.status_code, error_of(refused)["type"]) == (400, "UnknownProperty")
-    assert "PartNumber" in error_of(refused)["info"]
+    assert "PartNumber" in error_of(refused)["message"]
     assert error_of(api.get(entity))["type"] == "MissingParameter"
     for wrong in ("top=-1", "skip=-1", "top='x'"):
         assert api.get(f"{entity}(propertyName='Name',{wrong})").status_code == 400, wrong

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.utils import translation
 
 from foundation import errors
+from foundation.messages import placeholders
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def sources() -> Iterator[Path]:
+    """The modules of the product."""
+    for part in ("domain", "foundation", "identity", "jobs", "platform_site", "rules", "scripts", "webhooks"):
+        yield from (ROOT / part).rglob("*.py")
 
 
 def test_the_fixed_codes_keep_their_numbers() -> None:
@@ -30,9 +39,7 @@ def test_numbers_and_types_are_unique() -> None:
 def test_every_code_is_raised_somewhere() -> None:
     """People look codes up in the list and program for them: one that nothing raises would be a promise not kept."""
     names = [name for name, value in vars(errors).items() if isinstance(value, errors.ErrorCode)]
-    product = ("domain", "foundation", "identity", "jobs", "platform_site", "rules", "scripts", "webhooks")
-    sources = "\n".join(path.read_text("utf-8") for part in product for path in (ROOT / part).rglob("*.py"))
-    uses = Counter(re.findall(r"\b[A-Z][A-Z_]+\b", sources))
+    uses = Counter(re.findall(r"\b[A-Z][A-Z_]+\b", "\n".join(path.read_text("utf-8") for path in sources())))
     assert [name for name in names if uses[name] < 2] == []
 
 
@@ -94,3 +101,36 @@ def test_every_message_takes_its_parameters_in_every_language(language: str) -> 
             text = errors.format_message(entry.message_format, ("⟨0⟩", "⟨1⟩", "⟨2⟩", "⟨3⟩"))
             for index in range(4):
                 assert (f"⟨{index}⟩" in text) == (f"{{{index}}}" in entry.message_format), entry
+
+
+@pytest.mark.parametrize("language", ["en", "de", "bg"])
+def test_a_format_has_as_many_parameters_as_placeholders(language: str) -> None:
+    """Clients fill it by themselves: String.Format of .NET refuses a placeholder without one, and stray braces."""
+    found = {}
+    with translation.override(language):
+        for code in errors.error_codes:
+            count = len(set(re.findall(r"\{\d\}", code.message_format)))
+            for given in range(count + 1):
+                error = errors.PlatformError(code, *[f"<{number}>" for number in range(given)])
+                body = errors.render(error, correlation_id="c", debug=False).body["error"]
+                parameters = body.get("parameters", [])
+                filled = body.get("messageFormat", body["message"]).format(*parameters)
+                if (len(parameters), filled) != (count, body["message"]):
+                    found[f"{code.type} {given}"] = body
+    assert found == {}
+
+
+def test_nobody_gives_a_parameter_that_its_format_does_not_have() -> None:
+    """Every place that names a code with its parameters, as the source has it."""
+    found = []
+    for path in sources():
+        for call in ast.walk(ast.parse(path.read_text())):
+            match call:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="errors"), attr=kind),
+                    args=[ast.Attribute(value=ast.Name(id="errors"), attr=name), *parameters],
+                ) if kind != "Detail" and not any(isinstance(each, ast.Starred) for each in parameters):
+                    code: errors.ErrorCode = getattr(errors, name)
+                    if len(parameters) > placeholders(code.message_format):
+                        found.append(f"{path}:{call.lineno} {name}")
+    assert found == []

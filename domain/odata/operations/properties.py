@@ -60,9 +60,7 @@ class GetPropertyAllowedValues(Operation):
             pairs = list(_of_custom(call, known[name], search))
         else:
             hint = near(name, [*repository.attributes, *known])
-            raise errors.BadRequest(
-                errors.UNKNOWN_PROPERTY, name, repository.entity_type, target="propertyName", info=hint.strip() or None
-            )
+            raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.entity_type, hint, target="propertyName")
         found = [pair for pair in pairs if _matches(search, pair["Text"], pair["Value"])]
         return Result(found[skip : skip + top])
 

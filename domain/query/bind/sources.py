@@ -17,7 +17,7 @@ from foundation import errors
 
 def unknown(name: str, known: Any, where: str) -> NoReturn:
     """Raise UNKNOWN_PROPERTY with similar names."""
-    raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, where, target=name, info=near(name, known).strip() or None)
+    raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, where, near(name, known), target=name)
 
 
 def column(source: Source, attribute: Attribute) -> Column:

@@ -169,6 +169,8 @@ def test_what_depends_on_a_failure_is_not_done(api: Api) -> None:
         Prefer="continue-on-error",
     )
     assert [answer["status"] for answer in answers] == [400, 424]
+    assert answers[1]["body"]["error"]["type"] == "DependencyFailed"
+    assert answers[1]["headers"]["content-language"] == "en"
 
 
 @pytest.mark.parametrize("condition,first,done", [

@@ -187,7 +187,7 @@ def test_errors_are_those_of_odata(tables: Tables, path: str, status: int, kind:
 
 
 def test_an_error_names_near_columns(tables: Tables) -> None:
-    assert "Part_Number" in str(error_of(tables.get("Gen_Products?$select=Part_Numbr"))["info"])
+    assert "Part_Number" in str(error_of(tables.get("Gen_Products?$select=Part_Numbr"))["message"])
 
 
 def test_reading_is_all_that_can_be_done(tables: Tables) -> None:

@@ -32,6 +32,7 @@ from foundation import errors
 from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
+from identity.languages import message_language
 from identity.preferences import parse_prefer
 from identity.rate_limits import check_api_request
 
@@ -40,7 +41,6 @@ MAX_PARTS = 1000
 CONTENT_ID = "@Org.OData.Core.V1.ContentID"
 #: Seconds after which no further part is started.
 MAX_SECONDS = 30.0
-_FAILED_DEPENDENCY = 424
 #: Headers of the batch itself that do not apply to its parts.
 _OWN_HEADERS = frozenset(
     {
@@ -121,7 +121,7 @@ class Runner:
 
     def _count_failure(self, response: ODataResponse) -> None:
         self.failed += 1
-        if self.error is None and response.status != _FAILED_DEPENDENCY:
+        if self.error is None and response.status != errors.DEPENDENCY_FAILED.status:
             self.error = response.error
 
     def _single(self, part: Part) -> Done:
@@ -228,15 +228,14 @@ class Runner:
         if culprit is None:
             return [Done(part, replace(failed)) for part in parts]
         because = self._failure(
-            _DependencyFailed(Message("request {0} of the same atomicity group failed", culprit.id))
+            _dependency_failed(Message("request {0} of the same atomicity group failed", culprit.id))
         )
         return [Done(part, failed if part is culprit else replace(because)) for part in parts]
 
     def _failure(self, error: Exception) -> ODataResponse:
         response = failure(error, self.request.context, f"{self.request.method} {self.request.path}")
-        if isinstance(error, _DependencyFailed):
-            response.status = _FAILED_DEPENDENCY
         response.headers.setdefault("OData-Version", self.request.version)
+        response.headers.setdefault("Content-Language", message_language(self.request.context.language))
         return response
 
     def _check_dependencies(self, part: Part, inside: frozenset[str] | set[str] = frozenset()) -> None:
@@ -247,11 +246,11 @@ class Runner:
             raise invalid_body(Message("dependsOn names {0}, which did not run before", ", ".join(unknown)))
         if part.condition is not None:
             if not holds(part.condition, {id: not done.failed for id, done in self.done.items()}):
-                raise _DependencyFailed(Message("its condition does not hold: {0}", part.condition))
+                raise _dependency_failed(Message("its condition does not hold: {0}", part.condition))
             return
         failed = [id for id in before if self.done[id].failed]
         if failed:
-            raise _DependencyFailed(Message("a request it depends on failed: {0}", ", ".join(failed)))
+            raise _dependency_failed(Message("a request it depends on failed: {0}", ", ".join(failed)))
 
     def _received(self, part: Part) -> ReceivedRequest:
         path, query = self._relative(part.url)
@@ -301,11 +300,8 @@ class Runner:
         return path.strip("/"), split.query
 
 
-class _DependencyFailed(errors.BadRequest):
-    """424: the request did not run, because a request that it depends on failed."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(errors.INVALID_BODY, why)
+def _dependency_failed(why: Message) -> errors.FailedDependency:
+    return errors.FailedDependency(errors.DEPENDENCY_FAILED, why)
 
 
 def _writers(applied: list[tuple[Part, Exchange, Callable[[], ODataResponse]]]) -> dict[str, Part]:
