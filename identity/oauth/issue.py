@@ -11,7 +11,7 @@ from django.db import transaction
 from oauth2_provider.models import set_token_value
 from oauth2_provider.settings import oauth2_settings
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from audit.record import failure, record
 from foundation.fields import utc_now
 from identity.audit_actors import actor_of_client
@@ -34,6 +34,15 @@ _PRUNE_BATCH = 5000
 def source_of(request: Request) -> Grant | DeviceGrant | RefreshToken | None:
     """The row that the tokens of the request result from: code, device or refresh token; None for a service's own."""
     return getattr(request, "grant_instance", None) or getattr(request, "refresh_token_instance", None)
+
+
+def refresh_scopes(request: Request) -> list[str]:
+    """The scopes of a new refresh token: those of the one that it replaces, also if the request asks for an access
+    token with fewer (RFC 6749, 6); else those that are granted.
+    """
+    replaced: RefreshToken | None = getattr(request, "refresh_token_instance", None)
+    granted: list[str] = request.scopes if replaced is None else replaced.scope.split()
+    return granted
 
 
 def may_refresh(application: TrustedApplication, scopes: list[str]) -> bool:
@@ -107,7 +116,7 @@ def tokens_save(request: Request, token: dict[str, Any]) -> None:
             access_token=access_token,
             token_family=source.token_family,
             sid=source.sid,
-            scope=access_token.scope,
+            scope=" ".join(refresh_scopes(request)),
             auth_time=source.auth_time,
             authenticated_by=source.authenticated_by,
             expires=utc_now() + datetime.timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS),
@@ -125,7 +134,7 @@ def token_issued(row: AccessToken, *, by: Actor, grant: str, **content: object) 
     record(TokenIssued, by=by, subject=subject, grant=grant, scopes=row.scope.split(), sid=row.sid, **content)
 
 
-def family_revoke(token_family: uuid.UUID | None, *, by: Actor = OPERATOR) -> None:
+def family_revoke(token_family: uuid.UUID | None, *, by: Actor) -> None:
     """Revoke all access and refresh tokens of the family, and close its session."""
     if token_family is None:
         return
@@ -150,7 +159,7 @@ def reuse_revoke(token_family: uuid.UUID | None, application: TrustedApplication
     failure(TokenReused, by=by, subject=f"token family {token_family}", what=what)
 
 
-def token_revoke(raw: str, application: TrustedApplication, *, by: Actor = OPERATOR) -> None:
+def token_revoke(raw: str, application: TrustedApplication, *, by: Actor) -> None:
     """RFC 7009: revoke a token of this application, with all of its family. Unknown tokens are no error."""
     checksum = hashlib.sha256(raw.encode()).hexdigest()
     if raw.startswith(REFERENCE_PREFIX):
@@ -167,17 +176,17 @@ def token_revoke(raw: str, application: TrustedApplication, *, by: Actor = OPERA
         family_revoke(found.token_family, by=by)
 
 
-def application_revoke(application: TrustedApplication, *, by: Actor = OPERATOR) -> int:
+def application_revoke(application: TrustedApplication, *, by: Actor) -> int:
     """Revoke all tokens of an application; returns the number of families."""
     return _families_revoke(by, application=application)
 
 
-def user_revoke(user: User, *, by: Actor = OPERATOR) -> int:
+def user_revoke(user: User, *, by: Actor) -> int:
     """Revoke all tokens of a user; returns the number of families."""
     return _families_revoke(by, user=user)
 
 
-def grant_revoke(user: User, application: TrustedApplication, *, by: Actor = OPERATOR) -> int:
+def grant_revoke(user: User, application: TrustedApplication, *, by: Actor) -> int:
     """Revoke all tokens of an application for a user; returns the number of families."""
     return _families_revoke(by, user=user, application=application)
 

@@ -385,7 +385,12 @@ class TestRefresh:
     def test_scopes_may_shrink_and_not_grow(self, browser: Browser) -> None:
         token = self.tokens(browser)["refresh_token"]
         assert self.refresh(browser, token, scope="openid email").json()["error"] == "invalid_scope"
-        assert self.refresh(browser, token, scope="read").json()["scope"] == "read"
+        narrowed = self.refresh(browser, token, scope="read").json()
+        assert narrowed["scope"] == "read"
+        # RFC 6749, 6: the new refresh token has the scope of the old one.
+        renewed = self.refresh(browser, narrowed["refresh_token"]).json()
+        assert set(renewed["scope"].split()) == {"openid", "read", "update", "offline_access"}
+        assert "refresh_token" in renewed
 
     def test_public_and_service_applications_are_refused(self, browser: Browser) -> None:
         response = token_request(browser.client, grant_type="refresh_token", client_id=PUBLIC, refresh_token="x")
