@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from django.db import models, transaction
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from foundation.models import Entity
 from identity.models import DeviceGrant, Grant, User
 from identity.oauth.issue import user_revoke
 from identity.sessions import CLOSED_BY_ADMINISTRATOR, session_close_user
 
 
-def access_end(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR, *, by: Actor = OPERATOR) -> None:
+def access_end(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR, *, by: Actor) -> None:
     """Close the user's licensed sessions and revoke the tokens of applications. Personal tokens are the user's own:
     while the user is inactive they are refused.
     """

@@ -18,7 +18,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from audit.record import record
 from foundation.messages import reason_of, translated
 from identity.audit_kinds import SecretChanged
@@ -53,7 +53,7 @@ def secret_generate() -> tuple[str, str]:
     return secret, secret_hash(secret)
 
 
-def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.timedelta, by: Actor = OPERATOR) -> str:
+def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.timedelta, by: Actor) -> str:
     """Give the application a new secret and return it, to be shown once.
 
     The previous secret stays valid for `keep_previous`, so that clients can be changed without an interruption; 0 ends

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from identity.access_end import access_end
 from identity.factors.notices import PASSWORD_CHANGED, user_notify
 from identity.models import ReferenceToken, User
@@ -26,7 +26,7 @@ def password_set(user: User, password: str, *, ends_access: bool, by: Actor) -> 
         user_notify(user, PASSWORD_CHANGED, by=by)
 
 
-def access_revoke(user: User, *, by: Actor = OPERATOR) -> None:
+def access_revoke(user: User, *, by: Actor) -> None:
     """Revoke what an old password may have opened: tokens of every kind, unredeemed codes, licensed sessions."""
     for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
         reference_token_revoke(token, by=by)

@@ -9,7 +9,7 @@ import secrets
 from django.db import OperationalError, transaction
 from django.db.models import QuerySet
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from audit.record import record
 from foundation import errors
 from foundation.fields import utc_now
@@ -35,7 +35,7 @@ def reference_token_issue(
     name: str,
     scopes: list[str],
     lifetime: datetime.timedelta,
-    by: Actor = OPERATOR,
+    by: Actor,
 ) -> tuple[str, ReferenceToken]:
     """(token, row); the token is shown once and not stored. `user` None issues a service token.
 
@@ -71,7 +71,7 @@ def reference_token_issue(
     return token, row
 
 
-def reference_token_revoke(row: ReferenceToken, *, by: Actor = OPERATOR) -> None:
+def reference_token_revoke(row: ReferenceToken, *, by: Actor) -> None:
     """Revoke at once, and free its session's slot."""
     with transaction.atomic():
         row.revoked = utc_now()

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from foundation import errors
 from identity.admin_bases import IssuingAdmin, ReadOnlyAdmin
 from identity.audit_actors import actor_of
@@ -40,7 +40,7 @@ class ReferenceTokenAddForm(forms.ModelForm):  # type: ignore[type-arg]
     """Issues a token for a user or, without a user, for the application's service; validation issues it."""
 
     #: Set for each request.
-    by: Actor = OPERATOR
+    by: Actor
     user = forms.ModelChoiceField(
         User.objects.filter(user_type="InternalUser"), required=False, help_text=_("Empty: a service token.")
     )

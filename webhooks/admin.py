@@ -393,5 +393,5 @@ class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
 
     def do_unsign(self, request: HttpRequest, hook: WebHook) -> None:
         """Remove the signing secret."""
-        signing_secret_remove(str(hook.pk))
+        signing_secret_remove(str(hook.pk), by=actor_of(request))
         messages.success(request, gettext("Deliveries are not signed any more."))

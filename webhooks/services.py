@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from audit.record import record
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
@@ -176,7 +176,7 @@ class _SampleEvents(dict[str, object]):
 
 
 def signing_secret_rotate(
-    web_hook: str, *, scheme: str = "", overlap: timedelta = timedelta(hours=24), by: Actor = OPERATOR
+    web_hook: str, *, scheme: str = "", overlap: timedelta = timedelta(hours=24), by: Actor
 ) -> str:
     """Set a new signing secret of a template and return it; it is shown only once.
 
@@ -199,7 +199,7 @@ def signing_secret_rotate(
     return secret
 
 
-def signing_secret_remove(web_hook: str, *, by: Actor = OPERATOR) -> None:
+def signing_secret_remove(web_hook: str, *, by: Actor) -> None:
     """Remove the signing secret."""
     row = _web_hook_row(web_hook)
     with transaction.atomic():

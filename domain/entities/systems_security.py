@@ -58,7 +58,9 @@ def end_access(user: Record) -> None:
     if user.active:
         user.dataset.defer_write(("directory", user.id), partial(show_to_directories, user.id))
     else:
-        user.dataset.defer_write(("end of access", user.id), partial(access_end, user.id))
+        user.dataset.defer_write(
+            ("end of access", user.id), partial(access_end, user.id, by=actor_of_call(user.dataset.context))
+        )
 
 
 def show_to_directories(user_id: str) -> None:
@@ -71,7 +73,9 @@ def remove_own_rows(record: Record) -> None:
     if not record.is_deleted:
         return
     if record.repository.model is User:
-        record.dataset.defer_write(("end of access", record.id), partial(access_end, record.id))
+        record.dataset.defer_write(
+            ("end of access", record.id), partial(access_end, record.id, by=actor_of_call(record.dataset.context))
+        )
     delete = partial(own_rows_delete, record.repository.model, record.id)
     record.dataset.defer_write(("own rows", record.id), delete)
 

@@ -8,6 +8,7 @@ from django.db.models import F
 from django.http import HttpRequest
 from pyotp.exceptions import OTPVerificationError
 
+from audit.actors import Actor
 from foundation.fields import utc_now
 from foundation.vault import Unreadable
 from identity.factors.notices import APP_BLOCKED, user_notify
@@ -47,8 +48,8 @@ def app_add(user: User, secret: str, code: str) -> bool:
     return True
 
 
-def code_use(user: User, code: str) -> bool:
-    """Whether the code is the app's, and unused: it may be used once, and none after a later one.
+def code_use(user: User, code: str, *, by: Actor) -> bool:
+    """Whether the code is the app's, and unused: it may be used once, and none after a later one. by: who sent it.
 
     The attempt counts as failed until the code is accepted, so that the limit holds for parallel attempts.
     """
@@ -60,7 +61,7 @@ def code_use(user: User, code: str) -> bool:
     if step is not None and mine.filter(last_step__lt=step).update(last_step=step, failed_codes=0, last_used=utc_now()):
         return True
     if app.failed_codes == MOST_FAILURES:
-        user_notify(user, APP_BLOCKED)
+        user_notify(user, APP_BLOCKED, by=by)
     return False
 
 

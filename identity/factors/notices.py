@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django_q.tasks import async_task
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from audit.record import record
 from identity.audit_actors import user_subject
 from identity.audit_kinds import CredentialsChanged
@@ -32,7 +32,7 @@ APP_BLOCKED = gettext_noop(
 REMOVED_BY_ADMINISTRATOR = gettext_noop("An administrator removed second factors from your account.")
 
 
-def user_notify(user: User, text: str, *, by: Actor = OPERATOR) -> None:
+def user_notify(user: User, text: str, *, by: Actor) -> None:
     """Record one of the texts above in the audit chain, and enqueue a mail with it.
 
     No mail if mail is not configured or the user has no address.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlencode
 
 from django.forms import Form
@@ -116,7 +117,7 @@ class _Page:
             authenticator_app.failures_forget(self.user)
             return self.pending.proven(KEY)
         if self.offer.code and self.code.is_valid():
-            if self._is_right(self.code, "code", authenticator_app.code_use):
+            if self._is_right(self.code, "code", partial(authenticator_app.code_use, by=stranger_of(self.request))):
                 return self.pending.proven(ONE_TIME_CODE)
         elif (
             self.offer.recovery

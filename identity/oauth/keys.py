@@ -24,7 +24,7 @@ from django.db import transaction
 from jwcrypto.jwk import JWK
 from jwt import PyJWK
 
-from audit.actors import OPERATOR, Actor
+from audit.actors import Actor
 from audit.models import AuditHead
 from audit.record import record
 from foundation import private_files, stamps
@@ -88,7 +88,7 @@ def forget() -> None:
     _current = None
 
 
-def keys_rotate(*, by: Actor = OPERATOR) -> SigningKey:
+def keys_rotate(*, by: Actor) -> SigningKey:
     """Sign with a new key from now on; retire this node's other keys, and delete long retired ones."""
     with _directory_lock(), transaction.atomic():
         mine = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]

@@ -8,11 +8,13 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
+from audit.actors import Actor
 from domain.dataset.dataset import Dataset
 from domain.entities.systems_extensions import Extension
 from domain.entities.systems_security import system_user_create
 from identity.application_removal import application_access_remove
 from identity.applications import secret_generate
+from identity.audit_actors import actor_of_call
 from identity.context import CallContext
 from identity.models import TrustedApplication, User
 from identity.reference_tokens import MAX_LIFETIME, reference_token_issue
@@ -77,7 +79,11 @@ def application_install(context: CallContext, link: dict[str, Any], *, system_us
             )
         application = dataset.create(APPLICATIONS, attributes, by_client=True)
         dataset.commit()
-        token = _service_token(application.id) if link["serviceAccess"] == "referenceToken" else ""
+        token = (
+            _service_token(application.id, by=actor_of_call(context))
+            if link["serviceAccess"] == "referenceToken"
+            else ""
+        )
     return Installed(application.id, secret, token)
 
 
@@ -100,11 +106,11 @@ def extensions_of(application: TrustedApplication) -> QuerySet[Extension]:
     return Extension.objects.filter(extension_uri=application.application_uri).order_by("name")
 
 
-def _service_token(application_id: str) -> str:
+def _service_token(application_id: str, *, by: Actor) -> str:
     application = TrustedApplication.objects.select_related("system_user").get(pk=application_id)
     scopes = [scope for scope in application.scopes if scope in SERVICE_TOKEN_SCOPES]
     token, _row = reference_token_issue(
-        user=None, application=application, name="installation", scopes=scopes, lifetime=MAX_LIFETIME
+        user=None, application=application, name="installation", scopes=scopes, lifetime=MAX_LIFETIME, by=by
     )
     return token
 

@@ -17,6 +17,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
 
+from audit.actors import OPERATOR
 from foundation.fields import utc_now
 from identity.access_end import access_end
 from identity.applications import check_application
@@ -163,7 +164,7 @@ def deactivate() -> None:
     user = User.objects.get(login="demo")
     User.objects.filter(pk=user.pk).update(active=False)
     access_changed(User)
-    access_end(user.pk)
+    access_end(user.pk, by=OPERATOR)
 
 
 def make_external() -> None:

@@ -21,7 +21,7 @@ from tests.domain.conftest import api, world
 from tests.domain.table_api.conftest import body_of, tables_of
 from tests.identity.conftest import browser, demo, fresh_process, http
 from tests.identity.flows import SERVICE, Browser, service_token, token_request
-from tests.support.api import Api
+from tests.support.api import Api, service_api
 
 __all__ = ["api", "browser", "demo", "fresh_process", "http", "world"]
 pytestmark = pytest.mark.django_db
@@ -108,6 +108,12 @@ class TestTokens:
         service_token(http)
         call_command("revoke_tokens", "--application", SERVICE)
         assert ("token.revoked", "(operator)") in [(kind, actor) for kind, actor, _subject in told()]
+
+    def test_the_access_of_a_deactivated_user_is_ended_by_the_caller(self, browser: Browser, http: Client) -> None:
+        assert "access_token" in browser.tokens()
+        demo = User.objects.get(login="demo").pk
+        assert service_api(http).patch(f"Systems_Security_Users({demo})", {"Active": False}).status_code == 204
+        assert {actor for kind, actor, _subject in told() if kind == "token.revoked"} == {"service"}
 
 
 class TestChanges:

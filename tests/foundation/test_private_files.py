@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from audit.actors import OPERATOR
 from foundation import private_files
 from identity.models import SigningKey
 from identity.oauth.keys import keys_rotate
@@ -62,6 +63,6 @@ def test_a_full_disk_leaves_no_part_of_a_signing_key(
     monkeypatch.setattr(os, "fsync", full)
     before = SigningKey.objects.count()
     with pytest.raises(OSError, match="No space"):
-        keys_rotate()
+        keys_rotate(by=OPERATOR)
     assert SigningKey.objects.count() == before
     assert [path.name for path in (tmp_path / "keys").iterdir()] == [".lock"]

@@ -12,6 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from audit.actors import OPERATOR
 from foundation import stamps
 from foundation.fields import utc_now
 from identity.models import AccessToken, ReferenceToken, TrustedApplication, User
@@ -190,7 +191,7 @@ class TestReferenceTokens:
     def test_revoking_acts_at_once(self, http: Client) -> None:
         token, row = self.issue()
         assert call(http, token).status_code == 200
-        reference_token_revoke(row)
+        reference_token_revoke(row, by=OPERATOR)
         assert error_of(call(http, token)) == (401, "TokenInvalid")
 
     def test_expiry(self, http: Client) -> None:
@@ -315,7 +316,7 @@ class TestKeys:
     def test_rotation_keeps_old_tokens_good_until_they_end(self, http: Client) -> None:
         token = service_token(http)
         before = keys.key_set().active_kid
-        after = keys.keys_rotate().kid
+        after = keys.keys_rotate(by=OPERATOR).kid
         assert after != before
         published = http.get("/id/.well-known/openid-configuration/jwks").json()["keys"]
         assert [key["kid"] for key in published] == [after, before]

@@ -15,6 +15,7 @@ import jwt
 import pytest
 from django.test import Client
 
+from audit.actors import OPERATOR
 from identity.applications import secret_hash, secret_rotate
 from identity.models import TrustedApplication
 from identity.oauth import key_sets
@@ -201,10 +202,10 @@ class TestSecret:
 
     def test_rotation_keeps_the_previous_one_as_long_as_asked(self, sealed: Client) -> None:
         application = TrustedApplication.objects.get(application_uri=SERVICE)
-        second = secret_rotate(application, keep_previous=datetime.timedelta(days=1))
+        second = secret_rotate(application, keep_previous=datetime.timedelta(days=1), by=OPERATOR)
         assert [ask(sealed, hmac_fields(key)).status_code for key in (SECRET, second)] == [200, 200]
         application.refresh_from_db()
-        third = secret_rotate(application, keep_previous=datetime.timedelta(0))
+        third = secret_rotate(application, keep_previous=datetime.timedelta(0), by=OPERATOR)
         assert [ask(sealed, hmac_fields(key)).status_code for key in (SECRET, second, third)] == [401, 401, 200]
 
 

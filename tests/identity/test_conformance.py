@@ -17,6 +17,7 @@ import pytest
 from django.test import Client
 from oauth2_provider.settings import DEFAULTS, oauth2_settings
 
+from audit.actors import OPERATOR
 from foundation.fields import utc_now
 from identity.models import AccessToken, SigningKey, TrustedApplication, User
 from identity.oauth import issue, keys, refresh
@@ -134,7 +135,7 @@ class TestConfiguration:
 
     def test_public_keys_have_one_kid_each_and_no_private_part(self, http: Client) -> None:
         keys.key_set()
-        keys.keys_rotate()
+        keys.keys_rotate(by=OPERATOR)
         published = http.get("/id/.well-known/openid-configuration/jwks").json()["keys"]
         assert len({key["kid"] for key in published}) == len(published) == 2
         for key in published:
@@ -145,9 +146,9 @@ class TestConfiguration:
     def test_a_key_long_retired_is_published_no_more_and_still_reads_hints(self, browser: Browser) -> None:
         tokens = browser.tokens()
         old = jwt.get_unverified_header(tokens["id_token"])["kid"]
-        keys.keys_rotate()
+        keys.keys_rotate(by=OPERATOR)
         SigningKey.objects.filter(kid=old).update(retired=utc_now() - datetime.timedelta(hours=3))
-        keys.keys_rotate()
+        keys.keys_rotate(by=OPERATOR)
         published = browser.client.get("/id/.well-known/openid-configuration/jwks").json()["keys"]
         assert old not in {key["kid"] for key in published}
         assert not keys._path(old).exists()
@@ -807,5 +808,5 @@ def test_the_first_key_of_a_node_is_loaded_once(db: None) -> None:
     keys.forget()
     first = keys.key_set()
     assert keys.key_set() is first
-    keys.keys_rotate()
+    keys.keys_rotate(by=OPERATOR)
     assert keys.key_set() is not first

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
+from audit.models import AuditEntry
 from domain.entities.systems_extensions import Extension
 from identity.applications import secret_matches
 from identity.models import AccessToken, ReferenceToken, Session, TrustedApplication, User
@@ -112,6 +113,7 @@ class TestInstall:
         response = confirmed(link(INSTALL, applicationUri=URI, serviceAccess="referenceToken", scope="read"))
         token = shown(response, "reference-token")
         assert installed().access_tokens == "AdministratorsOnly"
+        assert AuditEntry.objects.filter(kind="token.issued").latest("id").actor == "admin"
         answer = Client().get("/api/domain/odata/", headers={"Authorization": f"Bearer {token}"})
         assert answer.status_code == 200
         # Its user has no rights yet.

@@ -12,6 +12,7 @@ import yaml
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from audit.actors import OPERATOR
 from domain.dataset.dataset import Dataset
 from domain.dataset.tables.history import RepositoryTracking
 from domain.demo.configuration import rules, tools
@@ -106,7 +107,7 @@ def demo(db: None, fresh_process: None) -> str:
     dataset.assign(template, "URL", ADDRESS)
     dataset.commit()
     RowPolicy(role=Role.objects.get(name="Sales"), repository="Crm.Sales.SalesOrders", filter="Void eq false").save()
-    return signing_secret_rotate("DEMO-ORDER")
+    return signing_secret_rotate("DEMO-ORDER", by=OPERATOR)
 
 
 def test_an_export_makes_an_empty_instance_the_same(demo: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
+from audit.actors import OPERATOR
 from identity.models import User
 from platform_site.logging import JsonFormatter, RequestIdFilter, TextFormatter
 from rules import statistics
@@ -231,7 +232,11 @@ def test_secrets_tokens_and_bodies_get_into_no_line_of_the_log(
 
     headers = "Authorization: Bearer planted-hook\nX-Api-Key: planted-key"
     tell_of_currencies(world, loopback_receiver, Headers=headers, Body="{Name}", RetryLogic="NoRetry")
-    secrets |= {"signing secret": signing_secret_rotate("HOOK"), "header": "planted-hook", "API key": "planted-key"}
+    secrets |= {
+        "signing secret": signing_secret_rotate("HOOK", by=OPERATOR),
+        "header": "planted-hook",
+        "API key": "planted-key",
+    }
     secrets |= {"value": "planted-value", "broken body": "planted-broken", "source": "planted-source"}
     loopback_receiver.answer(200, 500)
     for sign in ("XTS", "XXX"):

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
+from audit.actors import OPERATOR
 from domain.admin.version_pages import text_of
 from domain.dataset.commit.retention import history_prune
 from domain.dataset.commit.versions import Version, documents_at, versions_of
@@ -167,7 +168,7 @@ def test_what_is_not_committed_keeps_no_version(api: Api) -> None:
 
 def test_secrets_are_in_no_version(api: Api, admin: Client) -> None:
     id = make_web_hook(api)
-    signing_secret_rotate(id, scheme="")
+    signing_secret_rotate(id, scheme="", by=OPERATOR)
     patch(api, f"Systems_Config_WebHooks({id})", {"Headers": "X-Key: an0thersecret", "Notes": "new key"})
     patch(api, f"Systems_Config_WebHooks({id})", {"Headers": "X-Key: y3tanother"})
     stored = json.dumps(list(ObjectChange.objects.values_list("changes", "old_values")))

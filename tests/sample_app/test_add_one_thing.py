@@ -17,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.test import Client
 
+from audit.actors import OPERATOR
 from domain.events.types import event_types
 from domain.model.rule_enums import USER_BUSINESS_RULE_EVENT_TYPE
 from domain.odata.operations.catalogue import operations
@@ -178,15 +179,15 @@ def test_an_admin_page(api: Api, admin_pages: Client) -> None:
 def test_a_webhook_authentication_scheme(world: World, settings: Any, added: list[ModuleType]) -> None:
     settings.EGRESS_ALLOW = ["127.0.0.0/8"]
     hook = new_web_hook("http://127.0.0.1:9/")
-    old = signing_secret_rotate("HOOK")
-    new = signing_secret_rotate("HOOK", scheme="PlainToken")
+    old = signing_secret_rotate("HOOK", by=OPERATOR)
+    new = signing_secret_rotate("HOOK", scheme="PlainToken", by=OPERATOR)
     assert (old[:6], new[:6]) == ("whsec_", "token_")
     new_delivery("HOOK", new_currency("XTS"))
     (lease,) = deliveries_lease(1)
     headers = dict(sent_headers(lease, timestamp=1))
     assert headers["X-Token"] == new
     assert headers["webhook-signature"].startswith("v1,"), "the former secret signs until the overlap is over"
-    assert signing_secret_rotate("HOOK").startswith("token_"), "a rotation keeps the scheme"
+    assert signing_secret_rotate("HOOK", by=OPERATOR).startswith("token_"), "a rotation keeps the scheme"
     assert hook.code == "HOOK"
 
 

@@ -10,6 +10,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from audit.actors import OPERATOR
+from audit.models import AuditEntry
 from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
 from identity.models import User
@@ -265,7 +267,7 @@ def test_a_new_secret_is_shown_once_and_never_again(boss: Client) -> None:
 
 def test_secrets_survive_the_saving_of_the_form(boss: Client) -> None:
     hook = new_web_hook("http://127.0.0.1:9/")
-    secret = signing_secret_rotate("HOOK")
+    secret = signing_secret_rotate("HOOK", by=OPERATOR)
     page = boss.get(hook_page(hook))
     values = {
         f"{name}": "" if value is None else value
@@ -278,6 +280,7 @@ def test_secrets_survive_the_saving_of_the_form(boss: Client) -> None:
     assert (row.signing_secret, row.notes) == (secret, "changed")
     boss.post(hook_page(hook, "unsign"))
     assert WebHook._default_manager.get().signing_secret is None
+    assert AuditEntry.objects.latest("id").actor == "boss"
 
 
 def test_masked_headers_stay_with_the_host_that_they_were_entered_for(boss: Client) -> None:

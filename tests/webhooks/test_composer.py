@@ -16,6 +16,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from audit.actors import OPERATOR
 from domain.entities.systems_bpm import UserBusinessRule, UserBusinessRuleCondition
 from domain.entities.systems_config import WebHook
 from foundation import stamps
@@ -151,8 +152,8 @@ def test_a_preview_reads_with_the_rights_of_the_user(client: Client) -> None:
 def signed(loopback_receiver: LoopbackReceiver) -> tuple[ReceivedRequest, str]:
     """A delivery as it came over the wire, and the secret that signed it beside an older one."""
     hook = new_web_hook(f"{loopback_receiver.url}/", Body='{"name": "{Name}"}')
-    signing_secret_rotate(hook.id)
-    secret = signing_secret_rotate(hook.id)
+    signing_secret_rotate(hook.id, by=OPERATOR)
+    secret = signing_secret_rotate(hook.id, by=OPERATOR)
     stamps.expire()
     new_delivery("HOOK", new_currency("EUR", "Ευρώ"))
     deliver_due()

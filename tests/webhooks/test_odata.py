@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from audit.actors import OPERATOR
 from foundation import errors
 from tests.domain.security.conftest import caller, give_role, person
 from tests.support.api import Api, error_of, prepared_token
@@ -27,7 +28,7 @@ def api(client: Client) -> Api:
 def delivery(loopback_receiver: LoopbackReceiver) -> WebHookDelivery:
     loopback_receiver.answer(Answer(404, b"gone", {"Set-Cookie": "sid=c00kie"}))
     new_web_hook(f"{loopback_receiver.url}/", Headers="Authorization: Bearer s3cret")
-    signing_secret_rotate("HOOK")
+    signing_secret_rotate("HOOK", by=OPERATOR)
     found = new_delivery("HOOK", new_currency())
     deliver_due()
     return found

@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 from standardwebhooks import Webhook
 
+from audit.actors import OPERATOR
 from domain.entities.systems_config import WebHook
 from domain.model.registry import repositories
 from foundation import errors
@@ -98,8 +99,8 @@ def test_a_test_of_nothing_says_so() -> None:
 
 def test_a_secret_is_rotated_with_an_overlap(loopback_receiver: LoopbackReceiver) -> None:
     new_web_hook(f"{loopback_receiver.url}/", Body='{"a": 1}')
-    old = signing_secret_rotate("HOOK")
-    new = signing_secret_rotate("HOOK")
+    old = signing_secret_rotate("HOOK", by=OPERATOR)
+    new = signing_secret_rotate("HOOK", by=OPERATOR)
     new_delivery("HOOK", new_currency())
     deliver_due()
     (request,) = loopback_receiver.requests
@@ -108,7 +109,7 @@ def test_a_secret_is_rotated_with_an_overlap(loopback_receiver: LoopbackReceiver
     row = WebHook._default_manager.get()
     assert signing_secrets(row, utc_now()) == (new, old)
     assert signing_secrets(row, utc_now() + timedelta(hours=25)) == (new,)
-    signing_secret_remove("HOOK")
+    signing_secret_remove("HOOK", by=OPERATOR)
     assert signing_secrets(WebHook._default_manager.get(), utc_now()) == ()
 
 

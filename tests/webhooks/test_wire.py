@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from audit.actors import OPERATOR
 from domain.entities.systems_config import WebHook
 from domain.entities.systems_core import Notification
 from foundation.egress import client
@@ -106,7 +107,7 @@ def test_the_request_is_the_templates_byte_for_byte() -> None:
             Body=body,
         )
         delivery = new_delivery("HOOK", new_currency("EUR", 'Eu"ro\n€'))
-        secret = signing_secret_rotate("HOOK")
+        secret = signing_secret_rotate("HOOK", by=OPERATOR)
         deliver_due()
     (raw,) = server.received
     timestamp = int(re.findall(rb"webhook-timestamp: (\d+)", raw)[0])
@@ -155,7 +156,7 @@ def test_secrets_in_headers_get_into_no_log_and_no_row(
     loopback_receiver.answer(200, Answer(500, headers={"Set-Cookie": "sid=s3cret-4"}))
     headers = "Authorization: Bearer s3cret-1\nX-Api-Key: s3cret-2\nX-Auth: {Name}"
     new_web_hook(f"{loopback_receiver.url}/", Headers=headers, RetryLogic="NoRetry")
-    signing_secret_rotate("HOOK")
+    signing_secret_rotate("HOOK", by=OPERATOR)
     record = new_currency(name="s3cret-3")
     outcomes = []
     for change in ("delivered", "answered", "not allowed", "broken", "crash"):

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from audit.actors import OPERATOR
 from identity.management.support import PlatformCommand, application_get, duration, user_get
 from identity.reference_tokens import ReferenceTokenRefused, reference_token_issue
 
@@ -32,6 +33,7 @@ class Command(PlatformCommand):
                 name=options["name"],
                 scopes=options["scope"].split(),
                 lifetime=duration(options["lifetime"]),
+                by=OPERATOR,
             )
         except ReferenceTokenRefused as refused:
             raise CommandError(str(refused)) from refused

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.db import transaction
 
+from audit.actors import OPERATOR
 from identity.factors.listing import factors_of, factors_remove
 from identity.factors.notices import REMOVED_BY_ADMINISTRATOR, user_notify
 from identity.management.support import PlatformCommand, user_get
@@ -29,5 +30,5 @@ class Command(PlatformCommand):
         with transaction.atomic():
             factors_remove(user, passkeys=factors.passkeys, app=True)
             if removed:
-                user_notify(user, REMOVED_BY_ADMINISTRATOR)
+                user_notify(user, REMOVED_BY_ADMINISTRATOR, by=OPERATOR)
         self.print_result({"removed": removed}, f"Removed {removed} second factors.", as_json=options["as_json"])

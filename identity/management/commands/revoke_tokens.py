@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from audit.actors import OPERATOR
 from identity.management.support import PlatformCommand, application_get, user_get
 from identity.models import ReferenceToken
 from identity.oauth.issue import application_revoke, user_revoke
@@ -28,15 +29,15 @@ class Command(PlatformCommand):
             raise CommandError("Give --user or --application.")
         if options["user"]:
             user = user_get(options["user"])
-            families = user_revoke(user)
+            families = user_revoke(user, by=OPERATOR)
             reference = ReferenceToken.objects.filter(user=user, revoked=None)
         else:
             application = application_get(options["application"])
-            families = application_revoke(application)
+            families = application_revoke(application, by=OPERATOR)
             reference = ReferenceToken.objects.filter(application=application, revoked=None)
         rows = list(reference)
         for row in rows:
-            reference_token_revoke(row)
+            reference_token_revoke(row, by=OPERATOR)
         result = {"token_families": families, "reference_tokens": len(rows)}
         sentence = f"Revoked {families} token families and {len(rows)} reference tokens."
         self.print_result(result, sentence, as_json=options["as_json"])

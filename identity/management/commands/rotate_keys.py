@@ -45,7 +45,7 @@ class Command(PlatformCommand):
             self._rotate_secrets(options)
             return
         if not options["only_list"]:
-            new = keys_rotate()
+            new = keys_rotate(by=OPERATOR)
             if not options["as_json"]:
                 self.stdout.write(f"New tokens are signed with {new.kid}.")
         rows = [

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 from django.test import Client
 
+from audit.actors import OPERATOR
 from domain.dataset.dataset import Dataset
 from foundation import stamps
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, TrustedApplication, User
@@ -83,6 +84,7 @@ def caller(user: User, *, scopes: str = "read update exec") -> Api:
         name="test",
         scopes=scopes.split(),
         lifetime=datetime.timedelta(days=1),
+        by=OPERATOR,
     )
     return Api(Client(), token)
 

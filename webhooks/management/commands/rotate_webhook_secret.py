@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from audit.actors import OPERATOR
 from foundation.errors import PlatformError
 from identity.management.support import PlatformCommand
 from webhooks.authentication import authentication_schemes
@@ -31,11 +32,11 @@ class Command(PlatformCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["remove"]:
-                signing_secret_remove(options["web_hook"])
+                signing_secret_remove(options["web_hook"], by=OPERATOR)
                 self.stdout.write("Deliveries are not signed any more.")
                 return
             overlap = timedelta(hours=options["overlap_hours"])
-            secret = signing_secret_rotate(options["web_hook"], scheme=options["scheme"], overlap=overlap)
+            secret = signing_secret_rotate(options["web_hook"], scheme=options["scheme"], overlap=overlap, by=OPERATOR)
             self.stdout.write(secret)
         except PlatformError as exc:
             raise CommandError(str(exc)) from exc
