@@ -406,6 +406,12 @@ CALCULATION_NOT_QUERYABLE = _add(
     400,
 )
 CALCULATION_THREW = _add(3313, "CalculationThrew", _("{0} has no value: its script failed: {1}"), 500)
+CALCULATION_NOT_A_COLUMN = _add(
+    3314,
+    "CalculatedAttributeNotAColumn",
+    _("Tables have no {0}, because the database has no {1}. The Domain API computes it."),
+    400,
+)
 JOB_INVALID = _add(3400, "JobInvalid", _("The job cannot be saved: {0}"), 500)
 JOB_RUNNING = _add(3401, "JobRunning", _("The job {0} is running or about to run already."), 500)
 JOB_FAILED = _add(3402, "JobFailed", _("The job failed: {0}"), 500)

@@ -137,6 +137,17 @@ class Table:
     def _references_by_lower(self) -> Mapping[str, Reference]:
         return {name.lower(): reference for name, reference in self.references.items()}
 
+    @cached_property
+    def _without_sql(self) -> Mapping[str, str]:
+        """Column name in lower case → what the database lacks to compute the calculated attribute."""
+        repository = self.repository
+        own = _own_calculated(repository) if repository is not None else ()
+        return {split_at_capitals(name).lower(): lacking for name, lacking in own if lacking is not None}
+
+    def lacking_operator(self, name: str) -> str | None:
+        """What the database lacks to compute the calculated attribute of this column; None for any other name."""
+        return self._without_sql.get(name.lower())
+
     def column(self, name: str) -> Column | None:
         """The column with this name in any case, or None."""
         return self._by_lower.get(name.lower())
@@ -227,11 +238,19 @@ def _column(attribute: Attribute) -> Column:
 def _calculated(repository: Repository[Any]) -> Iterator[Column]:
     """The repository's own calculated attributes that the database can compute."""
     types = value_types(repository)
-    for name, definition in definitions(repository).items():
-        if name in types and definition.repository == repository.name and not operator_without_sql(repository, name):
+    for name, lacking in _own_calculated(repository):
+        if lacking is None:
             yield Column(
                 split_at_capitals(name), (name,), column_type(types[name]), True, True, scale=types[name].scale
             )
+
+
+def _own_calculated(repository: Repository[Any]) -> Iterator[tuple[str, str | None]]:
+    """The repository's own calculated attributes that can be evaluated, and what the database lacks to compute them."""
+    types = value_types(repository)
+    for name, definition in definitions(repository).items():
+        if name in types and definition.repository == repository.name:
+            yield name, operator_without_sql(repository, name)
 
 
 def column_type(value_type: ValueType) -> ColumnType:

@@ -99,6 +99,8 @@ def _column(table: Table, step: ast.Step | None) -> Column:
 
 def _unknown(step: ast.Step | None, table: Table, known: Any) -> NoReturn:
     if isinstance(step, ast.NameStep) and not step.suffixes:
+        if (lacking := table.lacking_operator(step.name)) is not None:
+            raise errors.BadRequest(errors.CALCULATION_NOT_A_COLUMN, step.name, lacking, target=step.name)
         unknown(step.name, known, table.name)
     raise errors.NotSupported(Message("more than columns and references to single rows in a path"), target="$filter")
 
