@@ -10,6 +10,7 @@ A transaction holds the lock from its BEGIN on. One that first reads and compute
 
 from __future__ import annotations
 
+import datetime
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,17 @@ _LONGEST_SECONDS: Final = 0.004
 #: Another connection writes, or makes the database whole again after a crash. SQLITE_BUSY_SNAPSHOT is not among them:
 #: a connection with an unfinished SELECT, after which others have committed, would wait in vain.
 _BUSY: Final = frozenset({"SQLITE_BUSY", "SQLITE_BUSY_RECOVERY"})
+
+
+def _stored(moment: datetime.datetime) -> str:
+    """A time as Django's DateTimeField stores it: in UTC, without offset; a naive time is taken for one in UTC."""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    return moment.isoformat(" ")
+
+
+# Python's own adapter would append the offset, and such a text neither equals nor orders as the same time does.
+sqlite3.register_adapter(datetime.datetime, _stored)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):

@@ -29,7 +29,7 @@ from domain.dataset.tables.history import (
     ObjectChange,
     ObjectChangeset,
 )
-from domain.dataset.tables.row_storage import chunks, quote, stored_time
+from domain.dataset.tables.row_storage import chunks, quote
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
 from domain.model.registry import derived, repositories
@@ -140,7 +140,7 @@ def write_history(dataset: ChangeTracker, result: CommitResult) -> None:
     levels = tracking()
     rows: list[Sequence[Any]] = []
     roots: dict[tuple[str, str], Record] = {}
-    changeset, stamp = "", stored_time(dataset.now())
+    changeset, stamp = "", dataset.now()
     for operation, records in (
         ("Create", result.inserted),
         ("Update", result.updated),

@@ -39,7 +39,7 @@ from domain.dataset.records.commit_result import CommitResult, CommittedEvent
 from domain.dataset.records.record import Record, State
 from domain.dataset.records.row_writer import grouped, in_order_of_dependency, insert_records
 from domain.dataset.tables.models import ChangeFeedEntry
-from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of, stored_time
+from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of
 from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import FromSequence
@@ -229,16 +229,17 @@ def touch_roots(dataset: ChangeTracker, result: CommitResult) -> None:
         for root in record.roots:
             if root.key not in written and root.repository.is_root:
                 touched[root.key] = root
-    stamp = dataset.now()
+    stamp = {"AggregateLastUpdateTimeUtc": dataset.now()}
     for root in touched.values():
-        if not row_storage_of(root.repository).touch(root.id, root.version, stamp):
-            raise conflict(dataset, root, row_storage_of(root.repository).version(root.id))
+        storage = row_storage_of(root.repository)
+        if not storage.update(root.id, stamp, None, root.version):
+            raise conflict(dataset, root, storage.version(root.id))
         result.touched.append(root)
 
 
 def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
     """One row for each written entity."""
-    stamp = stored_time(dataset.now())
+    stamp = dataset.now()
     rows = [
         (record.repository.name, record.id, operation, stamp)
         for operation, records in (("I", result.inserted), ("U", result.updated), ("D", result.deleted))

@@ -5,10 +5,8 @@ Statements are built once per (repository, database vendor) and cached until the
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -52,12 +50,6 @@ class _Column:
 def quote(name: str) -> str:
     """A quoted identifier. Both databases quote alike, and model names contain no quotation marks."""
     return f'"{name}"'
-
-
-@lru_cache(maxsize=16)
-def stored_time(moment: datetime.datetime) -> Any:
-    """The time as parameters of raw statements have it; stages of a commit ask for the same one."""
-    return connection.ops.adapt_datetimefield_value(moment)
 
 
 def chunks(items: Iterable[Any], size: int = CHUNK) -> Iterator[list[Any]]:
@@ -286,19 +278,6 @@ class RowStorage:
                     [*(value for _, value in pairs), id],
                 )
         return True
-
-    def touch(self, id: str, version: int | None, stamp: Any) -> bool:
-        """Increment version and stamp of an aggregate root whose own attributes did not change.
-
-        `version` None: any version. False if the row is missing or its version is not `version`.
-        """
-        check = "" if version is None else f" AND {quote('object_version')} = %s"
-        updated = change(
-            f"UPDATE {quote(self.base_table)} SET {quote('object_version')} = {quote('object_version')} + 1, "
-            f"{quote('aggregate_last_update_time_utc')} = %s WHERE {quote(self.base_key)} = %s{check}",
-            [stamp, id, *([] if version is None else [version])],
-        )
-        return updated == 1
 
     def lock_versions(self, ids: Sequence[str]) -> dict[str, int]:
         """Guid → stored ObjectVersion of existing rows, locked until the transaction ends."""

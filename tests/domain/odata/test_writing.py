@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
 from tests.rules.cast import World
 from tests.support.api import Api, error_of, id_of
@@ -62,6 +66,38 @@ def test_an_order_with_lines_is_made_in_one_request(api: Api, world: World) -> N
     assert made["State"] == "New"
     assert made["TotalLineAmount"] == {"Value": 33.5, "Currency": "EUR"}
     assert [(line["LineNo"], line["LineAmount"]["Value"]) for line in made["Lines"]] == [(10, 31.5), (20, 2)]
+
+
+CHANGED = "AggregateLastUpdateTimeUtc"
+
+
+def change_only_a_line(api: Api, world: World) -> str:
+    """The path of an order whose line was changed after it."""
+    order = api.create(f"{ORDERS}?$expand=Lines($select=Id)", order_body(world, {"Quantity": 1}))
+    assert api.patch(f"{LINES}({order['Lines'][0]['Id']})", {"Notes": "abc"}).status_code == 204
+    return str(order["@odata.id"])
+
+
+def found_by_its_stamp(api: Api, order: str) -> bool:
+    """Whether the stamp of the order is a date-time that equals itself in a filter."""
+    stamp = api.read(f"{order}?$select={CHANGED}")[CHANGED]
+    found = [api.get(f"{ORDERS}/$count?$filter={CHANGED} {operator} {stamp}").content for operator in ("eq", "gt")]
+    return re.fullmatch(r"[-\d]{10}T[:.\d]{8,15}Z", stamp) is not None and found == [b"1", b"0"]
+
+
+def test_a_change_of_only_a_line_gives_its_order_a_stamp_that_can_be_compared(api: Api, world: World) -> None:
+    assert found_by_its_stamp(api, change_only_a_line(api, world))
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has a type for times with an offset")
+def test_a_stamp_that_was_stored_with_its_offset_is_repaired(api: Api, world: World) -> None:
+    order = change_only_a_line(api, world)
+    with connection.cursor() as cursor:
+        column = "aggregate_last_update_time_utc"
+        cursor.execute(f"UPDATE domain_document SET {column} = {column} || '+00:00'")
+    assert not found_by_its_stamp(api, order)
+    import_module("domain.migrations.0002_times_without_offset").repair(apps, connection.schema_editor())
+    assert found_by_its_stamp(api, order)
 
 
 def test_an_unknown_property_is_named_and_a_near_one_offered(api: Api) -> None:
