@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from domain.model.custom_properties import AllowedValue, Definition, definition
-from domain.model.values import check_characters
+from domain.model.values import check_characters, merged_texts
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
@@ -67,6 +67,22 @@ def stored_form(known: Definition, value: Any, language: str, find: FindAllowed)
     elif given.get("Description") is not None:
         stored["Description"] = _as_description(given["Description"], known.api_name, language)
     return stored
+
+
+def merged_value(stored: Mapping[str, Any] | None, given: Any, language: str) -> Any:
+    """An input that names no value, with the stored value and the other languages of its description.
+
+    An input that names a value stands as it is: the stored description tells of another value.
+    """
+    if stored is None or not isinstance(given, dict) or given.keys() & {"Value", "ValueId"}:
+        return given
+    merged = {**stored, **given}
+    if given.get("Description") is not None:
+        described = given["Description"]
+        texts = described if isinstance(described, dict) else {language: described}
+        parsed = {code.upper(): text for code, text in texts.items() if text is not None}
+        merged["Description"] = merged_texts(stored["Description"], texts, parsed)
+    return merged
 
 
 def not_allowed(known: Definition, text: str) -> errors.Refused:

@@ -171,6 +171,12 @@ def _parse_multilanguage(attribute: Attribute, value: Any, language: str) -> dic
     return texts
 
 
+def merged_texts(stored: dict[str, str] | None, given: Any, parsed: dict[str, str]) -> dict[str, str]:
+    """Stored texts with those of an input, `parsed`; null in the input removes a language."""
+    nulls = {code.upper() for code, text in given.items() if text is None} if isinstance(given, dict) else set()
+    return {code: text for code, text in {**(stored or {}), **parsed}.items() if code not in nulls}
+
+
 def _parse_guid(attribute: Attribute, value: Any, language: str) -> str:
     return parse_guid(value)
 

@@ -62,7 +62,7 @@ class Writer:
         record = self._dataset.create(repository, id=id and id.lower(), parent=parent, by_client=True)
         self._allowed.add(record.key)
         try:
-            self._reader.fill(record, body)
+            self._reader.fill(record, body, replaces=True)
         except BaseException:
             self._dataset.delete(record)
             raise
@@ -75,7 +75,7 @@ class Writer:
     def _fill(self, record: Record, values: Mapping[str, Any]) -> None:
         self.require_update(record)
         body = self.converted(record.repository, values)
-        self._reader.fill(record, body)
+        self._reader.fill(record, body, replaces=True)
 
     def require_update(self, record: Record) -> None:
         """Raise Forbidden unless the caller may change the entity; cached for each entity."""

@@ -74,6 +74,8 @@ def test_values_convert(api: Api, world: World) -> None:
         console.log(book.Title);
         book.Title = 'Milk';
         console.log(book.Title.EN, book.Title.BG);
+        book.Title = {FR: 'lait'};
+        console.log(book.Title);
         book.Pages = null;
         console.log(book.Pages, book.Publisher, book.ObjectState);
     """
@@ -82,6 +84,7 @@ def test_values_convert(api: Api, world: World) -> None:
         '{"BG":"Чай","EN":"Tea!"} Чай true',
         '{"BG":"Чай","EN":"Tea!","DE":"Tee"}',
         "Milk Чай",
+        '{"FR":"lait"}',
         "null null Added",
     ]
 

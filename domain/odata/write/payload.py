@@ -17,11 +17,12 @@ from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute, Child
-from domain.model.custom_values import parse_value
+from domain.model.custom_properties import definition
+from domain.model.custom_values import merged_value, stored_form
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.model.values import parse_input
+from domain.model.values import merged_texts, parse_input
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.references import annotation, check_target, parse_reference, reference_path
 from domain.odata.write.finder import Finder, Within
@@ -72,17 +73,21 @@ class PayloadReader:
             collection=within.child.name if within is not None else "",
             by_client=True,
         )
-        self.fill(record, body)
+        self.fill(record, body, replaces=True)
         return record
 
-    def fill(self, record: Record, body: Mapping[str, Any]) -> None:
-        """Set the members of the body, in order. Raises BadRequest for unknown names and wrong types."""
+    def fill(self, record: Record, body: Mapping[str, Any], *, replaces: bool = False) -> None:
+        """Set the members of the body, in order. Raises BadRequest for unknown names and wrong types.
+
+        replaces: complex values lose the members that the body omits, as in a PUT; in a PATCH these stay (OData
+        Protocol 4.01, 11.4.3).
+        """
         self._check_type(record, body)
         for name, value in body.items():
             if "@" in name:
                 self._annotation(record, name, value)
             else:
-                self._member(record, name, value)
+                self._member(record, name, value, replaces=replaces)
 
     def apply(
         self,
@@ -139,38 +144,40 @@ class PayloadReader:
 
     # --- members --------------------------------------------------------------------------------------------------
 
-    def _member(self, record: Record, name: str, value: Any) -> None:
+    def _member(self, record: Record, name: str, value: Any, *, replaces: bool) -> None:
         repository = record.repository
         attribute = repository.attribute(name)
         if attribute is not None:
             if attribute.is_reference:
                 self._reference(record, attribute, value)
             elif attribute.is_measured:
-                self._measured(record, attribute, value)
+                self._measured(record, attribute, value, replaces=replaces)
             else:
-                self._value(record, attribute, value)
+                self._value(record, attribute, value, replaces=replaces)
             return
         child = repository.collection(name)
         if child is not None:
             self._collection(record, child, value)
             return
         if name.startswith("CustomProperty_"):
+            known = definition(repository.name, name)
+            if not replaces:
+                value = merged_value(record.custom.get(known.code), value, self.language)
             find = partial(find_allowed, self.dataset)
-            code, parsed = parse_value(repository.name, name, value, self.language, find)
-            self.dataset.set_custom(record, code, parsed)
+            self.dataset.set_custom(record, known.code, stored_form(known, value, self.language, find))
             return
         hint = near(name, [*repository.attributes, *repository.collections])
         raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.entity_type, hint, target=name)
 
-    def _value(self, record: Record, attribute: Attribute, value: Any) -> None:
+    def _value(self, record: Record, attribute: Attribute, value: Any, *, replaces: bool) -> None:
         if self.strict and attribute.kind is Kind.STRING and isinstance(value, int | float | Decimal):
             raise errors.BadRequest(
                 errors.INVALID_LITERAL, value, attribute.kind.value, attribute.name, target=attribute.name
             )
         parsed = parse_input(attribute, value, language=self.language)
-        if attribute.kind is Kind.MULTILANGUAGE and isinstance(value, str):
-            # A plain string sets the caller's language only; other languages stay.
-            parsed = {**(record.values.get(attribute.name) or {}), **parsed}
+        # A plain string sets the caller's language only; other languages stay.
+        if attribute.kind is Kind.MULTILANGUAGE and (isinstance(value, str) or (value is not None and not replaces)):
+            parsed = merged_texts(record.values.get(attribute.name), value, parsed)
         if attribute.name == "ObjectVersion":
             self._check_version(record, parsed)
             return
@@ -217,7 +224,7 @@ class PayloadReader:
         check_target(target, declared, attribute.name, id)
         self.dataset.set(record, attribute, id)
 
-    def _measured(self, record: Record, attribute: Attribute, value: Any) -> None:
+    def _measured(self, record: Record, attribute: Attribute, value: Any, *, replaces: bool) -> None:
         """Amounts and quantities: the code in the value sets the sibling reference or must match the effective one."""
         if self.dataset.stated_measures.get(record.key, {}).pop(attribute.name, None) is not None:
             # The record must be marked as edited even if the value is unchanged.
@@ -237,7 +244,8 @@ class PayloadReader:
         code = value.get(part)
         if code is not None:
             self._measure(record, attribute, str(code))
-        self.dataset.set(record, attribute, parse_input(attribute, value.get("Value"), language=self.language))
+        if replaces or "Value" in value:
+            self.dataset.set(record, attribute, parse_input(attribute, value.get("Value"), language=self.language))
 
     def _measure(self, record: Record, attribute: Attribute, code: str) -> None:
         if len(attribute.measure) == 1:

@@ -102,9 +102,10 @@ class _Writer:
                 target="@erpnet.action",
             )
         if created or action in (None, "update", "merge"):
-            self.payload.fill(record, self._without_id(record, body))
+            is_put = self.request.method == "PUT"
+            self.payload.fill(record, self._without_id(record, body), replaces=created or is_put)
             # A new entity has its defaults, including those of CREATENEW rules.
-            if self.request.method == "PUT" and not created:
+            if is_put and not created:
                 self._reset_missing(record, body)
         status, default = (201, "representation") if created else (200, "minimal")
         path = reference_path(record.repository, record.id)
@@ -156,7 +157,7 @@ class _Writer:
             value: Any = {name: inner for name, inner in body.items() if "@" not in name}
         else:
             value = body["value"]
-        self.payload.fill(record, {target.path[0]: value})
+        self.payload.fill(record, {target.path[0]: value}, replaces=self.request.method == "PUT")
         return Outcome(lambda: self._written(record, status=200, default="minimal"))
 
     def clear_property(self, target: targets.Property) -> Outcome:

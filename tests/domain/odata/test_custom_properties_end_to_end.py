@@ -82,6 +82,20 @@ def test_a_value_is_one_of_its_type(api: Api, world: World, kind: str, value: An
         assert api.read(f"{PRODUCTS}({world.product})?$select=CustomProperty_p")["CustomProperty_p"]["Value"] == stored
 
 
+def test_a_patch_of_the_description_keeps_the_value_and_the_other_languages(api: Api, world: World) -> None:
+    define(api, "p")
+    product = f"{PRODUCTS}({world.product})"
+
+    def stored_after(value: Any) -> tuple[str, Any]:
+        assert api.patch(product, {"CustomProperty_p": value}).status_code == 204
+        stored = api.read(f"{product}?$select=CustomProperty_p")["CustomProperty_p"]
+        return stored["Value"], stored["Description"]
+
+    assert stored_after({"Value": "x", "Description": {"EN": "ex", "DE": "ix"}}) == ("x", {"EN": "ex", "DE": "ix"})
+    assert stored_after({"Description": {"de": None, "BG": "хикс"}}) == ("x", {"EN": "ex", "BG": "хикс"})
+    assert stored_after({"Value": "y"}) == ("y", None)
+
+
 def test_only_allowed_values_are_taken(api: Api, world: World) -> None:
     define(api, "size", "S", "M", "L")
     product = f"{PRODUCTS}({world.product})"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.odata.test_writing import LINES, ORDERS, PRODUCTS, order_body
+from tests.domain.odata.test_writing import GROUPS, LINES, ORDERS, PRODUCTS, order_body
 from tests.rules.cast import World
 from tests.support.api import Api, error_of, id_of
 
@@ -28,9 +28,54 @@ def order(api: Api, world: World) -> dict[str, Any]:
 def test_texts_by_language_are_upper_case_out_and_any_case_in(api: Api, world: World) -> None:
     product = f"{PRODUCTS}({world.product})"
     assert api.patch(product, {"Name": {"en": "Stool", "De": "Hocker"}}).status_code == 204
-    assert api.read(f"{product}?$select=Name")["Name"] == {"EN": "Stool", "DE": "Hocker"}
-    assert api.patch(product, {"Name": {"EN": None, "BG": "Стол"}}).status_code == 204
-    assert api.read(f"{product}?$select=Name")["Name"] == {"BG": "Стол"}
+    texts = api.read(f"{product}?$select=Name")["Name"]
+    assert (texts["EN"], texts["DE"]) == ("Stool", "Hocker")
+
+
+@pytest.mark.parametrize("address", ["", "/Name"])
+def test_a_patch_of_texts_changes_the_languages_that_it_names(api: Api, world: World, address: str) -> None:
+    product = f"{PRODUCTS}({world.product})"
+
+    def name_after(method: str, texts: dict[str, Any]) -> Any:
+        sent = texts if address else {"Name": texts}
+        assert api.request(method, product + address, sent).status_code == 204
+        return api.read(f"{product}?$select=Name")["Name"]
+
+    before = api.read(f"{product}?$select=Name")["Name"]
+    assert name_after("PATCH", {"de": "Stuhl", "BG": "Стол"}) == {**before, "DE": "Stuhl", "BG": "Стол"}
+    assert name_after("PATCH", {"EN": "Seat", "bg": None}) == {"EN": "Seat", "DE": "Stuhl"}
+    if address:
+        assert name_after("PUT", {"FR": "chaise"}) == {"FR": "chaise"}
+
+
+def test_a_put_replaces_all_texts(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    assert api.patch(product, {"Name": {"DE": "Stuhl"}}).status_code == 204
+    body = {**api.read(product), "Name": {"FR": "chaise"}}
+    assert api.request("PUT", product, body).status_code == 204
+    assert api.read(f"{product}?$select=Name")["Name"] == {"FR": "chaise"}
+
+
+def test_a_nested_patch_and_an_import_change_the_languages_that_they_name(api: Api, world: World) -> None:
+    product, group = f"{PRODUCTS}({world.product})", f"{GROUPS}({world.group})"
+    before = api.read(f"{group}?$select=Name")["Name"]
+    nested = {"ProductGroup": {"@erpnet.findBy": {"Code": "G1"}, "@erpnet.action": "update", "Name": {"DE": "Gruppe"}}}
+    assert api.patch(product, nested).status_code == 204
+    imported = {"@odata.type": "Erp.General_Products_ProductGroup", "Code": "G1", "Name": {"FR": "groupe"}}
+    assert api.post("Import", {"objects": [imported]}).json()["@erpnet.result"] == "success"
+    assert api.read(f"{group}?$select=Name")["Name"] == {**before, "DE": "Gruppe", "FR": "groupe"}
+
+
+def test_a_currency_alone_keeps_the_value(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    api.create("General_Currencies_Currencies", {"CurrencySign": "BGN", "Name": "Lev"})
+    assert api.patch(product, {"StandardPricePerLot": {"Value": 7.5, "Currency": "EUR"}}).status_code == 204
+    assert api.patch(product, {"StandardPricePerLot": {"Currency": "BGN"}}).status_code == 204
+    shown = api.read(f"{product}?$select=StandardPricePerLot")
+    assert shown["StandardPricePerLot"] == {"Value": 7.5, "Currency": "BGN"}
+    assert api.patch(product, {"StandardPricePerLot": {"Value": 8}}).status_code == 204
+    shown = api.read(f"{product}?$select=StandardPricePerLot")
+    assert shown["StandardPricePerLot"] == {"Value": 8, "Currency": "BGN"}
 
 
 def test_a_plain_text_speaks_the_callers_language(api: Api, world: World) -> None:
