@@ -30,7 +30,8 @@ from domain.odata.operations.catalogue import Operation, OperationCall, Result, 
 from domain.odata.read import reader
 from domain.odata.resources import targets
 from domain.odata.resources.resolver import plain_value
-from domain.odata.write.writer import check_preconditions, require_json, written
+from domain.odata.write.preconditions import check_preconditions
+from domain.odata.write.writer import require_json, written
 from domain.syntax.ast import QueryOptions
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message

@@ -26,6 +26,7 @@ from domain.model.values import merged_texts, parse_input
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.references import annotation, check_target, parse_reference, reference_path
 from domain.odata.write.finder import Finder, Within
+from domain.odata.write.preconditions import check_etag
 from domain.odata.write.search_criteria import given_guid
 from foundation import errors
 from foundation.kinds import Kind
@@ -44,11 +45,13 @@ class PayloadReader:
 
     references   Content-ID → path of entities of earlier parts of a batch
     strict       texts must be JSON strings; scripts, where `code = 7` is natural, are not strict
+    checks_etags ETags in bodies are preconditions of changes and deletions
     """
 
     dataset: Dataset
     references: Mapping[str, str] = field(default_factory=dict)
     strict: bool = True
+    checks_etags: bool = False
 
     @property
     def language(self) -> str:
@@ -83,6 +86,7 @@ class PayloadReader:
         Protocol 4.01, 11.4.3).
         """
         self._check_type(record, body)
+        self._check_etag(record, body)
         for name, value in body.items():
             if "@" in name:
                 self._annotation(record, name, value)
@@ -123,7 +127,7 @@ class PayloadReader:
             raise _find_failed(lookup, repository, [], "one")
         self._check_type(record, body)
         if action == "delete":
-            self.dataset.delete(record, by_client=True)
+            self.delete(record, body)
         elif action in ("update", "merge"):
             if record.state != "Added":
                 record = self.dataset.open(record.repository, record.id, "update")
@@ -286,7 +290,12 @@ class PayloadReader:
         matches = finder.find(item, lookup)
         if not matches:
             raise _find_failed(lookup, repository, [], "one")
-        self.dataset.delete(matches[0], by_client=True)
+        self.delete(matches[0], item)
+
+    def delete(self, record: Record, body: Mapping[str, Any]) -> None:
+        """Delete an entity, as a body asks. Raises VersionConflict if the body has the ETag of another version."""
+        self._check_etag(record, body)
+        self.dataset.delete(record, by_client=True)
 
     def _annotation(self, record: Record, name: str, value: Any) -> None:
         member, _, term = name.partition("@")
@@ -326,6 +335,14 @@ class PayloadReader:
                 ),
                 target="@odata.type",
             )
+
+    def has_etag(self, body: Mapping[str, Any]) -> bool:
+        """Whether an ETag in the body makes its entity one that must exist."""
+        return self.checks_etags and annotation(body, "etag") is not None
+
+    def _check_etag(self, record: Record, body: Mapping[str, Any]) -> None:
+        if self.has_etag(body) and record.state != "Added":
+            check_etag(body, record)
 
     def _concrete(self, repository: Repository[Any], body: Mapping[str, Any]) -> Repository[Any]:
         given = annotation(body, "type")

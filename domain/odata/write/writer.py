@@ -21,6 +21,7 @@ from domain.odata.read import reader
 from domain.odata.resources import targets
 from domain.odata.write.finder import Within
 from domain.odata.write.payload import Action, PayloadReader
+from domain.odata.write.preconditions import check_if_none_match, check_preconditions, reads_etags
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
@@ -61,7 +62,7 @@ class _Writer:
     def __init__(self, request: ODataRequest, dataset: Dataset) -> None:
         self.request = request
         self.dataset = dataset
-        self.payload = PayloadReader(dataset, request.references)
+        self.payload = PayloadReader(dataset, request.references, checks_etags=reads_etags(request))
 
     def create(self, target: targets.Collection) -> Outcome:
         body = self._body()
@@ -93,9 +94,10 @@ class _Writer:
         if record.state != "Added":
             check_preconditions(self.request, record)
         elif not created:
-            _check_if_none_match(self.request, record)
+            check_if_none_match(self.request, record)
         if action == "delete":
-            return self._deleted(record)
+            self.payload.delete(record, body)
+            return Outcome(no_content)
         if action == "create" and not created:
             raise invalid_body(
                 Message("@erpnet.action 'create': {0} is there already", reference_path(record.repository, record.id)),
@@ -118,7 +120,8 @@ class _Writer:
         try:
             return self.dataset.open(target.repository, target.key, "update"), False
         except errors.NotFound:
-            may_upsert = self.request.headers.get("if-match") is None and target.reference is None
+            is_guarded = "if-match" in self.request.headers or self.payload.has_etag(body)
+            may_upsert = not is_guarded and target.reference is None
             if not may_upsert or self.dataset.load(target.repository, target.key) is not None:
                 raise
             if not body or target.repository.abstract or action not in (None, "create", "merge", "findOrCreate"):
@@ -144,9 +147,6 @@ class _Writer:
             raise errors.NotFound(errors.RESOURCE_NOT_FOUND, self.request.path)
         record = self.dataset.open(target.repository, target.key, "delete")
         check_preconditions(self.request, record)
-        return self._deleted(record)
-
-    def _deleted(self, record: Record) -> Outcome:
         self.dataset.delete(record, by_client=True)
         return Outcome(no_content)
 
@@ -246,26 +246,6 @@ def _representation(request: ODataRequest, dataset: Dataset, record: Record, sta
     return response
 
 
-def check_preconditions(request: ODataRequest, record: Record) -> None:
-    """Check If-Match and If-None-Match (RFC 9110, 13.1) against the root's version. Raises VersionConflict."""
-    header = request.headers.get("if-match", "").strip()
-    if header and header != "*" and not _names_version(header, record):
-        raise errors.VersionConflict(errors.PRECONDITION_FAILED, reference_path(record.repository, record.id))
-    _check_if_none_match(request, record)
-
-
-def _check_if_none_match(request: ODataRequest, record: Record) -> None:
-    """If-None-Match: `*` matches every existing entity (OData Protocol 4.01, 11.4.4)."""
-    header = request.headers.get("if-none-match", "").strip()
-    if header == "*" or (header and _names_version(header, record)):
-        raise errors.VersionConflict(errors.PRECONDITION_FAILED, reference_path(record.repository, record.id))
-
-
-def _names_version(header: str, record: Record) -> bool:
-    current = f'"{record.root.version}"'
-    return any(part.strip().removeprefix("W/") == current for part in header.split(","))
-
-
 def require_json(request: ODataRequest) -> None:
     """Raise 415 for a body that is declared as something else than JSON; without Content-Type it is JSON (14.1)."""
     given = request.content_type
@@ -273,4 +253,4 @@ def require_json(request: ODataRequest) -> None:
         raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, JSON, given)
 
 
-__all__ = ["apply", "check_preconditions", "require_json"]
+__all__ = ["apply", "require_json"]

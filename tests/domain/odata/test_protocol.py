@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from foundation import errors
+from foundation.guids import new_guid
 from identity.changes import access_changed
 from identity.models import TrustedApplication
-from tests.domain.odata.test_writing import order_body
+from tests.domain.odata.test_writing import GROUPS, order_body
 from tests.rules.cast import World
 from tests.support.api import Api, error_of, id_of
 
@@ -468,6 +469,43 @@ def test_the_version_in_the_body_does_the_same(api: Api, currency: dict[str, Any
     api.patch(path, {"Name": "US dollar"})
     assert api.patch(path, {"Name": "x", "ObjectVersion": 1}).status_code == 412
     assert api.patch(path, {"Name": "x", "ObjectVersion": 2}).status_code == 204
+
+
+STALE_BODIES: list[dict[str, Any]] = [
+    {"@odata.etag": 'W/"99"', "Notes": "stale"},
+    {"@etag": 'W/"99"', "Notes": "stale"},
+    {"@odata.etag": 'W/"99"', "@erpnet.action": "delete"},
+    {"ParentGroup": {"@odata.id": "{parent}", "@odata.etag": 'W/"99"', "Notes": "stale"}},
+    {"ParentGroup": {"@odata.id": "{parent}", "@odata.etag": 'W/"99"', "@erpnet.action": "update", "Code": "OTHER"}},
+]
+
+
+@pytest.mark.parametrize("version", [{"OData_Version": "4.01"}, {"OData_MaxVersion": "4.01"}], ids=str)
+@pytest.mark.parametrize("body", STALE_BODIES, ids=str)
+def test_a_stale_etag_in_a_body_of_401_is_412(
+    api: Api, world: World, version: dict[str, str], body: dict[str, Any]
+) -> None:
+    parent = api.create(GROUPS, {"Code": "PARENT", "Name": "Parent"})
+    group = api.create(GROUPS, {"Code": "CHILD", "Name": "Child", "ParentGroup": {"@odata.id": parent["@odata.id"]}})
+    body = json.loads(json.dumps(body).replace("{parent}", parent["@odata.id"]))
+    refused = api.patch(group["@odata.id"], body, **version)
+    assert (refused.status_code, error_of(refused)["type"]) == (412, "PreconditionFailed")
+    fresh = json.loads(json.dumps(body).replace("99", "1"))
+    assert api.patch(group["@odata.id"], fresh, **version).status_code == 204
+
+
+def test_an_etag_in_a_body_of_401_means_an_entity_that_exists(api: Api) -> None:
+    body = {"@odata.etag": 'W/"1"', "Code": "GONE", "Name": "Gone"}
+    assert api.patch(f"{GROUPS}({new_guid()})", body, OData_Version="4.01").status_code == 404
+    assert api.patch(f"{GROUPS}({new_guid()})", body, OData_Version="4.0").status_code == 201
+
+
+@pytest.mark.parametrize(
+    "version", [{}, {"OData_Version": "4.0"}, {"OData_Version": "4.0", "OData_MaxVersion": "4.01"}]
+)
+def test_an_etag_in_a_body_of_40_is_what_the_client_has_read(api: Api, world: World, version: dict[str, str]) -> None:
+    body = {"@odata.etag": 'W/"99"', "Notes": "sent back"}
+    assert api.patch(f"{GROUPS}({world.group})", body, **version).status_code == 204
 
 
 def test_bound_actions_heed_if_match(api: Api, world: World) -> None:

@@ -1,0 +1,49 @@
+"""Checks ETags of headers and bodies against stored versions (RFC 9110, 13.1; OData Protocol 4.01, 11.4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.dataset.records.record import Record
+from domain.odata.message.message import ODataRequest
+from domain.odata.message.references import annotation, reference_path
+from foundation import errors
+
+
+def check_preconditions(request: ODataRequest, record: Record) -> None:
+    """Check If-Match and If-None-Match against the root's version. Raises VersionConflict."""
+    header = request.headers.get("if-match", "").strip()
+    if header and header != "*" and not _names_version(header, record):
+        raise _conflict(record)
+    check_if_none_match(request, record)
+
+
+def check_if_none_match(request: ODataRequest, record: Record) -> None:
+    """If-None-Match: `*` matches every existing entity (OData Protocol 4.01, 11.4.4)."""
+    header = request.headers.get("if-none-match", "").strip()
+    if header == "*" or (header and _names_version(header, record)):
+        raise _conflict(record)
+
+
+def reads_etags(request: ODataRequest) -> bool:
+    """Whether ETags in the body are preconditions: bodies of OData 4.01, not of 4.0, whose clients send back what they
+    have read. Without OData-Version the body has the version of the response.
+    """
+    return (request.headers.get("odata-version", "").strip() or request.version) == "4.01"
+
+
+def check_etag(body: Mapping[str, Any], record: Record) -> None:
+    """Check the ETag that a body has for an existing entity. Raises VersionConflict."""
+    given = str(annotation(body, "etag"))
+    if given != "*" and not _names_version(given, record):
+        raise _conflict(record)
+
+
+def _names_version(etags: str, record: Record) -> bool:
+    current = f'"{record.root.version}"'
+    return any(part.strip().removeprefix("W/") == current for part in etags.split(","))
+
+
+def _conflict(record: Record) -> errors.VersionConflict:
+    return errors.VersionConflict(errors.PRECONDITION_FAILED, reference_path(record.repository, record.id))
