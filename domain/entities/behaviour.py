@@ -125,7 +125,7 @@ def is_taken(record: Record, name: str, value: str, **scope: Any) -> bool:
 
 
 def numbered(name: str, sequence: str, *, width: int = 6) -> LateDefault:
-    """A late default that numbers entities without a number."""
+    """A late default that numbers new entities without a number."""
 
     def fill_number(record: Record) -> None:
         if not getattr(record, name):
@@ -135,7 +135,7 @@ def numbered(name: str, sequence: str, *, width: int = 6) -> LateDefault:
 
 
 def line_numbered(name: str, collection: str, *, step: int = 10) -> LateDefault:
-    """A late default that numbers a child: the highest number among its siblings, plus a step."""
+    """A late default that numbers a new child: the highest number among its siblings, plus a step."""
 
     def highest(parent: Record) -> list[int]:
         numbers = (getattr(sibling, name) for sibling in parent.children(collection))
@@ -143,7 +143,7 @@ def line_numbered(name: str, collection: str, *, step: int = 10) -> LateDefault:
 
     def fill_line_number(record: Record) -> None:
         parent = record.parent
-        if getattr(record, name) is None and parent is not None:
+        if record.is_new and getattr(record, name) is None and parent is not None:
             # A mutable cell, so that the cached maximum can be increased: a thousand lines are read only once.
             last = per_commit(record.dataset, ("line number", parent.key, collection), lambda: highest(parent))
             last[0] += step

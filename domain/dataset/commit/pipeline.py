@@ -338,7 +338,7 @@ def _run_late_defaults(dataset: ChangeTracker, *, are_numbers: bool) -> None:
         for record in sorted(waiting, key=depth):
             done.add(record.key)
             for late_default in late_defaults_of(record.repository):
-                if isinstance(late_default, FromSequence) is are_numbers:
+                if isinstance(late_default, FromSequence) is are_numbers and (record.is_new or not are_numbers):
                     with_record(late_default, record)
 
 

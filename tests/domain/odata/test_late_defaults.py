@@ -274,3 +274,29 @@ def test_the_company_of_the_request_is_taken_where_it_is_valid(api: Api, world: 
         pending = inside.create(ORDERS, body, Prefer=f"CurrentEnterpriseCompanyId={company}")
         assert id_of(pending["EnterpriseCompany"]) == expected
         assert inside.end(commit=False).status_code == 204
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_a_stored_number_that_is_removed_is_missing_and_not_replaced(api: Api, world: World, model: str) -> None:
+    order = api.create(
+        f"{ORDERS}?$expand=Lines($select=LineNo)",
+        {
+            "Customer@odata.bind": f"{CUSTOMERS}({world.customer})",
+            "Lines": [{"Product@odata.bind": f"{PRODUCTS}({world.product})"}],
+        },
+    )
+    numbers = {
+        f"{PRODUCTS}({world.product})": "PartNumber",
+        f"{GROUPS}({world.group})": "Code",
+        str(order["@odata.id"]): "DocumentNo",
+        str(order["Lines"][0]["@odata.id"]): "LineNo",
+    }
+    for path, name in numbers.items():
+        before = api.read(f"{path}?$select={name}")
+        refused = api.patch(path, {name: None})
+        assert (error_of(refused)["type"], error_of(refused)["target"]) == ("RequiredAttributeMissing", name)
+        inside = api.begin(model=model)
+        assert inside.patch(path, {name: None}).status_code == 204
+        assert error_of(inside.end())["type"] == "RequiredAttributeMissing"
+        assert inside.end(commit=False).status_code == 204
+        assert api.read(f"{path}?$select={name}") == before
