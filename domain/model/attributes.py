@@ -109,8 +109,8 @@ class AtCommit:
 class FromSequence(AtCommit):
     """A late default that takes the next number of a sequence, which stays locked until the commit ends.
 
-    So it runs after all other late defaults and calculations. Only new entities are numbered: a stored one that has lost
-    its number must not get another, by which nobody knows it.
+    So it runs after all other late defaults and calculations. Only new entities are numbered: a stored one that has
+    lost its number must not get another, by which nobody knows it.
     """
 
 

@@ -73,6 +73,24 @@ def test_a_chunked_script_that_breaks_off_is_not_run(live_platform: LivePlatform
     assert answer.startswith(b"HTTP/1.1 411 "), answer
 
 
+@pytest.mark.process
+@pytest.mark.once
+@pytest.mark.parametrize("name", [b"TransactionId", b"If-Match", b"If-None-Match"])
+@pytest.mark.parametrize("value", [b"\xe4", 'W/"ä"'.encode(), b""])
+def test_a_header_that_is_not_ascii_is_not_left_out(live_platform: LivePlatform, name: bytes, value: bytes) -> None:
+    """The web server gives an empty value."""
+    host, port = live_platform.base_url.removeprefix("http://").split(":")
+    request = (
+        b"POST /api/domain/odata/General_Currencies_Currencies HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        b"Authorization: Bearer " + _token(live_platform).encode() + b"\r\nContent-Type: application/json\r\n"
+        b"Connection: close\r\nContent-Length: 2\r\n%s: %s\r\n\r\n{}" % (name, value)
+    )
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(request)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 "), answer
+
+
 def _token(platform: LivePlatform) -> str:
     form = b"grant_type=client_credentials&client_id=ServiceDemoClient&client_secret=DEMO"
     with urllib.request.urlopen(f"{platform.base_url}/id/connect/token", data=form, timeout=60) as answer:

@@ -22,6 +22,7 @@ def parse(received: ReceivedRequest) -> ODataRequest:
     method = received.method
     _check_isolation(received.headers)
     options = _parsed_options(received.query)
+    _check_conditions(received.headers)
     version = odata_version(received.headers, options.format, of_batch=received.batch_version)
     return ODataRequest(
         method,
@@ -47,6 +48,15 @@ def _check_isolation(headers: Mapping[str, str]) -> None:
     isolation = headers.get("isolation") or headers.get("odata-isolation")
     if isolation:
         raise errors.PreconditionFailed(errors.ISOLATION_NOT_SUPPORTED, isolation, target="Isolation")
+
+
+def _check_conditions(headers: Mapping[str, str]) -> None:
+    """Refuse conditions without an ETag, which would hold for every entity; also those that are not ASCII, whose value
+    the web server leaves out.
+    """
+    for name in ("If-Match", "If-None-Match"):
+        if not headers.get(name.lower(), "*").strip():
+            raise errors.BadRequest(errors.INVALID_HEADER, name, Message("it has no ETag"))
 
 
 def parse_query(request: ODataRequest) -> ODataRequest:
@@ -82,14 +92,23 @@ def transaction_id_of(received: ReceivedRequest) -> str | None:
 
 
 def _transaction_id(received: ReceivedRequest, options: QueryOptions) -> str | None:
-    """The TransactionId header or `tr=` (spec 03, 3.2). Raises BadRequest if they differ."""
-    header = received.headers.get("transactionid", "").strip()
-    queried = next((value for name, value in options.custom if name.lower() == "tr"), "")
-    if header and queried and header != queried:
+    """The TransactionId header or `tr=` (spec 03, 3.2). Raises BadRequest if they differ, or if one of them is empty:
+    the caller's variable is, and without the transaction the request would be committed.
+    """
+    given = [value for name, value in options.custom if name.lower() == "tr"]
+    if "transactionid" in received.headers:
+        given.append(received.headers["transactionid"])
+    if not given:
+        return None
+    named = {value.strip() for value in given}
+    if len(named) > 1:
         raise errors.BadRequest(
             errors.INVALID_HEADER, "TransactionId", Message("the query option tr names another transaction")
         )
-    return header or queried or None
+    (id,) = named
+    if not id:
+        raise errors.BadRequest(errors.INVALID_TRANSACTION_ID, "", target="TransactionId")
+    return id
 
 
 def _resource(received: ReceivedRequest, options: QueryOptions) -> ResourcePath:

@@ -464,6 +464,19 @@ def test_what_somebody_else_has_changed_is_412(
     assert api.request(method, path, body, If_Match=api.get(path)["ETag"]).status_code == 204
 
 
+@pytest.mark.parametrize("name", ["If-Match", "If-None-Match"])
+@pytest.mark.parametrize("value", ["", "  "])
+def test_a_condition_without_an_etag_is_refused(api: Api, currency: dict[str, Any], name: str, value: str) -> None:
+    path = currency["@odata.id"]
+    for method, body in (("PATCH", {"Name": "x"}), ("DELETE", None), ("GET", None)):
+        refused = api.request(method, path, body, **{name: value})
+        assert (refused.status_code, error_of(refused)["type"]) == (400, "InvalidHeader"), method
+    assert api.post(CURRENCIES, {"CurrencySign": "GBP", "Name": "Pound"}, **{name: value}).status_code == 400
+    part = {"id": "1", "method": "PATCH", "url": path, "body": {"Name": "x"}, "headers": {name: value}}
+    assert api.post("$batch", {"requests": [part]}).json()["responses"][0]["status"] == 400
+    assert api.read(path)["Name"] == "Dollar"
+
+
 def test_the_version_in_the_body_does_the_same(api: Api, currency: dict[str, Any]) -> None:
     path = currency["@odata.id"]
     api.patch(path, {"Name": "US dollar"})

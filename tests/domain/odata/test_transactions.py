@@ -209,6 +209,26 @@ def test_header_and_query_may_not_disagree(api: Api) -> None:
     assert inside.get(f"{CURRENCIES}?tr={'0' * 32}").status_code == 400
 
 
+@pytest.mark.parametrize("query, header", [("?tr=", None), ("?tr", None), ("?tr=%20", None), ("", ""), ("", "  ")])
+def test_no_transaction_at_all_is_not_an_empty_one(api: Api, world: World, query: str, header: str | None) -> None:
+    """The caller's variable is empty: without a transaction the change would be committed."""
+    path = f"{CURRENCIES}({world.currency})"
+    headers = {} if header is None else {"TransactionId": header}
+    before = api.read(path)
+    refused = api.patch(path + query, {"Name": "never"}, **headers)
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "InvalidTransactionId")
+    part = {"id": "1", "method": "PATCH", "url": path + query, "body": {"Name": "never"}, "headers": headers}
+    answers = api.begin().post("$batch", {"requests": [part]}).json()["responses"]
+    assert [answer["status"] for answer in answers] == [400]
+    assert api.read(path) == before
+
+
+def test_two_transactions_in_the_query_are_refused(api: Api) -> None:
+    ids = [api.begin().headers["TransactionId"] for _ in range(2)]
+    assert api.get(f"{CURRENCIES}?tr={ids[0]}&tr={ids[1]}").status_code == 400
+    assert api.get(f"{CURRENCIES}?tr={ids[0]}&tr={ids[0]}").status_code == 200
+
+
 def test_it_ends_by_itself_after_25_minutes(api: Api) -> None:
     inside = api.begin()
     DomainTransaction.objects.update(expires_at=utc_now() - timedelta(seconds=1))
