@@ -12,6 +12,11 @@ DOCUMENT_COMPLETION = EnumType(
     "General.Documents.DocumentCompletion", {"OnlyDocument": 0, "WithAllChildren": 1, "WithReleasedChildren": 2}
 )
 
+VOID_TYPE = EnumType(
+    "General.Documents.DocumentsRepositoryBase.VoidType",
+    {"VoidDocument": 0, "VoidWithSubDocuments": 1, "VoidWithReleasedSubDocuments": 2},
+)
+
 PRIORITY = EnumType("General.Priority", {"Lowest": 1, "Low": 2, "Medium": 3, "High": 4, "Highest": 5})
 
 DELIVERY_TERMS = EnumType(

@@ -286,6 +286,46 @@ def test_complete_is_refused(api: Api, chain: list[str], world: World) -> None:
     assert error_of(complete(api, chain[0], "OnlyDocument"))["type"] == "DocumentVoid"
 
 
+# --- MakeVoid -----------------------------------------------------------------------------------------------------
+
+
+def voided(api: Api, documents: list[str]) -> list[bool]:
+    """Which of the documents are void."""
+    return [api.read(f"{document}?$select=Void")["Void"] for document in documents]
+
+
+@pytest.mark.parametrize(
+    "void_type, expected",
+    [
+        ({}, [True, False, False]),
+        ({"voidType": None}, [True, False, False]),
+        ({"voidType": "VoidDocument"}, [True, False, False]),
+        ({"voidType": "voidwithsubdocuments"}, [True, True, True]),
+        ({"voidType": "VoidWithReleasedSubDocuments"}, [True, False, True]),
+    ],
+)
+def test_void_type(api: Api, chain: list[str], void_type: dict[str, Any], expected: list[bool]) -> None:
+    """MakeVoid makes the document void, alone or with all or the released documents below it"""
+    assert api.post(f"{chain[2]}/ChangeState", {"newState": "Released"}).status_code == 204
+    assert api.post(f"{chain[0]}/MakeVoid", {"reason": "x", **void_type}).status_code == 204
+    assert voided(api, chain) == expected
+
+
+def test_void_type_is_refused(api: Api, chain: list[str]) -> None:
+    """MakeVoid with an unknown void type, or with a document below that may not be changed, changes nothing"""
+    for wrong in ("Foo", "", 7, True):
+        refused = api.post(f"{chain[0]}/MakeVoid", {"reason": "x", "voidType": wrong})
+        assert (refused.status_code, error_of(refused)["target"]) == (400, "voidType"), wrong
+    protected = api.read(f"{chain[1]}?$select=DocumentNo")["DocumentNo"]
+    user = person("bob")
+    give_role(user, {"*": "crud"}, {"Crm.Sales.SalesOrders": f"DocumentNo ne '{protected}'"}, operations="u")
+    below = caller(user).post(f"{chain[0]}/MakeVoid", {"reason": "x", "voidType": "VoidWithSubDocuments"})
+    assert (below.status_code, error_of(below)["type"]) == (403, "PermissionDenied")
+    assert voided(api, chain) == [False] * 3
+    declared = api.get("$metadata").content.decode()
+    assert '<Parameter Name="voidType" Type="Erp.General_Documents_DocumentsRepositoryBase_VoidType"' in declared
+
+
 # --- ChangeFolder -------------------------------------------------------------------------------------------------
 
 FOLDERS = "General_Files_Folders"

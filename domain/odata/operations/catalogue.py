@@ -48,7 +48,7 @@ class Parameter:
     """One parameter.
 
     type       an Edm or Erp type name; "Erp.<entity type>" takes a reference and gives the guid; "json" any JSON value
-    optional   may be omitted, then `default` applies
+    optional   may be omitted or null, then `default` applies
     """
 
     name: str
@@ -265,7 +265,7 @@ def _typed(operation: Operation, parameter: Parameter, value: Any) -> Any:
 
 
 def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by declared name, in declared order, with defaults.
+    """Arguments by declared name, in declared order, with defaults; null for an optional one is its default.
 
     Raises BadRequest for an unknown name, a missing or null required one, and a value of another type.
     """
@@ -279,7 +279,7 @@ def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str,
         named[parameter.name] = _typed(operation, parameter, value)
     arguments: dict[str, Any] = {}
     for parameter in operation.parameters:
-        if named.get(parameter.name) is not None or (parameter.name in named and parameter.optional):
+        if named.get(parameter.name) is not None:
             arguments[parameter.name] = named[parameter.name]
         elif parameter.optional:
             arguments[parameter.name] = parameter.default

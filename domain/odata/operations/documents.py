@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from domain.dataset.checks import access
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.entities.document_states import document_change_state
-from domain.entities.enums import DOCUMENT_COMPLETION
+from domain.entities.document_states import document_change_state, document_make_void
+from domain.entities.enums import DOCUMENT_COMPLETION, VOID_TYPE
 from domain.odata.operations.catalogue import (
     DOCUMENTS,
     Operation,
@@ -18,6 +18,7 @@ from domain.odata.operations.catalogue import (
     enum_argument,
     operations,
 )
+from foundation.enums import DOCUMENT_STATE
 
 _DOCUMENTS = "General.Documents.Documents"
 
@@ -76,6 +77,39 @@ class Complete(Operation):
                     document_change_state(below, "Completed")
         document_change_state(document, "Completed")
         return Result(no_content=True)
+
+
+@operations.register
+class MakeVoid(Operation):
+    """Make a document void, alone or with the documents below it."""
+
+    name = "MakeVoid"
+    bound_to = DOCUMENTS
+    scope = "update"
+    parameters = (
+        Parameter("reason"),
+        Parameter("voidType", f"Erp.{VOID_TYPE.edm_name}", optional=True, default="VoidDocument"),
+        Parameter("resetParentState", "Edm.Boolean", optional=True, default=True),
+    )
+
+    def run(self, call: OperationCall) -> Result:
+        """204. Documents below that are void, or hidden from the caller, stay as they are.
+
+        Raises Forbidden for one below that the caller may see, but not change.
+        """
+        document, reason = call.bound, str(call.arguments["reason"] or "")
+        void_type = enum_argument(call, "voidType", VOID_TYPE)
+        if void_type != "VoidDocument":
+            for below in reversed(list(_below(call.dataset, document))):
+                if not below.void and (void_type == "VoidWithSubDocuments" or _is_released(below)):
+                    call.dataset.open(below.repository, below.id, "update")
+                    document_make_void(below, reason)
+        document_make_void(document, reason)
+        return Result(no_content=True)
+
+
+def _is_released(document: Record) -> bool:
+    return DOCUMENT_STATE.members[document.values["State"]] >= DOCUMENT_STATE.members["Released"]
 
 
 def _below(dataset: Dataset, document: Record) -> Iterator[Record]:

@@ -9,7 +9,7 @@ from domain.dataset.records.record import ModelName, Record
 from domain.dataset.transactions import domain_transactions
 from domain.dataset.transactions.change_waits import ChangeWait
 from domain.entities.copies import entity_copy
-from domain.entities.document_states import document_change_state, document_make_void, document_recalculate
+from domain.entities.document_states import document_change_state, document_recalculate
 from domain.model.registry import repositories
 from domain.model.values import parse_input
 from domain.odata.message.pending_json import binary_encoder, shown_value
@@ -180,25 +180,6 @@ class ChangeState(Operation):
                     target="userStatus",
                 )  # fmt: skip
         document_change_state(document, state, user_status=status)
-        return Result(no_content=True)
-
-
-@operations.register
-class MakeVoid(Operation):
-    """Make a document void."""
-
-    name = "MakeVoid"
-    bound_to = DOCUMENTS
-    scope = "update"
-    parameters = (
-        Parameter("reason"),
-        Parameter("voidType", optional=True, default="VoidDocument"),
-        Parameter("resetParentState", "Edm.Boolean", optional=True, default=True),
-    )
-
-    def run(self, call: OperationCall) -> Result:
-        """204."""
-        document_make_void(_bound(call), str(call.arguments["reason"] or ""))
         return Result(no_content=True)
 
 
