@@ -117,6 +117,10 @@ def environ_of(scope: Scope) -> dict[str, Any]:
             environ[key] = value
     if "HTTP_HOST" not in environ:
         environ["HTTP_HOST"] = scope.authority or ""
+    for name in scope.headers.keys():  # noqa: SIM118  (granian: no mapping)
+        # granian leaves out values that are not ASCII. A condition or an id must not count as absent for that.
+        if key := _keys.get(name) or _key(name):
+            environ.setdefault(key, "")
     return environ
 
 

@@ -141,7 +141,7 @@ class Policy:
 
 def scope(path: str = "/", method: str = "POST", **headers: str) -> Any:
     """A request's head."""
-    named = [(name.replace("_", "-"), value) for name, value in headers.items()]
+    named = {"host": "example.org", **{name.replace("_", "-"): value for name, value in headers.items()}}
     return SimpleNamespace(
         path=path,
         method=method,
@@ -151,7 +151,7 @@ def scope(path: str = "/", method: str = "POST", **headers: str) -> Any:
         client="[2001:db8::1]:4711",
         server="127.0.0.1:8000",
         authority=None,
-        headers=SimpleNamespace(items=lambda: [("host", "example.org"), *named]),
+        headers=named,
     )
 
 
@@ -478,10 +478,11 @@ def test_a_long_poll_has_a_thread_of_its_own() -> None:
 def test_the_environment_is_what_wsgi_says() -> None:
     twice = scope("/caf\u00e9", x_one="a", content_type="text/plain")
     headers = [*twice.headers.items(), ("x-one", "b"), ("x_forwarded_for", "6.6.6.6"), ("x-forwarded-for", "1.1.1.1")]
-    twice.headers = SimpleNamespace(items=lambda: headers)
+    twice.headers = SimpleNamespace(items=lambda: headers, keys=lambda: [*dict(headers), "x-two"])
     environ = environ_of(twice)
     assert environ["PATH_INFO"] == "/caf\u00c3\u00a9"
     assert environ["REMOTE_ADDR"] == "2001:db8::1"
     assert (environ["SERVER_NAME"], environ["SERVER_PORT"]) == ("127.0.0.1", "8000")
     assert (environ["CONTENT_TYPE"], environ["HTTP_X_ONE"]) == ("text/plain", "a,b")
+    assert environ["HTTP_X_TWO"] == "", "a value that is not ASCII has no item"
     assert environ["HTTP_X_FORWARDED_FOR"] == "1.1.1.1", "a name with an underscore is dropped"
