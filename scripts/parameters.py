@@ -83,6 +83,12 @@ class ScriptParameter:
     def is_output(self) -> bool:
         return self.direction != INPUT
 
+    def bound(self, arguments: Mapping[str, Any]) -> Any:
+        """The argument, or the default without one: null is none for an optional parameter whose type has no null."""
+        value = arguments.get(self.name, self.default)
+        is_absent = value is None and not self.required and "null" not in self.schema.get("type", "null")
+        return self.default if is_absent else value
+
     def problems(self, value: Any) -> Iterator[Problem]:
         """Problems of a value; null is the same as absent for optional parameters."""
         if value is None and not self.required:
@@ -110,7 +116,7 @@ class ParameterSchema:
     def bind(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
         """Every declared parameter with its value (default null), and the first MAX_PROBLEMS problems."""
         values = {
-            parameter.name: arguments.get(parameter.name, parameter.default) if parameter.is_input else None
+            parameter.name: parameter.bound(arguments) if parameter.is_input else None
             for parameter in self.parameters.values()
         }
         return values, list(islice(self._problems(arguments), MAX_PROBLEMS))

@@ -36,6 +36,14 @@ def test_defaults_fill_in(api: Api) -> None:
     assert answer["parameters"] == {"note": "!", "net": 45}
 
 
+def test_null_for_an_optional_argument_is_its_default(api: Api) -> None:
+    answer = run(api, make_script(api, TEXT, SCHEMA), {"arguments": {"price": 50, "percent": None}})
+    assert answer["parameters"] == {"note": "!", "net": 45}
+    nullable = {"a": {"type": ["number", "null"], "default": 7}}
+    answer = run(api, make_script(api, "return parameters.a", nullable, Code="S2"), {"arguments": {"a": None}})
+    assert answer["returnValue"] is None
+
+
 @pytest.mark.parametrize("body", [None, {}, {"arguments": None}, {"arguments": {}}])
 def test_no_arguments_are_the_empty_set(api: Api, body: Any) -> None:
     answer = run(api, make_script(api, "return Object.keys(parameters).length"), body)
