@@ -112,7 +112,7 @@ class ProductGroups(Repository[ProductGroup]):
     filled_late = frozenset({"code"})
     late_defaults = (code_under_parent,)
     calculations = (
-        Calculation(path_from_parents, ("Code", "ParentGroup"), always=True),
+        Calculation(path_from_parents, ("Code", "ParentGroup", "FullPath"), always=True),
         Calculation(picture_stamped, ("Picture",), always=True),
     )
     validations = (no_loop(lambda group: group.parent_group, "ParentGroup"),)

@@ -277,6 +277,17 @@ def test_the_company_of_the_request_is_taken_where_it_is_valid(api: Api, world: 
 
 
 @pytest.mark.parametrize("model", ["common", "frontend"])
+def test_a_group_has_no_other_path_than_that_of_its_parents(api: Api, world: World, model: str) -> None:
+    body = {"Code": "FP", "Name": {"EN": "Group"}, "ParentGroup": {"@odata.id": f"{GROUPS}({world.group})"}}
+    path = api.create(GROUPS, body)["@odata.id"]
+    for method, sent in (("PUT", body), ("PATCH", {"FullPath": "/elsewhere/"}), ("PATCH", {"FullPath": ""})):
+        inside = api.begin(model=model)
+        assert inside.request(method, path, sent).status_code == 204
+        assert inside.end().status_code == 204
+        assert api.read(f"{path}?$select=FullPath")["FullPath"] == "/G1/FP/", method
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
 def test_a_stored_number_that_is_removed_is_missing_and_not_replaced(api: Api, world: World, model: str) -> None:
     order = api.create(
         f"{ORDERS}?$expand=Lines($select=LineNo)",
