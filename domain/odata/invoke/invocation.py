@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -171,7 +172,8 @@ def render(
         return response
     if result.record is not None and operation.creates:
         # As the creation of an entity by POST (OData Protocol 4.01, 11.5.5.1).
-        return written(request, dataset, result.record, status=201, default="representation")
+        read = partial(reader.entity_response, request, status=201)
+        return written(request, dataset, result.record, status=201, default="representation", read=read)
     if result.record is not None:
         target = targets.Entity(result.record.repository, result.record.id)
         try:

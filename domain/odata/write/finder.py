@@ -12,7 +12,7 @@ from domain.dataset.records.record import Record
 from domain.model.attributes import Child
 from domain.model.repository import Repository
 from domain.odata.message.references import annotation, check_target, parse_reference
-from domain.odata.write.search_criteria import Criterion, criterion_of_annotation, criterion_of_members
+from domain.odata.write.search_criteria import criterion_of
 from foundation import errors
 
 
@@ -41,30 +41,11 @@ class Finder:
         """
         if annotation(body, "id") is not None:
             return None
-        criterion = self._criterion_of(body)
+        criterion = criterion_of(self.repository, body)
         if criterion is None:
             return None
         parent = None if self.within is None else (self.within.child.back_reference, self.within.parent.id)
         return LookupKey(self.repository, criterion.values, parent, criterion.match)
-
-    def names_only(self, body: Mapping[str, Any]) -> bool:
-        """Whether the body says which entity is meant, and nothing else about it (spec 14.1).
-
-        A search property that another one precedes is data. The key and the display text never are: no write sets them.
-        """
-        criterion = None
-        if annotation(body, "id") is None:
-            criterion = self._criterion_of(body)
-            if criterion is None:
-                return False
-        named = {"Id", "DisplayText"} if criterion is None else {"Id", "DisplayText", *criterion.members}
-        return all(name in named or name.startswith("@") for name in body)
-
-    def _criterion_of(self, body: Mapping[str, Any]) -> Criterion | None:
-        given = body.get("@erpnet.findBy")
-        if given is None:
-            return criterion_of_members(self.repository, body)
-        return criterion_of_annotation(self.repository, given)
 
     def find(self, body: Mapping[str, Any], lookup: LookupKey | None) -> list[Record]:
         """The visible entities that the body identifies, or that have its search properties."""

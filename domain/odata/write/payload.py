@@ -27,7 +27,7 @@ from domain.odata.message.json_body import invalid_body
 from domain.odata.message.references import annotation, check_target, parse_reference, reference_path
 from domain.odata.write.finder import Finder, Within
 from domain.odata.write.preconditions import check_etag
-from domain.odata.write.search_criteria import given_guid
+from domain.odata.write.search_criteria import given_guid, names_only
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
@@ -36,6 +36,7 @@ Action = Literal[
     "create", "update", "delete", "find", "findOrNull", "findOrCreate", "findSingle", "findSingleOrNull", "merge"
 ]
 ACTIONS: tuple[Action, ...] = get_args(Action)
+_CONTENT_ID = ("core.contentid", "org.odata.core.v1.contentid")
 _ACTION_BY_LOWER = {action.lower(): action for action in ACTIONS}
 
 
@@ -46,12 +47,14 @@ class PayloadReader:
     references   Content-ID → path of entities of earlier parts of a batch
     strict       texts must be JSON strings; scripts, where `code = 7` is natural, are not strict
     checks_etags ETags in bodies are preconditions of changes and deletions
+    content_ids  path of an entity → the annotation Core.ContentID of its object in the body: name and value
     """
 
     dataset: Dataset
     references: Mapping[str, str] = field(default_factory=dict)
     strict: bool = True
     checks_etags: bool = False
+    content_ids: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def language(self) -> str:
@@ -104,7 +107,7 @@ class PayloadReader:
         """Run `@erpnet.action`, else the default action. None if no entity was found and the action allows that."""
         finder = Finder(self.dataset, self.references, repository, within)
         # Nested objects: `find` where nothing is said but which entity is meant, else `merge` (spec 14.1).
-        action = self.action_of(body) or default or ("find" if finder.names_only(body) else "merge")
+        action = self.action_of(body) or default or ("find" if names_only(repository, body) else "merge")
         if action == "create":
             return self.create(repository, body, within=within)
         lookup = finder.lookup_of(body)
@@ -300,6 +303,8 @@ class PayloadReader:
     def _annotation(self, record: Record, name: str, value: Any) -> None:
         member, _, term = name.partition("@")
         term = term.lower().removeprefix("odata.")
+        if not member and term in _CONTENT_ID and isinstance(value, str):
+            self.content_ids[reference_path(record.repository, record.id)] = (name, value)
         if not member or term not in ("bind", "delta"):
             return
         repository = record.repository

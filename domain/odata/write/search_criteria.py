@@ -15,6 +15,7 @@ from domain.dataset.lookups.name_binding import bind_path
 from domain.model.repository import Repository
 from domain.model.values import parse_input
 from domain.odata.message.json_body import invalid_body
+from domain.odata.message.references import annotation
 from foundation import errors
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
@@ -80,6 +81,26 @@ def criterion_of_annotation(repository: Repository[Any], given: Any) -> Criterio
         Message("@erpnet.findBy has no search value; it takes {0}", ", ".join(_shown_names(repository))),
         target=_ANNOTATION,
     )
+
+
+def criterion_of(repository: Repository[Any], body: Mapping[str, Any]) -> Criterion | None:
+    """The criterion of `@erpnet.findBy`, else of the object's own members. Raises BadRequest for an invalid one."""
+    given = body.get("@erpnet.findBy")
+    return criterion_of_members(repository, body) if given is None else criterion_of_annotation(repository, given)
+
+
+def names_only(repository: Repository[Any], body: Mapping[str, Any]) -> bool:
+    """Whether the body says which entity is meant, and nothing else about it (spec 14.1).
+
+    A search property that another one precedes is data. The key and the display text never are: no write sets them.
+    """
+    criterion = None
+    if annotation(body, "id") is None:
+        criterion = criterion_of(repository, body)
+        if criterion is None:
+            return False
+    named = {"Id", "DisplayText"} if criterion is None else {"Id", "DisplayText", *criterion.members}
+    return all(name in named or name.startswith("@") for name in body)
 
 
 def criterion_of_members(repository: Repository[Any], body: Mapping[str, Any]) -> Criterion | None:

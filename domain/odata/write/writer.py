@@ -7,6 +7,10 @@ response fails ($select of an unknown property) writes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from domain.dataset.checks import access
@@ -19,6 +23,7 @@ from domain.odata.message.pending_json import pending_response
 from domain.odata.message.references import annotation, check_target, parse_reference, reference_path
 from domain.odata.read import reader
 from domain.odata.resources import targets
+from domain.odata.write.deep_answers import expanded, with_content_ids
 from domain.odata.write.finder import Within
 from domain.odata.write.payload import Action, PayloadReader
 from domain.odata.write.preconditions import check_if_none_match, check_preconditions, reads_etags
@@ -78,7 +83,7 @@ class _Writer:
             return Outcome(no_content, path)
         # Evaluated now: after the commit every record is unchanged.
         status = 201 if record.state == "Added" else 200
-        return Outcome(lambda: self._written(record, status=status, default="representation"), path)
+        return Outcome(lambda: self._written(record, status=status, default="representation", body=body), path)
 
     def update(self, target: targets.Entity) -> Outcome:
         if not target.key:
@@ -111,7 +116,7 @@ class _Writer:
                 self._reset_missing(record, body)
         status, default = (201, "representation") if created else (200, "minimal")
         path = reference_path(record.repository, record.id)
-        return Outcome(lambda: self._written(record, status=status, default=default), path)
+        return Outcome(lambda: self._written(record, status=status, default=default, body=body), path)
 
     def _open_or_upsert(
         self, target: targets.Entity, body: dict[str, Any], action: Action | None
@@ -203,12 +208,36 @@ class _Writer:
         require_json(self.request)
         return parse_object(self.request.body)
 
-    def _written(self, record: Record, *, status: int, default: str) -> ODataResponse:
-        return written(self.request, self.dataset, record, status=status, default=default)
+    def _written(
+        self, record: Record, *, status: int, default: str, body: Mapping[str, Any] = MappingProxyType({})
+    ) -> ODataResponse:
+        read = partial(self._entity, status=status, body=body)
+        return written(self.request, self.dataset, record, status=status, default=default, read=read)
+
+    def _entity(self, target: targets.Entity, *, status: int, body: Mapping[str, Any]) -> ODataResponse:
+        """The entity as the read engine answers it. In OData 4.01 a new one is expanded to the level of the body."""
+        if status == 201 and self.request.version == "4.01":
+            request = replace(self.request, options=expanded(self.request.options, target.repository, body))
+            try:
+                response = reader.entity_response(request, target, status=status)
+            except (errors.BadRequest, errors.Forbidden, errors.NotSupported, errors.PayloadTooLarge):
+                pass  # what the body has is too much to be read, or the caller may not read it
+            else:
+                response.body = with_content_ids(response.body, self.payload.content_ids)
+                return response
+        return reader.entity_response(self.request, target, status=status)
 
 
-def written(request: ODataRequest, dataset: Dataset, record: Record, *, status: int, default: str) -> ODataResponse:
-    """201/200 with the written entity or 204 without, as the caller prefers (RFC 7240, 4.2)."""
+def written(
+    request: ODataRequest,
+    dataset: Dataset,
+    record: Record,
+    *,
+    status: int,
+    default: str,
+    read: Callable[[targets.Entity], ODataResponse],
+) -> ODataResponse:
+    """201/200 with the written entity or 204 without, as the caller prefers (RFC 7240, 4.2). read: by the read engine."""
     path = reference_path(record.repository, record.id)
     headers = {"OData-EntityId": request.service_root + path, **NO_STORE}
     if status == 201:
@@ -216,7 +245,7 @@ def written(request: ODataRequest, dataset: Dataset, record: Record, *, status: 
     preferred = request.context.prefer.get("return")
     if preferred in ("minimal", "representation"):
         headers["Preference-Applied"] = f"return={preferred}"
-    response = None if (preferred or default) == "minimal" else _representation(request, dataset, record, status)
+    response = None if (preferred or default) == "minimal" else _representation(request, dataset, record, status, read)
     if response is None:
         if record.repository.is_root and record.state == "Unchanged":
             headers["ETag"] = f'W/"{record.values["ObjectVersion"]}"'
@@ -225,14 +254,19 @@ def written(request: ODataRequest, dataset: Dataset, record: Record, *, status: 
     return response
 
 
-def _representation(request: ODataRequest, dataset: Dataset, record: Record, status: int) -> ODataResponse | None:
+def _representation(
+    request: ODataRequest,
+    dataset: Dataset,
+    record: Record,
+    status: int,
+    read: Callable[[targets.Entity], ODataResponse],
+) -> ODataResponse | None:
     """The entity as a response; None if the caller may not read it."""
     if "read" not in request.context.scopes:
         return None
-    target = targets.Entity(record.repository, record.id)
     with dataset.flushed(around=record.id):
         try:
-            response = reader.entity_response(request, target, status=status)
+            response = read(targets.Entity(record.repository, record.id))
         except errors.Forbidden:
             return None
         except errors.NotFound:

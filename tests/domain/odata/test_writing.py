@@ -68,6 +68,35 @@ def test_an_order_with_lines_is_made_in_one_request(api: Api, world: World) -> N
     assert [(line["LineNo"], line["LineAmount"]["Value"]) for line in made["Lines"]] == [(10, 31.5), (20, 2)]
 
 
+def test_a_deep_insert_of_401_is_answered_with_what_it_inserted(api: Api, world: World) -> None:
+    lines = [{"Quantity": 3, "@Core.ContentID": "first"}, {"Quantity": 1}]
+    made = api.create(ORDERS, order_body(world, *lines), OData_MaxVersion="4.01")
+    assert made["@odata.context"].endswith("$metadata#Crm_Sales_SalesOrders(Lines())/$entity")
+    assert [(line["Quantity"]["Value"], line.get("@Core.ContentID")) for line in made["Lines"]] == [
+        (3, "first"),
+        (1, None),
+    ]
+    assert set(made["Customer"]) == {"@odata.id"}
+    assert "Lines" not in api.create(ORDERS, order_body(world, *lines), OData_MaxVersion="4.0")
+    narrow = "$select=DocumentNo&$expand=Lines($select=LineNo)"
+    asked = api.create(f"{ORDERS}?{narrow}", order_body(world, *lines), OData_MaxVersion="4.01")
+    assert [set(line) for line in asked["Lines"]] == [
+        {"@odata.id", "@Core.ContentID", "LineNo"},
+        {"@odata.id", "LineNo"},
+    ]
+
+
+def test_an_entity_inserted_for_a_reference_is_answered_and_one_that_was_found_is_not(api: Api, world: World) -> None:
+    body = {
+        "Code": "DEEP",
+        "Name": "Deep",
+        "ParentGroup": {"Code": "NEW", "Name": "New", "ParentGroup": {"Code": "G1"}},
+    }
+    made = api.create(GROUPS, body, OData_MaxVersion="4.01")
+    assert made["ParentGroup"]["Code"] == "NEW"
+    assert made["ParentGroup"]["ParentGroup"] == {"@odata.id": f"{GROUPS}({world.group})"}
+
+
 CHANGED = "AggregateLastUpdateTimeUtc"
 
 
