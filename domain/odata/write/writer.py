@@ -237,7 +237,7 @@ def written(
     default: str,
     read: Callable[[targets.Entity], ODataResponse],
 ) -> ODataResponse:
-    """201/200 with the written entity or 204 without, as the caller prefers (RFC 7240, 4.2). read: by the read engine."""
+    """201/200 with what `read` answers, or 204 without, as the caller prefers (RFC 7240, 4.2)."""
     path = reference_path(record.repository, record.id)
     headers = {"OData-EntityId": request.service_root + path, **NO_STORE}
     if status == 201:
