@@ -66,6 +66,13 @@ def check_characters(text: str | dict[str, str], name: str) -> None:
         raise errors.BadRequest(errors.NUL_CHARACTER, name, target=name)
 
 
+def is_blank(text: str | dict[str, str]) -> bool:
+    """Whether a text, in each of its languages, is empty or white space."""
+    if isinstance(text, dict):
+        return not any(each.strip() for each in text.values())
+    return not text.strip()
+
+
 def _expected(attribute: Attribute) -> str:
     if attribute.enum is not None:
         return " | ".join(attribute.enum.members)

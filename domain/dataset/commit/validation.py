@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.utils.translation import gettext
 
@@ -15,8 +16,11 @@ from domain.dataset.records.row_writer import required_of
 from domain.dataset.tables.row_storage import existing
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.behaviours import validations_of
-from domain.model.registry import repositories
+from domain.model.registry import derived, repositories
+from domain.model.repository import Repository
+from domain.model.values import is_blank
 from foundation import errors
+from foundation.kinds import Kind
 
 #: Maximum entities in an error about missing values. The position of each among its siblings is looked up.
 _MAX_NAMED = 50
@@ -80,15 +84,37 @@ def check_targets(dataset: ChangeTracker, records: Iterable[Record]) -> None:
 
 
 def missing_values(record: Record) -> list[str]:
-    """API names of required attributes without a value, except those that would follow from another of them."""
+    """API names of required attributes without a value, except those that would follow from another of them.
+
+    A blank text is no value, except where the declaration allows one. An entity that was stored with a blank text is
+    held up only by a change of that text.
+    """
     values, repository = record.values, record.repository
-    # A multilanguage value without texts is empty; other kinds have no empty dict.
-    names = [name for name in required_of(repository) if (value := values.get(name)) is None or value == {}]
+    texts, changed = _needed_texts(repository), None if record.state == "Added" else record.original_values
+    names = [
+        name
+        for name in required_of(repository)
+        if (value := values.get(name)) is None
+        or (name in texts and (changed is None or name in changed) and is_blank(value))
+    ]
     if len(names) > 1 and repository.filled_from:
         sources = {name: repository.filled_from.get(repository.attributes[name].python_name) for name in names}
         missing = {repository.attributes[name].python_name for name in names}
         names = [name for name in names if sources[name] not in missing]
     return names
+
+
+@derived
+def _needed_texts(repository: Repository[Any]) -> frozenset[str]:
+    """API names of the required texts that may not be blank: neither the field nor the default says otherwise."""
+    attributes = [repository.attributes[name] for name in required_of(repository)]
+    return frozenset(
+        attribute.name
+        for attribute in attributes
+        if attribute.kind in (Kind.STRING, Kind.MULTILANGUAGE)
+        and not (attribute.field is not None and attribute.field.blank)
+        and attribute.initial() != ""
+    )
 
 
 def _missing_error(missing: list[tuple[Record, list[str]]]) -> errors.Refused:

@@ -9,6 +9,7 @@ from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.records.record import Record
 from domain.model.custom_properties import Definition, definitions
 from domain.model.custom_values import stored_form
+from domain.model.values import is_blank
 from foundation.enums import DOCUMENT_STATE
 
 
@@ -41,8 +42,13 @@ def missing_custom(record: Record) -> Iterator[Definition]:
     if record.values.get("Void"):
         return
     for definition in known.values():
-        if definition.required and definition.code not in record.custom and _reached(record, definition.required_from):
+        if definition.required and _is_missing(record, definition) and _reached(record, definition.required_from):
             yield definition
+
+
+def _is_missing(record: Record, definition: Definition) -> bool:
+    stored = record.custom.get(definition.code)
+    return stored is None or is_blank(stored["Value"])
 
 
 def _reached(record: Record, state: str) -> bool:

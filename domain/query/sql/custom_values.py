@@ -45,4 +45,5 @@ def _spelled(dialect: Dialect, name: str, code: str) -> str:
 
 def _literals(dialect: Dialect, code: str, member: str) -> tuple[Sql, ...]:
     """The code, and the member if there is one, as parts of templates that stand inside quotes."""
-    return tuple(Sql(text.replace("'", "''").replace("%", "%%")) for text in (code, member) if text)
+    texts = (code, member) if member else (code,)
+    return tuple(Sql(text.replace("'", "''").replace("%", "%%")) for text in texts)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from domain.entities.systems_custom_properties import CustomProperty
 from domain.model import custom_properties
 from foundation import stamps
 from tests.domain.odata.test_live_transactions import Caller
@@ -62,6 +63,19 @@ def test_other_characters_are_escaped(api: Api, world: World, code: str, escaped
     assert api.read(f"{product}?$select={quote(escaped)}")[escaped]["Value"] == "x"
     assert api.get("$metadata").content.decode().count(escaped) >= 1
     assert api.get(f"{PRODUCTS}/$count?$filter={quote(escaped)} eq 'x'").content == b"1"
+
+
+def test_a_property_without_a_code_is_refused_and_one_that_is_stored_breaks_no_query(api: Api, world: World) -> None:
+    body = {"Code": "", "Name": {"EN": "x"}, "EntityName": "General.Products.Products", "PropertyType": "Text"}
+    assert error_of(api.post(DEFINITIONS, body))["target"] == "Code"
+    define(api, "colour")
+    CustomProperty.objects.filter(code="colour").update(code="")
+    stamps.bump("custom_properties")
+    product = f"{PRODUCTS}({world.product})"
+    assert api.patch(product, {"CustomProperty_": "red"}).status_code == 204
+    assert api.read(f"{product}?$select=*")["CustomProperty_"]["Value"] == "red"
+    (found,) = api.read(f"{PRODUCTS}?$filter=CustomProperty_ eq 'red'&$orderby=CustomProperty_&$select=Id")["value"]
+    assert found["Id"] == world.product
 
 
 @pytest.mark.parametrize("kind,value,stored", [

@@ -11,6 +11,8 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
+from domain.entities.general_products import Product
+from domain.model.registry import repositories
 from tests.rules.cast import World
 from tests.support.api import Api, error_of, id_of
 
@@ -152,6 +154,78 @@ def test_every_missing_value_is_named_at_once(api: Api) -> None:
     error = error_of(api.post(CURRENCIES, {}))
     assert error["type"] == "RequiredAttributeMissing"
     assert {detail["target"] for detail in error["details"]} == {"CurrencySign", "Name"}
+
+
+BLANKS = [
+    (CURRENCIES, {"CurrencySign": "", "Name": "Dollar"}, "CurrencySign"),
+    (CURRENCIES, {"CurrencySign": "USD", "Name": " \t\n"}, "Name"),
+    (GROUPS, {"Code": "B", "Name": ""}, "Name"),
+    (GROUPS, {"Code": "B", "Name": {"EN": "", "DE": " "}}, "Name"),
+    (PRODUCTS, {"PartNumber": "   ", "Name": {"EN": "x"}}, "PartNumber"),
+    ("Systems_Security_Users", {"Login": "", "Name": {"EN": "x"}, "UserType": "InternalUser"}, "Login"),
+    (
+        "Systems_Security_TrustedApplications",
+        {"ApplicationUri": "", "Name": "x", "ClientType": "Confidential"},
+        "ApplicationUri",
+    ),
+    (
+        "Systems_Bpm_CustomProperties",
+        {"Code": "", "Name": {"EN": "x"}, "EntityName": "Crm_Sales_SalesOrders", "PropertyType": "Text"},
+        "Code",
+    ),
+    (
+        "Systems_Bpm_UserBusinessRules",
+        {"Code": " ", "Name": {"EN": "x"}, "RepositoryName": "Crm.Sales.SalesOrders"},
+        "Code",
+    ),
+]
+
+
+@pytest.mark.parametrize("set_name, body, blank", BLANKS)
+def test_a_blank_text_is_no_value_of_a_required_attribute(
+    api: Api, world: World, set_name: str, body: dict[str, Any], blank: str
+) -> None:
+    before = api.get(f"{set_name}/$count").content
+    response = api.post(set_name, body)
+    assert (response.status_code, error_of(response)["type"]) == (500, "RequiredAttributeMissing"), response.content
+    assert error_of(response)["target"] == blank
+    entity_type = next(each.entity_type for each in repositories if each.set_name == set_name)
+    imported = api.post("Import", {"objects": [{"@odata.type": f"Erp.{entity_type}", **body}]}).json()
+    assert imported["objects"][0]["@erpnet.error"]["type"] == "RequiredAttributeMissing"
+    assert api.get(f"{set_name}/$count").content == before
+
+
+def test_a_script_cannot_save_blank_texts_either(api: Api, world: World) -> None:
+    source = """
+        const groups = Domain.General.Products.ProductGroupsRepository;
+        const made = groups.createNew({Code: 'B', Name: ''});
+        try { Transaction.commit() } catch (e) { console.log(e.type) }
+        made.Name = 'B'; made.Code = ' ';
+        try { Transaction.commit() } catch (e) { console.log(e.type) }
+    """
+    response = api.post("ExecuteScript", source, Content_Type="text/plain")
+    assert response.json()["console"] == "RequiredAttributeMissing\nRequiredAttributeMissing", response.content
+
+
+def test_a_patch_cannot_blank_a_required_text_and_an_optional_one_may_be_empty(api: Api, world: World) -> None:
+    path = f"{PRODUCTS}({world.product})"
+    for blank in ({"EN": ""}, {"EN": " ", "DE": ""}, {}):
+        assert error_of(api.patch(path, {"Name": blank}))["target"] == "Name"
+    assert api.patch(path, {"Name": {"EN": "", "DE": "Stuhl"}, "Description": ""}).status_code == 204
+    layout = {"Name": "L", "DocumentEntityName": "Crm_Sales_Orders", "LayoutFormat": "html"}
+    layouts = "Systems_Documents_PrintoutLayouts"
+    assert error_of(api.post(layouts, {**layout, "LayoutFormat": ""}))["target"] == "LayoutFormat"
+    printout = {"Name": "P", "ApplicationName": ""}
+    made = api.post(f"Systems_Documents_DocumentTypes({world.document_type})/Printouts", printout)
+    assert made.status_code == 201, f"the default is empty, too: {made.content.decode()}"
+
+
+def test_an_entity_that_was_stored_with_a_blank_text_can_be_changed_and_mended(api: Api, world: World) -> None:
+    Product.objects.filter(pk=world.product).update(name={"EN": ""})
+    path = f"{PRODUCTS}({world.product})"
+    assert api.patch(path, {"GuaranteePeriodDays": 5}).status_code == 204
+    assert api.patch(path, {"Name": {"EN": "Chair"}}).status_code == 204
+    assert error_of(api.patch(path, {"Name": {"EN": ""}}))["target"] == "Name"
 
 
 def test_a_duplicate_code_is_error_2129_with_table_field_value_and_index(api: Api) -> None:
