@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
@@ -58,3 +59,19 @@ def email_problem(address: str) -> Message | None:
     except ValidationError:
         return Message("{0} is not an e-mail address. It has the form name@example.com.", address)
     return None
+
+
+def identifier_problem(text: str) -> Message | None:
+    """An identifier that people compare by sight: without characters that nobody sees."""
+    if text != text.strip():
+        return Message("White space at its beginning or end cannot be seen: remove it.")
+    for character in text:
+        # Control and format characters (such as zero width space), line and paragraph separators.
+        if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp"):
+            return Message("It has the invisible character {0}: remove it.", f"U+{ord(character):04X}")
+    return None
+
+
+def look_alike_key(text: str) -> str:
+    """The form that texts share which Unicode takes for the same: letters of any case and width, composed or not."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from audit.actors import Actor
 from audit.record import record
 from foundation.messages import reason_of, translated
+from foundation.validators import identifier_problem
 from identity.audit_kinds import SecretChanged
 from identity.changes import access_changed
 from identity.client_keys import InvalidKey, key_set_parse
@@ -96,12 +97,18 @@ def check_application(application: TrustedApplication) -> None:
     """Run every check. Raises ValidationError with the problems by field."""
     problems: Problems = defaultdict(list)
     for check in (
-        check_system_user, check_login_url, check_dual_mode, check_urls, check_scope, check_secret, check_max_sessions,
-        check_keys, check_exchange,
+        check_client_id, check_system_user, check_login_url, check_dual_mode, check_urls, check_scope, check_secret,
+        check_max_sessions, check_keys, check_exchange,
     ):  # fmt: skip
         check(application, problems)
     if problems:
         raise ValidationError(dict(problems))
+
+
+def check_client_id(application: TrustedApplication, problems: Problems) -> None:
+    """A client id has no characters that nobody sees."""
+    if problem := identifier_problem(application.application_uri):
+        problems["application_uri"].append(problem.translated(_))
 
 
 def check_system_user(application: TrustedApplication, problems: Problems) -> None:

@@ -1,7 +1,8 @@
 """Reserves logins: a login is never reused for another user, not even after a rename or deletion (spec 01, 1.5).
 
-The table stores every login that a user has had, with the user's guid. Its unique index ignores case, as the index of
-users does, and lets only one of two concurrent transactions take a login.
+The table stores every login that a user has had, with the user's guid, and beside it the form that it shares with
+logins which look the same (foundation.validators.look_alike_key), where this is another text. Its unique index ignores
+case, as the index of users does, and lets only one of two concurrent transactions take a login.
 """
 
 from __future__ import annotations
@@ -11,33 +12,47 @@ from django.db.models import Value
 from django.db.models.functions import Lower
 
 from foundation import errors
+from foundation.validators import identifier_problem, look_alike_key
 from identity.models import UsedLogin, User
 
 
 def check_login_unused(login: str, user_id: str) -> None:
-    """Raise Refused(LOGIN_USED) where another user has, or had, the login."""
-    holder = _holder(login)
-    if holder not in (None, user_id):
-        raise _taken(login)
+    """Raise Refused(LOGIN_USED) where another user has, or had, the login or one that looks the same.
+
+    Raises BadRequest(INVALID_VALUE) where the login has characters that nobody sees.
+    """
+    if problem := identifier_problem(login):
+        raise errors.BadRequest(errors.INVALID_VALUE, "Login", problem, target="Login")
+    for form in _forms(login):
+        if _holder(form) not in (None, user_id):
+            raise _taken(login)
 
 
 def claim_login(login: str, user_id: str) -> None:
-    """Record the login as the user's, in the transaction that assigns it. Raises Refused(LOGIN_USED)."""
-    holder = _holder(login)
-    if holder is None:
-        try:
-            with transaction.atomic():
-                UsedLogin.objects.create(login=login, user_id=user_id)
-        except IntegrityError as exc:
-            raise _taken(login) from exc
-    elif holder != user_id:
-        raise _taken(login)
+    """Record the login as the user's, in the transaction that assigns it. Raises as `check_login_unused`."""
+    if _holder(login) == user_id:
+        return
+    check_login_unused(login, user_id)
+    for form in _forms(login):
+        if _holder(form) is None:
+            try:
+                with transaction.atomic():
+                    UsedLogin.objects.create(login=form, user_id=user_id)
+            except IntegrityError as exc:
+                raise _taken(login) from exc
 
 
 def former_logins(user: User) -> list[str]:
     """Former logins of the user, oldest first."""
     used = UsedLogin.objects.filter(user_id=user.pk).order_by("since", "login").values_list("login", flat=True)
-    return [login for login in used if login.lower() != user.login.lower()]
+    shared = {form.lower() for login in (user.login, *used) for form in _forms(login)[1:]}
+    return [login for login in used if login.lower() != user.login.lower() and login.lower() not in shared]
+
+
+def _forms(login: str) -> list[str]:
+    """The login, and the form that it shares with those that look the same, if that is another in any case."""
+    shared = look_alike_key(login)[: UsedLogin._meta.get_field("login").max_length]
+    return [login] if shared == login.lower() else [login, shared]
 
 
 def _holder(login: str) -> str | None:

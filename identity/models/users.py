@@ -8,7 +8,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import PermissionsMixin
 from django.contrib.auth.password_validation import validate_password
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Value
 from django.db.models.functions import Lower
 
@@ -30,8 +30,9 @@ class UserManager(BaseUserManager["User"]):
         # The database lowers both sides: SQLite's LOWER knows only ASCII, Python's knows more.
         return self.annotate(login_lower=Lower("login")).get(login_lower=Lower(Value(username or "")))
 
+    @transaction.atomic
     def create_user(self, login: str, password: str | None = None, **fields: Any) -> User:
-        """A new user; without a password, one who cannot log in."""
+        """A new user; without a password, one who cannot log in. None is left where the login is refused."""
         user = self.model(login=login, **{"name": {"EN": login}, **fields})
         user.set_password(password)
         user.save(using=self._db)
