@@ -31,6 +31,7 @@ from identity.context import CallContext
 JSON = "application/json"
 #: Rows of a preview: at most, and unless the caller says how many.
 MOST_PREVIEWED, PREVIEWED = 200, 20
+_DRY_RUN = "Prefer: erpnet.dry-run"
 #: Options of a spreadsheet: fields of the form that has the file, or in the query string.
 _OPTIONS = ("transaction", "model", "loggingLevel", "mapping", "repository", "preview", "offset", "limit")
 
@@ -55,22 +56,30 @@ class Import(Operation):
         """{"@erpnet.result", "objects": […], "data-exchange"?} in input order.
 
         A spreadsheet is the body, or the field `file` of a form. Answers of its refused rows have `@erpnet.source`:
-        sheet, row and cells. With `preview` nothing is imported: {"@erpnet.result", "sheets": […], "objects": […]}, the
-        answers of the first rows.
+        sheet, row and cells. With `preview`, even an empty one, nothing is imported: {"@erpnet.result", "sheets": […],
+        "objects": […]}, the answers of the first rows.
         """
         if call.transaction_id is not None:
             raise invalid_body(Message("Import has transactions of its own; send no TransactionId"))
         media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
         file = call.body_file or cast(BinaryIO, io.BytesIO(call.body))
+        given = dict(parse_qsl(call.query, keep_blank_values=True))
         if media in KINDS or media == FORM:
-            given = dict(parse_qsl(call.query))
             if media == FORM:
                 file, media, fields = _of_form(file, call.headers["content-type"])
                 given.update(fields)
-            given = {name: value for name, value in given.items() if name in _OPTIONS}
+            # An empty field says nothing, except that a preview is asked for: that never imports.
+            given = {name: value for name, value in given.items() if name in _OPTIONS and (value or name == "preview")}
             return _import_sheets(call.context, SheetSource(file, KINDS[media], _mapping(call.context, given)), given)
         if media not in (JSON, ""):
             raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join((JSON, *KINDS, FORM)), media)
+        if "preview" in given:
+            raise errors.BadRequest(
+                errors.BAD_QUERY_OPTION,
+                "preview",
+                Message("previews are of spreadsheets; objects in JSON are tried with the header {0}", _DRY_RUN),
+                target="preview",
+            )
         source = JsonObjectFile(file, "objects")
         options = read_options(source.members())
         summary = ImportSummary()
@@ -124,7 +133,7 @@ def _import_sheets(context: CallContext, source: SheetSource, given: Mapping[str
     if "preview" not in given:
         source.check()
         return _answered(import_sheets(context, source, options, summary, offset=offset, limit=limit), summary)
-    preview = PREVIEWED if (number := _number(given, "preview")) is None else min(number, MOST_PREVIEWED)
+    preview = _previewed(given["preview"])
     found = source.all_sheets()
     sheets = [described(each) if isinstance(each, BoundSheet) else _unbound(each) for each in found]
     if any(isinstance(each, UnboundSheet) and each.problem is not None for each in found):
@@ -183,6 +192,19 @@ def _reason(problem: errors.PlatformError) -> str:
     if problem.code is errors.INVALID_BODY:
         return translated(problem.parameters[0], gettext)
     return problem.message
+
+
+def _previewed(text: str) -> int:
+    """The rows of a preview. Raises BadRequest for what is no number of rows that it may have."""
+    number = _number({"preview": text}, "preview") if text else PREVIEWED
+    if number is None or not 1 <= number <= MOST_PREVIEWED:
+        raise errors.BadRequest(
+            errors.BAD_QUERY_OPTION,
+            "preview",
+            Message("1 to {0} rows, not {1}", MOST_PREVIEWED, text),
+            target="preview",
+        )
+    return number
 
 
 def _number(given: Mapping[str, str], name: str) -> int | None:

@@ -160,6 +160,37 @@ def test_a_preview_tells_what_each_row_would_do_and_writes_nothing(api: Api) -> 
     assert api.get("Systems_Exchange_DataExchanges/$count").content == b"0"
 
 
+def test_a_preview_without_a_number_is_one_of_twenty_rows_and_imports_nothing(api: Api) -> None:
+    text = "CurrencySign,Name\n" + "".join(f"X{row:02},Money\n" for row in range(25))
+    answers = [
+        api.post(f"Import?repository={SET}&preview{ending}", text, Content_Type="text/csv") for ending in ("", "=")
+    ]
+    answers.append(post_form(api, {"file": named("money.csv", text), "repository": SET, "preview": "", "limit": ""}))
+    for answer in answers:
+        assert answer.status_code == 200, answer.content
+        assert states(answer.json()) == ["Added"] * 20
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
+@pytest.mark.parametrize("preview", ["0", "201", "999999999", "true", "-1", "1.5", " "])
+def test_a_preview_has_one_to_two_hundred_rows(api: Api, preview: str) -> None:
+    text = "CurrencySign,Name\nUSD,Dollar\n"
+    form = {"file": named("money.csv", text), "repository": SET, "preview": preview}
+    for refused in (send(api, text, repository=SET, preview=preview), post_form(api, form)):
+        assert (refused.status_code, error_of(refused)["target"]) == (400, "preview"), refused.content
+    assert len(run(api, text, repository=SET, preview=200)["objects"]) == 1
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
+def test_objects_in_json_have_no_preview_and_are_not_imported_with_one(api: Api) -> None:
+    objects = {"objects": [{"@odata.type": "Erp.General_Currencies_Currency", "CurrencySign": "USD", "Name": "Dollar"}]}
+    for query in ("preview", "preview=", "preview=5"):
+        refused = api.post(f"Import?{query}", objects)
+        assert (refused.status_code, error_of(refused)["target"]) == (400, "preview"), refused.content
+        assert "erpnet.dry-run" in error_of(refused)["message"]
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
 def test_a_preview_shows_the_columns_of_sheets_without_a_repository(api: Api) -> None:
     body = run(api, workbook({"Geld": [["Zeichen"], ["USD"]], SET: [["Name"], ["x"]]}), XLSX, preview=5)
     sheet, known = body["sheets"]
