@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
 
 from django import forms
+from django.contrib import messages
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup, DisallowedModelAdminToField
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ERROR_FLAG
+from django.core.exceptions import BadRequest
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from unfold.widgets import INPUT_CLASSES
 
 from audit.record import record
@@ -36,6 +43,10 @@ __all__ = [
 ]
 
 
+#: Characters of an address in a message.
+_MAX_SHOWN = 200
+
+
 class PageAdmin(ModelAdmin[Any]):
     """Pages of a model in the look of django-unfold; every page of the admin is one.
 
@@ -53,6 +64,24 @@ class PageAdmin(ModelAdmin[Any]):
     @request.setter
     def request(self, value: HttpRequest) -> None:
         pass
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """As Django, which shows all rows for a filter that it cannot read; here the reader is told.
+
+        Raises BadRequest for a filter that the list does not have, with a text for the page.
+        """
+        try:
+            return super().get_changelist_instance(request)
+        except IncorrectLookupParameters:
+            if ERROR_FLAG not in request.GET:
+                asked = unquote_plus(request.GET.urlencode())[:_MAX_SHOWN]
+                text = gettext("The list does not understand “%(asked)s” in the address, so it shows all rows.")
+                messages.warning(request, text % {"asked": asked})
+            raise
+        except (DisallowedModelAdminLookup, DisallowedModelAdminToField) as exc:
+            asked = unquote_plus(request.GET.urlencode())[:_MAX_SHOWN]
+            text = gettext("The list has no such filter, or none for you: “%(asked)s” in the address.")
+            raise BadRequest(text % {"asked": asked}) from exc
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """As Django; the change is an audit entry, too."""

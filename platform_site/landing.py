@@ -1,14 +1,16 @@
-"""The page at the root of the instance, and the answer to an unexpected error."""
+"""The page at the root of the instance, and the answers to bad requests and unexpected errors."""
 
 from __future__ import annotations
 
 import sys
 
+from django.core.exceptions import BadRequest
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
+from django.views import defaults
 
 from domain.dataset.checks.database_errors import operational_error
 from foundation import errors
@@ -52,6 +54,13 @@ def unexpected_error(request: HttpRequest) -> HttpResponse:
     for name, value in (unavailable.headers() if unavailable else {}).items():
         response.headers[name] = value
     return response
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler400: a page with the reason; Django's bare one where the request itself is suspicious, as by its host."""
+    if not isinstance(exception, BadRequest):
+        return defaults.bad_request(request, exception)
+    return render(request, "site/bad_request.html", {"reason": str(exception)}, status=400)
 
 
 def _is_for_clients(request: HttpRequest) -> bool:

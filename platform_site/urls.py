@@ -14,6 +14,7 @@ from platform_site.resource_monitor import ResourceMonitorView
 from webhooks.demo_destination import RECEIVER_PATH
 
 load_admin_pages()
+handler400 = landing.bad_request
 handler500 = landing.unexpected_error
 
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -306,3 +306,40 @@ def test_a_custom_property_of_no_repository_is_refused_at_its_field(boss: Client
     assert "There is no repository 'Crm.Sales.Customer'. Did you mean Crm_Customers" in message
     _, errors = sent(boss, "domain_customproperty", code="X", name_en="X", entity_name="Crm.Customers")  # its old name
     assert not errors
+
+
+@pytest.mark.parametrize(
+    "address, asked",
+    [
+        ("/admin/domain/salesorder/?state=Foo", "state=Foo"),
+        ("/admin/domain/salesorder/?document_date__gte=foo", "document_date__gte=foo"),
+        ("/admin/domain/salesorder/board/?customer__id__exact=foo", "customer__id__exact=foo"),
+        ("/admin/domain/salesorder/export/csv/?state=Foo", "state=Foo"),
+        ("/admin/domain/product/?active__exact=<b>", "active__exact=&lt;b&gt;"),
+        ("/admin/identity/rowpolicy/?foo=bar", "foo=bar"),
+    ],
+)
+def test_a_list_says_which_filter_it_does_not_understand(boss: Client, address: str, asked: str) -> None:
+    answer = boss.get(address, follow=True)
+    page = answer.content.decode()
+    assert answer.redirect_chain[-1][0].endswith("?e=1")
+    assert f"does not understand “{asked}”" in page
+
+
+@pytest.mark.parametrize(
+    "path, query",
+    [
+        ("domain/product/", "foo=bar"),
+        ("domain/product/", "_to_field=foo"),
+        ("domain/activity/", "state__regex=x"),
+        ("domain/activity/board/", "x=y"),
+        ("identity/rowpolicy/", "role__name__regex=x"),
+    ],
+)
+def test_a_filter_that_there_is_not_gives_a_page_with_the_reason(boss: Client, path: str, query: str) -> None:
+    answer = boss.get(f"/admin/{path}?{query}")
+    assert answer.status_code == 400
+    page = answer.content.decode()
+    assert f"“{query}”" in page
+    assert "identity.css" in page
+    assert f'href="/admin/{path}"' in page
