@@ -18,6 +18,7 @@ from unfold.dataclasses import SearchResult
 
 from domain.admin.visible_rows import text_paths, with_visible_references
 from domain.model.registry import repositories
+from platform_site.admin_site import PlatformAdminSite
 from platform_site.models import RecordedRequest
 from platform_site.request_inspector import detail_path, requests_by_id
 
@@ -65,11 +66,21 @@ def _requests(request: HttpRequest, term: str) -> Iterator[SearchResult]:
 
 
 def _pages(request: HttpRequest, term: str) -> Iterator[SearchResult]:
+    """Every page that the user has: those of the navigation first, then the lists of owned entities."""
     words = term.casefold().split()
+    for name, where, address in _all_pages(request):
+        if all(word in name.casefold() for word in words):
+            yield SearchResult(name, where, address, "table_rows")
+
+
+def _all_pages(request: HttpRequest) -> Iterator[tuple[str, str, str]]:
+    """(name, section or owner, address)."""
     for section in admin.site.get_app_list(request):
         for model in section["models"]:
-            if model["admin_url"] and all(word in str(model["name"]).casefold() for word in words):
-                yield SearchResult(str(model["name"]), section["name"], model["admin_url"], "table_rows")
+            if model["admin_url"]:
+                yield str(model["name"]), section["name"], model["admin_url"]
+    assert isinstance(admin.site, PlatformAdminSite)
+    yield from admin.site.pages_of_parts(request)
 
 
 def _entities(request: HttpRequest, term: str, started: float, left_out: list[str]) -> Iterator[SearchResult]:

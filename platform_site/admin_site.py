@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -175,6 +175,17 @@ class PlatformAdminSite(AdminSite):
             for title, models in sections.items()
             if models
         ]
+
+    def pages_of_parts(self, request: HttpRequest) -> Iterator[tuple[str, str, str]]:
+        """(name, name of the owner's list, address) of the lists of owned entities that the user may read."""
+        for model, admin in self._registry.items():
+            if self._section(model, model._meta.app_label) is not None:
+                continue
+            if admin.has_module_permission(request) and admin.has_view_or_change_permission(request):
+                owner = repositories.for_model(model).owner
+                assert owner is not None
+                name, owners = (each._meta.verbose_name_plural for each in (model, repositories[owner.target].model))
+                yield capfirst(str(name)), capfirst(str(owners)), _address(model, "changelist")
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponseRedirect:  # type: ignore[override]
         """Redirects Django's page of an app to the home page, which lists by task."""

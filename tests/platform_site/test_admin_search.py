@@ -6,6 +6,7 @@ import re
 from html import unescape
 
 import pytest
+from django.contrib import admin
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -55,6 +56,22 @@ def test_pages_are_found_by_name_and_entities_by_name_or_number() -> None:
     assert reverse("admin:domain_product_change", args=[world.product]) in found(boss, "chair").values()
     assert reverse("admin:domain_customer_change", args=[world.customer]) in found(boss, "C1").values()
     assert found(boss, "there-is-none") == found(boss, " ") == {}
+
+
+def test_pages_of_parts_are_found_too_after_those_of_the_navigation() -> None:
+    make_world()
+    boss = browser("boss")
+    for term, name in {"routes": "route", "printouts": "printout", "measurement units": "measurementunit"}.items():
+        assert reverse(f"admin:domain_{name}_changelist") in found(boss, term).values(), term
+    assert reverse("admin:identity_roleuser_changelist") in found(boss, "role users").values()
+    for repository in repositories:
+        meta = repository.model._meta
+        if repository.owner is not None and admin.site.is_registered(repository.model):
+            address = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
+            assert address in found(boss, str(meta.verbose_name_plural)).values(), repository.name
+    reader = browser("reader", "General.Products.ProductCodes")
+    assert "Product codes" in found(reader, "product codes")
+    assert found(reader, "routes") == {}
 
 
 def test_nobody_finds_what_they_may_not_read() -> None:
