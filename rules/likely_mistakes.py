@@ -33,7 +33,7 @@ def contradiction(rule: RuleSpec, scope: RuleScope) -> Finding | None:
         for other in others:
             if _exclude(bound, other):
                 both = (_text(bound), _text(other))
-                return finding("", _("{0} and {1} never hold together."), *both).within(f"Conditions[{spec.index}]")
+                return finding("", _("{0} and {1} never hold together."), *both).within(f"Conditions/{spec.index}")
         others.append(bound)
     return None
 
@@ -80,12 +80,12 @@ def likely_mistakes(rule: RuleSpec) -> Iterator[Finding]:
         for number, parameter in enumerate(action.parameters, 1):
             if parameter.type == "Constant" and parameter.has_placeholder:
                 text = _("The rule {0} uses {1} as it is: its type is Constant. Interpolate inserts values.")
-                target = f"Actions[{action.index}]/Parameter{number}Type"
+                target = f"Actions/{action.index}/Parameter{number}Type"
                 yield finding(target, text, rule.code, parameter.value or "")
     for spec, scope in scopes_of(rule, repositories[rule.repository]):
         if spec is None or isinstance(scope, Finding) or scope.event is None:
             continue
-        target = f"Events[{spec.index}]"
+        target = f"Events/{spec.index}"
         what = f"{scope.event.name} {scope.parameter}".strip()
         impossible = contradiction(rule, scope)
         if impossible is not None:
@@ -97,7 +97,7 @@ def likely_mistakes(rule: RuleSpec) -> Iterator[Finding]:
         for action in rule.actions:
             if action.action_type == "SETVALUE" and not (action.parameters[1].value or "").strip():
                 text = _("The rule {0} empties {1}: its SETVALUE has no value.")
-                yield finding(f"Actions[{action.index}]", text, rule.code, action.parameters[0].value or "")
+                yield finding(f"Actions/{action.index}", text, rule.code, action.parameters[0].value or "")
             if scope.event.name.endswith("COMMITTED") and action.action_type in _TOO_LATE:
                 text = _("{0} of the rule {1} comes too late on {2}: the change is saved and its caller answered.")
-                yield finding(f"Actions[{action.index}]", text, action.action_type, rule.code, what)
+                yield finding(f"Actions/{action.index}", text, action.action_type, rule.code, what)

@@ -30,7 +30,7 @@ class Finding:
     target: str = ""
 
     def within(self, prefix: str) -> Finding:
-        """The same with its target inside `prefix`: "Conditions[2]"."""
+        """The same with its target inside `prefix`: "Conditions/2"."""
         return Finding(self.message, f"{prefix}/{self.target}" if self.target else prefix)
 
 

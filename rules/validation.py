@@ -108,7 +108,7 @@ def invalid(problems: list[Finding]) -> errors.Refused:
 
 
 def check_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Iterator[Finding]:
-    """Problems of a rule, each once. Targets are paths from the rule: "Conditions[2]/AttributeName"."""
+    """Problems of a rule, each once. Targets are paths from the rule: "Conditions/2/AttributeName"."""
     if rule.repository not in repositories:
         hint = near(rule.repository, (repository.name for repository in repositories))
         yield finding("RepositoryName", _("There is no repository '{0}'.{1}"), rule.repository, hint)
@@ -116,10 +116,15 @@ def check_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Iterator[
     repository = repositories[rule.repository]
     yield from _check_script(rule)
     yield from _check_reading(authors, repository, [], "RepositoryName")
+    yield from _check_numbers(rule)
     scopes: list[RuleScope] = []
     for event, scope in scopes_of(rule, repository):
         if isinstance(scope, Finding):
-            yield scope.within(f"Events[{event.index if event else 0}]")
+            yield scope.within(f"Events/{event.index if event else 0}")
+        elif any((scope.event, scope.parameter) == (other.event, other.parameter) for other in scopes):
+            name = f"{scope.event.name if scope.event else ''} {scope.parameter}".strip()
+            text = _("The rule has the event {0} already; it would act twice.")
+            yield finding("EventType", text, name).within(f"Events/{event.index if event else 0}")
         else:
             scopes.append(scope)
             yield from _check_layers(rule, event, scope)
@@ -132,12 +137,22 @@ def check_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Iterator[
         yield impossible[0]
 
 
+def _check_numbers(rule: RuleSpec) -> Iterator[Finding]:
+    """No two actions have the same number: it is their order."""
+    numbers: set[int] = set()
+    for action in rule.actions:
+        if action.number in numbers:
+            text = _("Another action of the rule has the number {0}.")
+            yield finding(f"Actions/{action.index}/ActionNo", text, action.number)
+        numbers.add(action.number)
+
+
 def _check_layers(rule: RuleSpec, spec: EventSpec | None, scope: RuleScope) -> Iterator[Finding]:
     """The given layers exist for the event; a Common rule runs in each of them."""
     if scope.event is None or spec is None:
         return
     layers = scope.event.layers
-    given = {f"Events[{spec.index}]/Layer": spec.layer, "Layer": rule.layer}
+    given = {f"Events/{spec.index}/Layer": spec.layer, "Layer": rule.layer}
     for target, layer in given.items():
         if layer not in layers and (target, layer) != ("Layer", "Common"):
             yield finding(target, _("{0} has the layer {1}, not {2}."), scope.event.name, ", ".join(layers), layer)
@@ -156,7 +171,7 @@ def _check_members(rule: RuleSpec, scopes: list[RuleScope], authors: Collection[
     for scope in scopes:
         for condition in rule.conditions:
             bound = bind_condition(condition, scope)
-            prefix = f"Conditions[{condition.index}]"
+            prefix = f"Conditions/{condition.index}"
             if isinstance(bound, Finding):
                 yield bound.within(prefix)
                 continue
@@ -164,7 +179,7 @@ def _check_members(rule: RuleSpec, scopes: list[RuleScope], authors: Collection[
                 yield problem.within(prefix)
         for action in rule.actions:
             action_type = action_types.get(action.action_type)
-            prefix = f"Actions[{action.index}]"
+            prefix = f"Actions/{action.index}"
             if action_type is None:
                 yield finding("ActionType", _("There is no action type {0}."), action.action_type).within(prefix)
                 continue

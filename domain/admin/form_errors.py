@@ -2,11 +2,10 @@
 
 Targets of errors:
 
-    Code                          a field of the entity
-    Conditions[2]/AttributeName   a field of the third row of a collection, as validations write it
-    Lines/2/Quantity              the same as a path into JSON
-    Lines(guid)/Quantity          a field of a stored row
-    Lines[+2]/Quantity            a field of the third new row
+    Code                  a field of the entity
+    Lines/2/Quantity      a field of the third row of a collection, a path into JSON
+    Lines(guid)/Quantity  a field of a stored row
+    Lines[+2]/Quantity    a field of the third new row
 
 Rows are counted as the dataset counts children: deleted and empty rows do not count.
 """
@@ -29,7 +28,7 @@ from foundation.errors import ErrorCode, PlatformError
 
 _ROW = re.compile(
     r"(?P<collection>\w+)"
-    r"(?:\[(?P<index>\d+)\]|/(?P<position>\d+)|\((?P<id>[0-9a-f-]{36})\)|\[\+(?P<new>\d+)\])"
+    r"(?:/(?P<index>\d+)|\((?P<id>[0-9a-f-]{36})\)|\[\+(?P<new>\d+)\])"
     r"(?:/(?P<rest>.*))?"
 )
 
@@ -57,7 +56,7 @@ def row_of(target: str | None) -> RowTarget | None:
     match = _ROW.fullmatch(target or "")
     if match is None:
         return None
-    index = match["index"] or match["position"]
+    index = match["index"]
     return RowTarget(
         match["collection"],
         match["rest"] or "",

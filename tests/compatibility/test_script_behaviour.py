@@ -378,7 +378,7 @@ def test_sendmail_is_refused_without_a_mail_server(api: Api, monkeypatch: pytest
         patch.setattr(settings, "EMAIL_BACKEND", "django.core.mail.backends.smtp.EmailBackend")
         error = error_of(api.post("Systems_Bpm_UserBusinessRules", sendmail_rule()))
         assert "no mail server (EMAIL_URL)" in error["message"]
-        assert error["details"][0]["target"] == "Actions[0]/ActionType"
+        assert error["details"][0]["target"] == "Actions/0/ActionType"
     assert api.post("Systems_Bpm_UserBusinessRules", sendmail_rule()).status_code == 201
 
 

@@ -274,7 +274,7 @@ def test_the_list_tells_what_rules_did_and_which_are_broken(admin: Client, world
     page = admin.get(reverse(CHANGE, args=[broken])).content.decode()
     assert "No figures yet." in page
     assert "This rule is broken as it is stored." in page
-    assert "Conditions[0]/AttributeName" in page
+    assert "Conditions/0/AttributeName" in page
 
 
 def test_the_trace_switch_and_what_it_keeps(admin: Client, world: World) -> None:

@@ -70,12 +70,12 @@ def test_events(api: Api, repository: str, event: Any, target: str, words: str) 
 ))  # fmt: skip
 def test_conditions(api: Api, repository: str, event: Any, condition: Any, target: str, words: str) -> None:
     rule = body(repository, [event], [("Id", "Not_IsNull"), condition], [fail()])
-    refused(api, rule, f"Conditions[1]/{target}", words)
+    refused(api, rule, f"Conditions/1/{target}", words)
 
 
 @pytest.mark.parametrize("action, target, words", table(validation.test_action_parameters_fit_the_action))
 def test_actions(api: Api, action: Any, target: str, words: str) -> None:
-    refused(api, body(PRODUCTS, ["COMMIT"], actions=[warn("fine"), action]), f"Actions[1]/{target}", words)
+    refused(api, body(PRODUCTS, ["COMMIT"], actions=[warn("fine"), action]), f"Actions/1/{target}", words)
 
 
 # --- GetRepositoryEvents ------------------------------------------------------------------------------------------

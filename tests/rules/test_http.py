@@ -95,7 +95,7 @@ def test_what_is_wrong_with_a_rule_is_told_by_place(api: Api) -> None:
     assert response.status_code == 500
     error = error_of(response)
     assert (error["type"], error["code"]) == ("RuleInvalid", 3003)
-    assert [detail["target"] for detail in error["details"]] == ["Conditions[0]/AttributeName", "Conditions[1]/Value"]
+    assert [detail["target"] for detail in error["details"]] == ["Conditions/0/AttributeName", "Conditions/1/Value"]
     assert "Did you mean DocumentNotes" in error["details"][0]["message"]
     assert not bpm.UserBusinessRule.objects.exists()
     assert not bpm.UserBusinessRuleCondition.objects.exists()

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from domain.entities import systems_bpm as bpm
 from foundation import errors, stamps
 from tests.rules.cast import LINES, ORDERS, PRODUCTS, RULES, World, dataset, fail, set_value, warn, write_rule
-from tests.support.api import Api
+from tests.support.api import Api, error_of
 
 NO_CONDITIONS: Sequence[Any] = ()
 STATE = ("STATECHANGING", "RELEASED")
@@ -35,23 +35,23 @@ def refusal(world: World, *args: Any, **kwargs: Any) -> errors.Refused:
     "repository, event, target, words",
     [
         ("Crm.Sales.SalesOrder", "COMMIT", "RepositoryName", "Did you mean Crm.Sales.SalesOrders"),
-        (PRODUCTS, STATE, "Events[0]/EventType", "General.Products.Products has no event STATECHANGING"),
-        (LINES, STATE, "Events[0]/EventType", "no event STATECHANGING"),
-        (LINES, "AGGREGATECLIENTCOMMIT", "Events[0]/EventType", "no event AGGREGATECLIENTCOMMIT"),
-        (PRODUCTS, "VOIDING", "Events[0]/EventType", "no event VOIDING"),
-        (PRODUCTS, "BEFORERECALCULATE", "Events[0]/EventType", "no event BEFORERECALCULATE"),
-        (ORDERS, "STATECHANGING", "Events[0]/EventParameter", "needs a parameter"),
-        (ORDERS, ("STATECHANGING", "SHIPPED"), "Events[0]/EventParameter", "'SHIPPED' is not a parameter"),
+        (PRODUCTS, STATE, "Events/0/EventType", "General.Products.Products has no event STATECHANGING"),
+        (LINES, STATE, "Events/0/EventType", "no event STATECHANGING"),
+        (LINES, "AGGREGATECLIENTCOMMIT", "Events/0/EventType", "no event AGGREGATECLIENTCOMMIT"),
+        (PRODUCTS, "VOIDING", "Events/0/EventType", "no event VOIDING"),
+        (PRODUCTS, "BEFORERECALCULATE", "Events/0/EventType", "no event BEFORERECALCULATE"),
+        (ORDERS, "STATECHANGING", "Events/0/EventParameter", "needs a parameter"),
+        (ORDERS, ("STATECHANGING", "SHIPPED"), "Events/0/EventParameter", "'SHIPPED' is not a parameter"),
         (
             ORDERS,
             ("STATECHANGING", "60"),
-            "Events[0]/EventParameter",
+            "Events/0/EventParameter",
             "'60' is not one of Planned, FirmPlanned, Released",
         ),
-        (ORDERS, ("STATECHANGED", "NEW"), "Events[0]/EventParameter", "'NEW' is not a parameter"),
-        (ORDERS, ("COMMIT", "RELEASED"), "Events[0]/EventParameter", "takes no parameter"),
-        (PRODUCTS, ("ATTRIBUTECHANGED", "Colour"), "Events[0]/EventParameter", "has no attribute 'Colour'"),
-        (PRODUCTS, "ATTRIBUTECHANGING", "Events[0]/EventParameter", "needs a parameter"),
+        (ORDERS, ("STATECHANGED", "NEW"), "Events/0/EventParameter", "'NEW' is not a parameter"),
+        (ORDERS, ("COMMIT", "RELEASED"), "Events/0/EventParameter", "takes no parameter"),
+        (PRODUCTS, ("ATTRIBUTECHANGED", "Colour"), "Events/0/EventParameter", "has no attribute 'Colour'"),
+        (PRODUCTS, "ATTRIBUTECHANGING", "Events/0/EventParameter", "needs a parameter"),
     ],
 )
 def test_events_belong_to_the_repository_and_have_a_parameter_exactly_when_required(
@@ -63,12 +63,43 @@ def test_events_belong_to_the_repository_and_have_a_parameter_exactly_when_requi
 
 
 @pytest.mark.parametrize(
+    "events, name",
+    [
+        (["COMMIT", "CLIENTCOMMIT", "COMMIT"], "COMMIT"),
+        ([("STATECHANGING", "RELEASED"), ("STATECHANGING", "30")], "STATECHANGING Released"),
+    ],
+)
+def test_an_event_stands_in_a_rule_once(world: World, events: list[Any], name: str) -> None:
+    error = refusal(world, ORDERS, events, actions=[fail()])
+    assert error.target == f"Events/{len(events) - 1}/EventType"
+    assert f"has the event {name} already" in error.message
+    write_rule(world, ORDERS, [("STATECHANGING", "RELEASED"), ("STATECHANGING", "CLOSED")], actions=[fail()])
+
+
+def test_the_numbers_of_actions_are_their_order(world: World, api: Api) -> None:
+    body = {
+        "Code": "TWICE",
+        "Name": {"EN": "x"},
+        "RepositoryName": ORDERS,
+        "Layer": "BackEnd",
+        "Events": [{"EventType": "COMMIT", "Layer": "BackEnd"}],
+        "Actions": [{"ActionNo": number, "ActionType": "FAIL", "Parameter1Type": "Constant", "Parameter1Value": "x"}
+                    for number in (10, 20, 10)],
+    }  # fmt: skip
+    error = error_of(api.post("Systems_Bpm_UserBusinessRules", body))
+    assert (error["type"], error["target"]) == ("RuleInvalid", "Actions/2/ActionNo")
+    for action in body["Actions"]:
+        del action["ActionNo"]
+    api.create("Systems_Bpm_UserBusinessRules", body)
+
+
+@pytest.mark.parametrize(
     "repository, event, rule_layer, event_layer, target, words",
     [
-        (PRODUCTS, "COMMIT", "BackEnd", "FrontEnd", "Events[0]/Layer", "COMMIT has the layer BackEnd, not FrontEnd"),
-        (PRODUCTS, "COMMIT", "BackEnd", "Common", "Events[0]/Layer", "COMMIT has the layer BackEnd, not Common"),
+        (PRODUCTS, "COMMIT", "BackEnd", "FrontEnd", "Events/0/Layer", "COMMIT has the layer BackEnd, not FrontEnd"),
+        (PRODUCTS, "COMMIT", "BackEnd", "Common", "Events/0/Layer", "COMMIT has the layer BackEnd, not Common"),
         (PRODUCTS, "COMMIT", "FrontEnd", "BackEnd", "Layer", "COMMIT has the layer BackEnd, not FrontEnd"),
-        (ORDERS, STATE, "FrontEnd", "FrontEnd", "Events[0]/Layer", "STATECHANGING has the layer BackEnd"),
+        (ORDERS, STATE, "FrontEnd", "FrontEnd", "Events/0/Layer", "STATECHANGING has the layer BackEnd"),
     ],
 )
 def test_a_layer_that_the_event_does_not_have_is_refused_with_those_it_has(
@@ -122,7 +153,7 @@ def test_an_event_of_an_attribute_that_nobody_sets_is_refused(world: World, attr
 )
 def test_conditions_that_never_hold_together_are_refused(world: World, conditions: list[tuple[str, ...]]) -> None:
     error = refusal(world, PRODUCTS, ["COMMIT"], conditions=conditions, actions=[fail()])
-    assert error.target == f"Conditions[{len(conditions) - 1}]"
+    assert error.target == f"Conditions/{len(conditions) - 1}"
     assert "never hold together" in error.message
 
 
@@ -231,13 +262,13 @@ def test_conditions_name_what_exists_and_values_parse(
 ) -> None:
     good = ("Id", "Not_IsNull")
     error = refusal(world, repository, [event], conditions=[good, condition], actions=[fail()])
-    assert error.target == f"Conditions[1]/{target}"
+    assert error.target == f"Conditions/1/{target}"
     assert words in error.message
 
 
 def test_an_event_attribute_must_be_known_to_every_event_of_the_rule(world: World) -> None:
     error = refusal(world, ORDERS, [STATE, "COMMIT"], conditions=[("$ToState", "Equals", "Released")], actions=[fail()])
-    assert [detail.target for detail in error.details] == ["Conditions[0]/AttributeName"]
+    assert [detail.target for detail in error.details] == ["Conditions/0/AttributeName"]
 
 
 def test_a_value_must_fit_the_attribute_of_every_event(world: World) -> None:
@@ -282,7 +313,7 @@ def test_a_value_must_fit_the_attribute_of_every_event(world: World) -> None:
 )
 def test_action_parameters_fit_the_action(world: World, action: tuple[Any, ...], target: str, words: str) -> None:
     error = refusal(world, PRODUCTS, ["COMMIT"], actions=[warn("fine"), action])
-    assert error.target == f"Actions[1]/{target}"
+    assert error.target == f"Actions/1/{target}"
     assert words in error.message
 
 
@@ -304,11 +335,11 @@ def test_every_problem_is_told_at_once(world: World) -> None:
         actions=[("FAIL",), set_value("Id", "1")],
     )
     assert [detail.target for detail in error.details] == [
-        "Events[1]/EventType",
-        "Conditions[0]/AttributeName",
-        "Conditions[1]/Value",
-        "Actions[0]/Parameter1Value",
-        "Actions[1]/Parameter1Value",
+        "Events/1/EventType",
+        "Conditions/0/AttributeName",
+        "Conditions/1/Value",
+        "Actions/0/Parameter1Value",
+        "Actions/1/Parameter1Value",
     ]
 
 
@@ -349,7 +380,7 @@ def test_a_change_of_a_child_alone_is_checked_with_its_rule(world: World) -> Non
     ds.set(rule.children("Conditions")[0], "AttributeName", "Colour")
     with pytest.raises(errors.Refused) as caught:
         ds.commit()
-    assert caught.value.target == "Conditions[0]/AttributeName"
+    assert caught.value.target == "Conditions/0/AttributeName"
 
 
 def test_removing_the_event_that_a_condition_speaks_of_is_refused(world: World) -> None:
@@ -374,7 +405,7 @@ def test_a_broken_rule_can_be_switched_off_but_not_on(world: World) -> None:
     ds.set(rule, "IsActive", True)
     with pytest.raises(errors.Refused) as caught:
         ds.commit()
-    assert caught.value.target == "Conditions[0]/AttributeName"
+    assert caught.value.target == "Conditions/0/AttributeName"
 
 
 def test_a_rule_may_always_be_deleted(world: World) -> None:
@@ -401,13 +432,13 @@ def test_validate_rules_says_which_active_rules_are_broken(world: World, capsys:
         call_command("validate_rules")
     told = capsys.readouterr().out
     assert "BAD (A rule)" in told
-    assert "Conditions[0]/AttributeName: General.Products.Products has no attribute 'Gone'" in told
+    assert "Conditions/0/AttributeName: General.Products.Products has no attribute 'Gone'" in told
     assert "GOOD" not in told
     with pytest.raises(CommandError):
         call_command("validate_rules", "--json")
     listed = json.loads(capsys.readouterr().out)
     assert (listed["checked"], [rule["code"] for rule in listed["broken"]]) == (2, ["BAD"])
-    assert listed["broken"][0]["problems"][0]["target"] == "Conditions[0]/AttributeName"
+    assert listed["broken"][0]["problems"][0]["target"] == "Conditions/0/AttributeName"
 
 
 def test_validate_rules_tells_what_saving_would_warn_of(
@@ -432,7 +463,7 @@ def test_validate_rules_tells_what_saving_would_warn_of(
     shown = capsys.readouterr().out
     assert "2 rules checked." in shown
     for warning in (*saved[0], *saved[1]):
-        assert f"warning: {'Actions[0]' if 'too late' in warning else ''}" in shown
+        assert f"warning: {'Actions/0' if 'too late' in warning else ''}" in shown
         assert warning in shown
 
 
