@@ -182,7 +182,10 @@ class WebHooks(Repository[WebHook]):
         repository_names=frozenset({"repository_name"}),
         hints={
             "repository_name": _("Whose entities it tells about, for example Crm.Sales.SalesOrders."),
-            "url": _("For example https://shop.example/orders/{DocumentNo}. The host holds no placeholder."),
+            "url": _(
+                "For example https://shop.example/orders/{DocumentNo}. The host holds no placeholder, unless the setting "
+                "EGRESS_ALLOW lists the hosts."
+            ),
             "headers": _("One a line, for example Content-Type: application/json"),
             "body": _('Literal braces are doubled, for example {{"order": "{DocumentNo}"}}'),
             "max_retries": _("Empty: as many as the retry logic says. At most 10."),

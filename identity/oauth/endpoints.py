@@ -89,7 +89,9 @@ def form_problem(request: HttpRequest) -> HttpResponse | None:
     """A problem of the form, independent of the grant (RFC 6749, 3.2), or None."""
     if request.method != "POST":
         return error_response(405, "invalid_request", "Use POST.", {"Allow": "POST"})
-    if request.content_type != FORM:
+    # An empty body needs no type: its parameters are what is missing.
+    is_empty = not request.content_type and request.META.get("CONTENT_LENGTH") in (None, "", "0")
+    if request.content_type != FORM and not is_empty:
         return error_response(400, "invalid_request", f"The body must be {FORM}.")
     if request.META.get("QUERY_STRING"):
         return error_response(400, "invalid_request", "The parameters belong in the body; the URL may not have any.")

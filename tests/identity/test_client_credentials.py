@@ -86,6 +86,12 @@ def test_unknown_and_missing_grant_types(http: Client) -> None:
     assert (missing.status_code, missing.json()["error"]) == (400, "invalid_request")
 
 
+def test_an_empty_body_lacks_a_grant_type_and_no_content_type(http: Client) -> None:
+    answer = http.generic("POST", "/id/connect/token")
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert "grant_type" in answer.json()["error_description"]
+
+
 def test_other_methods_and_bodies_are_refused(http: Client) -> None:
     assert http.get("/id/connect/token").status_code == 405
     assert (

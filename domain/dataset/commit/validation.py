@@ -140,6 +140,7 @@ def _missing_error(missing: list[tuple[Record, list[str]]]) -> errors.Refused:
         gettext(errors.REQUIRED_MISSING.message_format)
         .replace("{0}", other.repository.entity_type)
         .replace("{1}", ", ".join(absent))
+        .rstrip(".")
         for other, absent in missing[:10]
     )
     return errors.Refused(errors.VALIDATION_FAILED, summary, details=details)

@@ -15,6 +15,7 @@ from domain.syntax.ast import QueryOptions, ResourcePath
 from foundation import errors
 from foundation.error_summaries import ErrorSummary
 from foundation.long_polls import LongPoll
+from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
 T = TypeVar("T")
@@ -139,11 +140,13 @@ def odata_version(
     """
     body_version = headers.get("odata-version", "").strip()
     if body_version and body_version not in ("4.0", "4.01"):
-        raise errors.BadRequest(errors.INVALID_HEADER, "OData-Version", body_version)
+        reason = Message("'{0}' is not one of {1}", body_version, "4.0, 4.01")
+        raise errors.BadRequest(errors.INVALID_HEADER, "OData-Version", reason)
     allowed = headers.get("odata-maxversion", "").strip()
     if allowed:
         if not _VERSION.fullmatch(allowed) or float(allowed) < 4:
-            raise errors.BadRequest(errors.INVALID_HEADER, "OData-MaxVersion", allowed)
+            reason = Message("'{0}' is not one of {1}", allowed, "4.0, 4.01")
+            raise errors.BadRequest(errors.INVALID_HEADER, "OData-MaxVersion", reason)
         return "4.01" if float(allowed) >= 4.01 else "4.0"
     if of_batch is not None:
         return of_batch

@@ -97,7 +97,10 @@ def repository_of(sheet: str, mapping: SheetMapping) -> Repository[Any]:
     name = mapping.repository or COPY.sub("", sheet)
     found = repositories.for_entity_name(name) or _by_caption(name)
     if found is None:
-        reason = Message("there is no repository {0}; name it in a mapping", quoted(name))
+        if name:
+            reason = Message("there is no repository {0}; name it in a mapping", quoted(name))
+        else:
+            reason = Message("its repository is not named; name it in {0} or a mapping", "repository")
         raise broken(Message("sheet {0}", sheet or "CSV"), reason)
     return found
 

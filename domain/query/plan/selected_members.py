@@ -77,8 +77,10 @@ class SelectedMembers:
             )
             if replace(item.options, select=()) != ast.NO_OPTIONS:
                 raise errors.NotSupported(Message("options other than $select behind {0} in $select", name))
-            if members and attribute.kind not in (Kind.AMOUNT, Kind.QUANTITY, Kind.MULTILANGUAGE):
+            if members and attribute.is_reference:
                 raise errors.NotSupported(Message("$select of {0}/{1}; expand {2} instead", name, members[0], name))
+            if members and attribute.kind not in (Kind.AMOUNT, Kind.QUANTITY, Kind.MULTILANGUAGE):
+                unknown(members[0], (), attribute.kind.value)
             self.names[attribute.name] = (*self.names.get(attribute.name, ()), *members)
             return
         child = repository.collection(name)

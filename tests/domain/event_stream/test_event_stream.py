@@ -137,6 +137,22 @@ def test_bad_requests_are_refused(caller: Caller, asked: dict[str, str], status:
     assert (answer.status_code, answer.json()["error"]["type"]) == (status, type)
 
 
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        ({"event": "Rename"}, "'Rename' is not one of Create, Update, Delete"),
+        ({"repositry": "x"}, "'repositry' is not one of since, repository, event, wait"),
+    ],
+)
+def test_a_refusal_says_what_is_allowed(caller: Caller, asked: dict[str, str], said: str) -> None:
+    answer = caller.http.get(caller.platform.base_url + PATH, params={"wait": "0", **asked}, timeout=60)
+    assert said in answer.json()["error"]["message"]
+
+
+def test_what_all_requests_may_have_the_stream_may_have_too(caller: Caller) -> None:
+    assert poll(caller, wait=0, culture="de", lang="de", CurrentRoleId="x")["events"] == []
+
+
 def test_only_callers_with_a_token_listen(platform: LivePlatform, caller: Caller) -> None:
     assert caller.http.get(platform.base_url + PATH, params={"wait": 0}, timeout=60).status_code == 200
     caller.http.headers.pop("Authorization")

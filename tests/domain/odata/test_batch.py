@@ -372,6 +372,13 @@ def test_a_malformed_batch_is_400(api: Api, body: bytes, content_type: str) -> N
     assert error_of(response)["type"] in ("InvalidBody", "InvalidHeader", "InvalidJson")
 
 
+def test_a_malformed_batch_is_told_what_it_lacks(api: Api) -> None:
+    numbered = {"requests": [{"id": 1, "method": "get", "url": CURRENCIES}]}
+    assert "needs a text for id" in error_of(api.post("$batch", numbered))["message"]
+    empty = api.post("$batch", "--b\r\n\r\n--b--", Content_Type="multipart/mixed; boundary=b")
+    assert "a part of a batch is application/http, not nothing" in error_of(empty)["message"]
+
+
 def test_a_batch_in_a_batch_is_refused(api: Api) -> None:
     answers = json_batch(api, {"method": "POST", "url": "$batch", "body": {"requests": []}})
     assert answers[0]["status"] == 400

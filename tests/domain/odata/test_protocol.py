@@ -235,6 +235,7 @@ def test_an_entity_can_be_named_by_its_id(api: Api, currency: dict[str, Any]) ->
         (f"{CURRENCIES}?$filter=Nothing", "UnknownProperty"), (f"{CURRENCIES}?$orderby=Nothing", "UnknownProperty"),
         ("{0}?$select=Nothing", "UnknownProperty"), (f"{CURRENCIES}?$nothing=1", "BadUrl"),
         ("{0}/CustomProperty_nothing", "UnknownProperty"), ("{0}/Name?$expand=Nothing", None),
+        (f"{CURRENCIES}?$select=Name/Nothing", "UnknownProperty"),
     ],
 )  # fmt: skip
 def test_unknown_names_are_400_wherever_they_stand(
@@ -283,6 +284,13 @@ def test_what_is_not_offered_is_501_and_named(api: Api, path: str, named: str) -
     refused = api.get(path)
     assert (refused.status_code, error_of(refused)["type"]) == (501, "NotSupported")
     assert named in error_of(refused)["message"]
+
+
+@pytest.mark.parametrize("header", ["OData-MaxVersion", "OData-Version"])
+def test_a_version_that_is_not_served_is_refused_with_those_that_are(api: Api, header: str) -> None:
+    refused = api.get(CURRENCIES, **{header.replace("-", "_"): "1.0"})
+    assert refused.status_code == 400
+    assert "'1.0' is not one of 4.0, 4.01" in error_of(refused)["message"]
 
 
 def test_links_write_a_space_as_every_reader_understands_it(api: Api, currency: dict[str, Any]) -> None:

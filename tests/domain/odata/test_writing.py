@@ -156,6 +156,12 @@ def test_every_missing_value_is_named_at_once(api: Api) -> None:
     assert {detail["target"] for detail in error["details"]} == {"CurrencySign", "Name"}
 
 
+def test_missing_values_of_two_entities_are_two_sentences(api: Api, world: World) -> None:
+    error = error_of(api.post(ORDERS, {"Lines": [{}]}))
+    assert "; " in error["message"]
+    assert ".;" not in error["message"]
+
+
 BLANKS = [
     (CURRENCIES, {"CurrencySign": "", "Name": "Dollar"}, "CurrencySign"),
     (CURRENCIES, {"CurrencySign": "USD", "Name": " \t\n"}, "Name"),

@@ -54,7 +54,7 @@ def _part(entry: Any, where: str) -> Part:
         raise invalid_body(Message("a request of the batch must be an object"), target=where)
     missing = [name for name in ("id", "method", "url") if not isinstance(entry.get(name), str)]
     if missing:
-        raise invalid_body(Message("a request of the batch needs {0}", ", ".join(missing)), target=where)
+        raise invalid_body(Message("a request of the batch needs a text for {0}", ", ".join(missing)), target=where)
     headers = entry.get("headers") or {}
     if not isinstance(headers, dict):
         raise invalid_body(Message("headers must be an object"), target=f"{where}/headers")

@@ -77,6 +77,8 @@ def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
     # Without a body the only blank line may be the one before the delimiter, which belongs to that.
     for line in re.split(rb"\r?\n", separated[0].removesuffix(b"\n").removesuffix(b"\r")):
         name, colon, value = line.decode("latin-1").partition(":")
+        if not colon and not line.strip():
+            raise invalid_body(Message("a part of a batch is application/http, not {0}", Message("nothing")))
         if not colon:
             raise invalid_body(Message("'{0}' is no header line", line.decode("latin-1")[:60]))
         headers[name.strip().lower()] = value.strip()

@@ -172,6 +172,12 @@ def test_a_preview_without_a_number_is_one_of_twenty_rows_and_imports_nothing(ap
     assert api.get(f"{CURRENCIES}/$count").content == b"1"
 
 
+def test_a_csv_file_without_a_repository_is_told_how_to_name_one(api: Api) -> None:
+    message = error_of(send(api, "CurrencySign,Name\nUSD,Dollar\n"))["message"]
+    assert "name it in repository or a mapping" in message
+    assert "''" not in message
+
+
 @pytest.mark.parametrize("preview", ["0", "201", "999999999", "true", "-1", "1.5", " "])
 def test_a_preview_has_one_to_two_hundred_rows(api: Api, preview: str) -> None:
     text = "CurrencySign,Name\nUSD,Dollar\n"
