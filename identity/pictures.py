@@ -1,8 +1,8 @@
 """Profile pictures: decoded within limits, encoded anew, so that nothing of the uploaded file is stored.
 
-A file can claim any size in its header and carry a place, a time or a program behind its pixels. So only JPEG and PNG
-are accepted, the size is checked before the pixels are decoded, one picture is decoded at a time in a process, and
-what is stored is a PNG that Pillow made from the pixels alone.
+A file can claim any size in its header, describe its pixels thousands of times over, and carry a place, a time or a
+program behind its pixels. So only JPEG and PNG are accepted, size and scans are checked before the pixels are decoded,
+one picture is decoded at a time in a process, and what is stored is a PNG that Pillow made from the pixels alone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ LARGE: Final = 128
 MAX_FILE_BYTES: Final = 3_000_000
 #: Width times height: above the 12 megapixels of telephones; decoding takes 94 MB, with transparency 186 (measured).
 MAX_PIXELS: Final = 24_000_000
+#: Of a JPEG: each scan of a progressive one goes over all its blocks (up to 90 ms at MAX_PIXELS, measured), even if it
+#: has no more than 42 bytes. Encoders write 10, for CMYK 18; embedded previews add theirs.
+MAX_SCANS: Final = 32
 #: Of a stored image; larger ones are answered 413. A PNG of 128 x 128 pixels has at most 66 KB.
 MAX_STORED_BYTES: Final = 256 * 1024
 _FORMATS: Final = ("JPEG", "PNG")
@@ -36,6 +39,8 @@ _DAMAGES: Final = (
     OSError, EOFError, ValueError, SyntaxError, TypeError, LookupError, ArithmeticError, struct.error,
     Image.DecompressionBombError,
 )  # fmt: skip
+#: SOS (ITU-T T.81, B.2.3). Compressed data cannot contain it, other segments can, so its number is an upper bound.
+_START_OF_SCAN: Final = b"\xff\xda"
 _decoding = threading.Lock()
 
 
@@ -92,6 +97,10 @@ def _decoded(content: bytes) -> Image.Image:
             raise PictureRefused(Message("The file is not a JPEG or PNG picture.")) from exc
         if image.width * image.height > MAX_PIXELS:
             raise _too_many_pixels()
+        if image.format != "PNG" and content.count(_START_OF_SCAN) > MAX_SCANS:
+            raise PictureRefused(
+                Message("A JPEG picture has at most {0} scans. Save the picture anew.", MAX_SCANS), too_large=True
+            )
         try:
             # A JPEG is decoded at a fraction of its size.
             image.draft("RGB", (2 * LARGE, 2 * LARGE))

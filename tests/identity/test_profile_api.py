@@ -219,6 +219,16 @@ class TestPicture:
             assert upload(signed_in, bomb(side)).status_code == 413
         assert not UserPicture.objects.exists()
 
+    def test_a_jpeg_of_countless_scans_is_refused_before_it_is_decoded(self, signed_in: Browser) -> None:
+        progressive = image(form="JPEG", progressive=True)
+        first = progressive.index(b"\xff\xda")
+        scan = progressive[first : progressive.index(b"\xff\xc4", first)]
+        for scans in (pictures.MAX_SCANS, 5_000):
+            response = upload(signed_in, progressive.removesuffix(b"\xff\xd9") + scan * scans + b"\xff\xd9")
+            assert (response.status_code, "scans" in response.content.decode()) == (413, True)
+        assert not UserPicture.objects.exists()
+        assert upload(signed_in, progressive).status_code == 302
+
     def test_a_form_without_its_token_or_a_sign_in_changes_nothing(self, signed_in: Browser) -> None:
         assert signed_in.client.post("/profile/picture", {"remove": "1"}).status_code == 403
         stranger = APIClient().post("/profile/picture", {"remove": "1"})
