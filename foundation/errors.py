@@ -228,6 +228,14 @@ TOO_MANY_IDEMPOTENCY_KEYS = _add(
 ISOLATION_NOT_SUPPORTED = _add(
     235, "IsolationNotSupported", _("This service does not offer the isolation {0}; nothing was done."), 412
 )
+IDEMPOTENT_ANSWER_WITHHELD = _add(
+    236,
+    "IdempotentAnswerWithheld",
+    _(
+        "A request with this idempotency key was answered before, but your rights have changed since, so its answer is not shown again. Check whether the request was carried out; a new request needs a new key."
+    ),
+    403,
+)
 QUERY_TOO_LONG = _add(
     250,
     "QueryTooLong",

@@ -1,7 +1,8 @@
 """Answers to writes that carry an idempotency key: a repeated request gets the first answer (spec 13, 13.4).
 
 The answer is stored in the database transaction of the write, so neither exists without the other: after a crash
-between write and answer the repeated request finds both or none. Keys belong to a user and application.
+between write and answer the repeated request finds both or none. Keys belong to a user and application. The answer is
+shown to who has still the scopes and data permissions with which it was made: it may hold data that these let see.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from django.db import connection
@@ -36,6 +37,7 @@ _POLL_SECONDS: Final = 0.05
 #: The answers of a caller are counted again after so many seconds.
 _USAGE_SECONDS: Final = 30.0
 _MAX_USAGES: Final = 10_000
+_DATA_SCOPES: Final = frozenset({"read", "update", "exec"})
 #: Part of the hash, so that these locks differ from those of looked-up values (lookups.advisory_locks).
 _SEED: Final = 3
 #: Rows deleted by one statement: on SQLite each blocks the other writers for some milliseconds.
@@ -49,11 +51,15 @@ class RequestKey:
     owner         the user and application
     digest        the owner and the key
     fingerprint   what was requested: method, URL, body
+    rights        the caller's data permissions, and the company, location and role of the request
+    scopes        scopes for data that the caller's token has; no digest
     """
 
     owner: str
     digest: str
     fingerprint: str
+    rights: str
+    scopes: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +74,18 @@ class KeptAnswer:
 def request_key(context: CallContext, key: str, fingerprint: str) -> RequestKey:
     """The key of the caller of this context. `key` has the name of its header in front."""
     user = context.user.id if context.user is not None else ""
-    owner = hashlib.sha256(f"{user} {context.application}".encode()).hexdigest()
-    return RequestKey(owner, hashlib.sha256(f"{owner} {key}".encode()).hexdigest(), fingerprint)
+    owner = _digest(user, context.application)
+    rights = _digest(context.permissions.key, context.company_id, context.location_id, context.role_id)
+    return RequestKey(owner, _digest(owner, key), fingerprint, rights, context.scopes & _DATA_SCOPES)
 
 
 def answer_find(key: RequestKey) -> KeptAnswer | None:
     """The answer to the first request with the key; None for the first, which then holds the key until it ends.
 
     Call in the database transaction of the write. Waits while another transaction holds the key: on SQLite its
-    beginning waits. Raises Conflict after WAIT_SECONDS, UnprocessableContent for a key of another request, and
-    TooManyRequests beyond MAX_ANSWERS and MAX_BYTES.
+    beginning waits. Raises Conflict after WAIT_SECONDS, UnprocessableContent for a key of another request, Forbidden for
+    a caller with fewer scopes or other rights than that of the first request, and TooManyRequests beyond MAX_ANSWERS
+    and MAX_BYTES.
     """
     _lock(key)
     row = IdempotentAnswer.objects.filter(digest=key.digest).first()
@@ -85,6 +93,7 @@ def answer_find(key: RequestKey) -> KeptAnswer | None:
         if row.fingerprint != key.fingerprint:
             raise errors.UnprocessableContent(errors.IDEMPOTENCY_KEY_REUSED)
         answer = orjson.loads(row.answer)
+        _check_authority(key, answer)
         return KeptAnswer(answer["status"], answer["headers"], answer["body"].encode("latin-1"))
     if row is not None:
         row.delete()
@@ -97,7 +106,13 @@ def answer_keep(key: RequestKey, answer: KeptAnswer) -> None:
     if len(answer.body) > MAX_ANSWER_BYTES:
         raise errors.PayloadTooLarge(errors.IDEMPOTENT_ANSWER_TOO_LARGE, MAX_ANSWER_BYTES)
     # Latin-1 has a character for each byte.
-    fields = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body.decode("latin-1")}
+    fields = {
+        "status": answer.status,
+        "headers": dict(answer.headers),
+        "body": answer.body.decode("latin-1"),
+        "rights": key.rights,
+        "scopes": sorted(key.scopes),
+    }
     IdempotentAnswer.objects.create(
         digest=key.digest,
         owner=key.owner,
@@ -114,6 +129,23 @@ def answers_prune() -> int:
     while digests := list(old.values_list("digest", flat=True)[:_ROWS_AT_ONCE]):
         deleted += IdempotentAnswer.objects.filter(digest__in=digests).delete()[0]
     return deleted
+
+
+def _digest(*parts: str | None) -> str:
+    return hashlib.sha256(" ".join(part or "" for part in parts).encode()).hexdigest()
+
+
+def _check_authority(key: RequestKey, answer: Mapping[str, Any]) -> None:
+    """Refuse the answer to a token with fewer scopes, and after a change of the caller's rights.
+
+    Whether the new rights suffice cannot be told without the work of the request, which must not happen again.
+    """
+    # An earlier release stored neither.
+    for scope in answer.get("scopes", ()):
+        if scope not in key.scopes:
+            raise errors.Forbidden(errors.SCOPE_MISSING, scope)
+    if answer.get("rights") != key.rights:
+        raise errors.Forbidden(errors.IDEMPOTENT_ANSWER_WITHHELD)
 
 
 def _lock(key: RequestKey) -> None:
