@@ -375,6 +375,14 @@ SANDBOX_BUSY = _add(3106, "SandboxBusy", _("Every script worker is busy. Try aga
 TOO_MANY_SCRIPTS = _add(
     3107, "TooManyScripts", _("{0} of your scripts run or wait at the moment. Try again in {1} seconds."), 429
 )
+SCRIPT_TIME_USED_UP = _add(
+    3108,
+    "ScriptTimeUsedUp",
+    _(
+        "Others cannot write while your scripts run in a transaction, and these have used up their time. Try again in {0} seconds, or without a transaction and an idempotency key."
+    ),
+    429,
+)
 SCRIPT_INACTIVE = _add(3110, "ScriptInactive", _("The script {0} is not active."), 500)
 SCRIPT_LANGUAGE = _add(
     3111, "ScriptLanguageNotSupported", _("The script {0} is written in {1}, which this instance cannot run."), 500

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -20,7 +20,7 @@ from domain.dataset.records.record import Record
 from domain.dataset.transactions.domain_transactions import TransactionDataset
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
-from scripts import history
+from scripts import history, write_lock_time
 from scripts.bridge.bridge import MAX_DEPTH, PRELUDE, Bridge, Refusal
 from scripts.sandbox.errors import (
     CallerBusy,
@@ -129,11 +129,16 @@ def script_outcome(
 
     Fails with Refused: SCRIPT_SYNTAX, SCRIPT_THREW, SCRIPT_LIMIT, SCRIPT_OUTPUTS (the result is no JSON),
     SCRIPT_CANCELLED; Unavailable: SANDBOX_BUSY; TooManyRequests: TOO_MANY_SCRIPTS, which is not noted; any
-    PlatformError that the script let pass. `info` holds the place and the console.
+    PlatformError that the script let pass. `info` holds the place and the console. Raises TooManyRequests where others
+    have waited for scripts of the caller for too long (scripts.write_lock_time).
     """
     if depth > MAX_DEPTH:
         return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, Message("scripts within scripts ({0})", MAX_DEPTH)), False)
     allowed = limits()
+    is_of_caller = kind != "Rule" and not depth
+    if is_of_caller:
+        seconds = write_lock_time.seconds_left(dataset.context)
+        allowed = replace(allowed, wall_seconds=min(allowed.wall_seconds, seconds))
     begun = time.monotonic()
     bridge = Bridge(
         dataset,
@@ -166,6 +171,9 @@ def script_outcome(
         return FailedRun(_no_worker(exc), False)
     except (SandboxBusy, SandboxUnavailable) as exc:
         failure = _no_worker(exc)
+    finally:
+        if is_of_caller:
+            write_lock_time.spend(dataset.context, time.monotonic() - begun)
     history.note(
         kind=kind,
         name=name,

@@ -29,7 +29,14 @@ class _Deferred(threading.local):
     stamps: Mapping[str, int] | None = None
 
 
+class _Open(threading.local):
+    """Whether this thread has begun a transaction for a write on SQLite."""
+
+    is_on_sqlite = False
+
+
 _deferred = _Deferred()
+_open = _Open()
 
 
 @contextmanager
@@ -49,14 +56,22 @@ def write_transaction(*, savepoint: bool = True, deferred: bool = False) -> Iter
             check_stamps()
         if is_outermost and is_outdated():
             raise ModelChanged
-        if not is_deferred:
-            yield False
-            return
-        _deferred.stamps = stamps.values()
+        if is_outermost:
+            _open.is_on_sqlite = connection.vendor == "sqlite"
+            _deferred.stamps = stamps.values() if is_deferred else None
         try:
-            yield True
+            yield is_deferred
         finally:
-            _deferred.stamps = None  # before hooks of the commit, which write by themselves
+            if is_outermost:  # before hooks of the commit, which write by themselves
+                _open.is_on_sqlite, _deferred.stamps = False, None
+
+
+def holds_write_lock() -> bool:
+    """Whether the work of this thread keeps all other writers waiting: in a `write_transaction` on SQLite that has
+    begun.
+    """
+    connection: Any = connections["default"]
+    return _open.is_on_sqlite and not connection.begin_is_deferred
 
 
 def begin_writing() -> bool:

@@ -149,6 +149,7 @@ class Runner:
             applied.clear()
             with self._dataset_of(parts, retry) as (dataset, commits):
                 for culprit in parts:
+                    self._check_time()
                     exchange = Exchange(self._received(culprit), dataset=dataset)
                     check_no_part_alone(exchange.received)
                     if idempotency.is_repeatable(exchange.received):
@@ -195,13 +196,16 @@ class Runner:
         if self.answered > MAX_ANSWER_BYTES:
             spent = Message("{0} bytes of answers", MAX_ANSWER_BYTES)
             raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, spent)
-        if time.monotonic() - self.begun > MAX_SECONDS:
-            raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, Message("{0} seconds", int(MAX_SECONDS)))
+        self._check_time()
         if self.counted:
             # The batch itself was counted for the first part.
             requests, self.counted = requests - self.counted, 0
         if requests and self.request.context.quota is not None:
             check_api_request(self.request.context.quota, requests)
+
+    def _check_time(self) -> None:
+        if time.monotonic() - self.begun > MAX_SECONDS:
+            raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, Message("{0} seconds", int(MAX_SECONDS)))
 
     @contextmanager
     def _dataset_of(self, parts: list[Part], retry: RetryState) -> Iterator[tuple[Dataset, bool]]:
