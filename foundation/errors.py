@@ -383,6 +383,12 @@ SCRIPT_TIME_USED_UP = _add(
     ),
     429,
 )
+NOTIFICATIONS_LIMITED = _add(
+    3109,
+    "NotificationsLimited",
+    _("Your scripts may leave {0} notifications in a minute. Try again in {1} seconds."),
+    429,
+)
 SCRIPT_INACTIVE = _add(3110, "ScriptInactive", _("The script {0} is not active."), 500)
 SCRIPT_LANGUAGE = _add(
     3111, "ScriptLanguageNotSupported", _("The script {0} is written in {1}, which this instance cannot run."), 500

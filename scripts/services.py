@@ -183,7 +183,7 @@ def script_outcome(
         duration_ms=(time.monotonic() - begun) * 1000,
         console=console,
         failure=failure,
-        messages=bridge.messages,
+        messages=bridge.messages.taken(dataset.context),
     )
     if failure is not None:
         return FailedRun(failure, bridge.committed, console, line, column)

@@ -14,6 +14,7 @@ from foundation.egress.client import EgressFailed, EgressRequest, Headers
 from foundation.execution_slot import release_slot
 from foundation.guids import is_guid
 from foundation.messages import TranslatableMessage as Message
+from identity import rate_limits
 from identity.context import CallContext
 from identity.models import Role, Session
 from scripts.sandbox.well_formed_json import well_formed
@@ -21,6 +22,8 @@ from scripts.sandbox.well_formed_json import well_formed
 NOTIFICATIONS = "Systems.Core.Notifications"
 ATTACHMENTS = "General.Documents.DocumentFileAttachments"
 MAX_HTTP_SECONDS = 10.0
+#: Of a user who may not create notifications otherwise.
+NOTIFICATIONS_PER_MINUTE = 20
 
 
 def user_of(context: CallContext) -> dict[str, Any]:
@@ -47,15 +50,35 @@ def session_of(context: CallContext) -> dict[str, Any]:
     return {"id": context.session_id, "startedAt": opened}
 
 
+def count_notification(context: CallContext) -> None:
+    """Count a notification of a caller who could not create one otherwise. Raises TooManyRequests."""
+    if context.user is None or context.permissions.allows(NOTIFICATIONS, "create"):
+        return
+    try:
+        rate_limits.count(f"script-notifications:{context.user.id}", NOTIFICATIONS_PER_MINUTE)
+    except errors.TooManyRequests as limited:
+        seconds = limited.retry_after_seconds
+        raise errors.TooManyRequests(
+            NOTIFICATIONS_PER_MINUTE, seconds, retry_after_seconds=seconds, code=errors.NOTIFICATIONS_LIMITED
+        ) from limited
+
+
 def notify(dataset: Dataset, user_id: Any, message: str) -> Record:
-    """Create a notification in the dataset, written with its commit."""
+    """Create a notification in the dataset, written with its commit. Its anchor is the login of the script's caller:
+    the text may claim anything.
+    """
     if not isinstance(user_id, str) or not is_guid(user_id):
         raise errors.BadRequest(errors.INVALID_LITERAL, user_id, "Edm.Guid", "Action.notify.user", target="id")
     if dataset.load("Systems.Security.Users", user_id) is None:
         raise errors.Refused(errors.REFERENCE_NOT_FOUND, "User", "Systems_Security_Users", user_id, target="id")
-    return dataset.create(
-        NOTIFICATIONS, {"User": user_id.lower(), "NotificationClass": "Script", "Subject": message[:256]}
-    )
+    sender = dataset.context.user
+    values = {
+        "User": user_id.lower(),
+        "NotificationClass": "Script",
+        "Subject": message[:256],
+        "Anchor": sender.login[:128] if sender is not None else None,
+    }
+    return dataset.create(NOTIFICATIONS, values)
 
 
 def attach(dataset: Dataset, document: Record, name: str, data: Any) -> Record:

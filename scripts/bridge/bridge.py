@@ -19,6 +19,7 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.messages import translated
 from scripts.bridge.frames import Frames
 from scripts.bridge.handles import Handles
+from scripts.bridge.messages import Messages
 from scripts.bridge.registry import MAX_SAID, host_calls
 from scripts.bridge.writing import Writer
 from scripts.sandbox.errors import HostCallError
@@ -56,7 +57,7 @@ class Bridge:
     transactions       False if the dataset belongs to an operation in progress (rules)
     read_only          only calls that read are answered (calculated attributes)
     depth              number of enclosing scripts
-    messages           of Action.log and Action.error: (type, text)
+    messages           of Action.log and Action.error
     committed          Transaction.commit() succeeded at least once
     cancelled          the message of Action.cancel(), or None
     """
@@ -72,7 +73,7 @@ class Bridge:
         depth: int = 0,
     ) -> None:
         self.dataset = dataset
-        self.messages: list[tuple[str, str]] = []
+        self.messages = Messages()
         self.committed = False
         self.cancelled: str | None = None
         self.deadline = deadline

@@ -1,8 +1,8 @@
 """Scripts of one caller keep SQLite's only writer.
 
-Who: anybody with the scope exec, without any right to data. What: scripts that run for long in a request that holds the
-write lock, again and again, so that nobody else can write or sign in. What prevents it: scripts.write_lock_time, and the
-time of a batch, which also ends a change set.
+Who: anybody with the scope exec, without any right to data. What: scripts that run for long in a request that holds
+the write lock, again and again, so that nobody else can write or sign in. What prevents it: scripts.write_lock_time,
+and the time of a batch, which also ends a change set.
 """
 
 from __future__ import annotations

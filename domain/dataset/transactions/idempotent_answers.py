@@ -83,9 +83,9 @@ def answer_find(key: RequestKey) -> KeptAnswer | None:
     """The answer to the first request with the key; None for the first, which then holds the key until it ends.
 
     Call in the database transaction of the write. Waits while another transaction holds the key: on SQLite its
-    beginning waits. Raises Conflict after WAIT_SECONDS, UnprocessableContent for a key of another request, Forbidden for
-    a caller with fewer scopes or other rights than that of the first request, and TooManyRequests beyond MAX_ANSWERS
-    and MAX_BYTES.
+    beginning waits. Raises Conflict after WAIT_SECONDS, UnprocessableContent for a key of another request, Forbidden
+    for a caller with fewer scopes or other rights than that of the first request, and TooManyRequests beyond
+    MAX_ANSWERS and MAX_BYTES.
     """
     _lock(key)
     row = IdempotentAnswer.objects.filter(digest=key.digest).first()

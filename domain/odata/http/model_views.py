@@ -12,7 +12,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from domain.dataset.checks import access
 from domain.model import custom_properties
+from domain.model.registry import repositories
 from domain.odata.http.views import http_response, lower_headers
 from domain.odata.message.message import JSON
 from domain.odata.metadata import discovery, model_documents, model_json, openapi
@@ -98,12 +100,14 @@ class LegacyLogin(PublicView):
 class Reset(PlatformView):
     """Drops the caches of the model in every process of the machine, from the next request on.
 
-    Definitions of custom properties, documents and query plans are cached under this stamp.
+    Definitions of custom properties, documents and query plans are cached under this stamp. All that is dropped must be
+    made again, so only those may ask for it whose saves of custom properties do the same.
     """
 
     http_method_names = ["get", "post"]
 
     def post(self, request: Request) -> Response:
+        access.require(context_of(request), repositories["Systems.Bpm.CustomProperties"], "update")
         stamps.bump(custom_properties.STAMP)
         return Response({"success": True})
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 @host_call("log", reads=True)
 def log(bridge: Bridge, kind: str, text: str) -> Answer:
-    if len(bridge.messages) < 1_000:
-        bridge.messages.append(("Error" if kind == "Error" else "Information", text[:10_000]))
+    bridge.messages.add("Error" if kind == "Error" else "Information", text)
     return None
 
 
@@ -29,6 +28,8 @@ def cancel(bridge: Bridge, message: str) -> Answer:
 
 @host_call("notify")
 def notify(bridge: Bridge, user: Any, message: str) -> Answer:
+    if bridge.transactions:  # a rule notifies whom its author has chosen
+        actions.count_notification(bridge.dataset.context)
     actions.notify(bridge.dataset, bridge.writer.plain(user), message)
     return bridge.changed()
 

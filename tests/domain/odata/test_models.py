@@ -10,6 +10,7 @@ from django.test import Client
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation import stamps
+from tests.domain.security.conftest import caller, give_role, person
 from tests.support.api import Api, error_of
 
 SITE_STANDARD = "/api/model/standard.json"
@@ -86,3 +87,17 @@ def test_reset_tells_every_node(api: Api, path: str, method: str) -> None:
     assert stamps.current(custom_properties.STAMP) > before
     assert Client().generic(method, path).status_code == 401
     assert api.client.delete(path, headers=_bearer(api))["Allow"] == "GET, POST"
+
+
+@pytest.mark.parametrize("path", ["/api/domain/reset", "/api/domain/odata/Reset"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_reset_is_for_those_who_may_change_the_model(api: Api, path: str, method: str) -> None:
+    """Others could make all processes work at rendering documents."""
+    user = person("mallory")
+    give_role(user, {"*": "crud"})
+    before = stamps.current(custom_properties.STAMP)
+    refused: Any = Client().generic(method, path, headers=_bearer(caller(user)))
+    assert (refused.status_code, error_of(refused)["type"]) == (403, "PermissionDenied")
+    assert stamps.current(custom_properties.STAMP) == before
+    give_role(user, {"Systems.Bpm.CustomProperties": "ru"})
+    assert Client().generic(method, path, headers=_bearer(caller(user))).status_code == 200
