@@ -531,9 +531,17 @@ class Unauthorized(PlatformError):
     def headers(self) -> Mapping[str, str]:
         if self.code is TOKEN_MISSING:
             return {"WWW-Authenticate": "Bearer"}
-        # RFC 6750, 3: error_description is ASCII, so a Bulgarian message cannot be in it.
-        description = filled(self.code.message_format, self.parameters).replace('"', "'")
-        return {"WWW-Authenticate": f'Bearer error="invalid_token", error_description="{description}"'}
+        challenge = f'Bearer error="invalid_token", error_description="{_error_description(self)}"'
+        return {"WWW-Authenticate": challenge}
+
+
+def _error_description(error: PlatformError) -> str:
+    """The English message with the characters of error_description: %x20-21 / %x23-5B / %x5D-7E (RFC 6750, 3).
+
+    With another one, Django would encode the whole header, which no client decodes.
+    """
+    text = filled(error.code.message_format, error.parameters).replace('"', "'").replace("\\", "/").replace("…", "...")
+    return "".join(each if " " <= each <= "~" else "?" for each in text)
 
 
 class ProofRefused(Unauthorized):
@@ -548,7 +556,7 @@ class ProofRefused(Unauthorized):
         self.error, self.algorithms, self.nonce = error, algorithms, nonce
 
     def headers(self) -> Mapping[str, str]:
-        description = filled(self.code.message_format, self.parameters).replace('"', "'")
+        description = _error_description(self)
         challenge = f'DPoP error="{self.error}", error_description="{description}", algs="{self.algorithms}"'
         return {"WWW-Authenticate": challenge, **({"DPoP-Nonce": self.nonce} if self.nonce else {})}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import timedelta
 from typing import Any
@@ -181,6 +182,14 @@ class TestReferenceTokens:
 
     def test_a_jwt_is_no_api_key(self, http: Client) -> None:
         assert http.get("/api/whoami", headers={"X-Api-Key": service_token(http)}).status_code == 401
+
+    @pytest.mark.parametrize("language", ["en", "bg"])
+    def test_the_challenge_is_ascii(self, http: Client, language: str) -> None:
+        """Its characters are those of RFC 6750, 3; another one would encode the whole header."""
+        response = http.get("/api/whoami", headers={"X-Api-Key": "x", "Accept-Language": language})
+        challenge = response.headers["WWW-Authenticate"]
+        assert re.fullmatch(r'Bearer error="invalid_token", error_description="[ !#-\[\]-~]+"', challenge), challenge
+        assert "(enrt_...)" in challenge
 
     def test_a_service_token_acts_as_the_system_user(self, http: Client) -> None:
         TrustedApplication.objects.filter(application_uri=SERVICE).update(access_tokens="AuthenticatedUsers")
