@@ -45,6 +45,7 @@ class WebHookDelivery(AggregateRoot):
     request_headers       as sent, secrets masked
     headers               [[name, value], …] as sent, for a secret [name, sealed value, true]; or a text: the reason why
                           there are no headers
+    read_repositories     the repositories, each between spaces, that the request has data of besides the entity's own
     attempt_count         attempts with an outcome
     lease_count           leases; more than attempts if workers died while they held one
     lease_token           identifies the holder, who may record the outcome; each lease has a new token
@@ -68,6 +69,7 @@ class WebHookDelivery(AggregateRoot):
     request_headers = models.TextField(blank=True)
     request_body = models.TextField(blank=True)
     headers = SealedJsonField()
+    read_repositories = models.TextField(blank=True, default="")
     timeout_seconds = models.PositiveSmallIntegerField(default=10)
     max_retries = models.PositiveSmallIntegerField(default=0)
     creation_time_utc = models.DateTimeField(default=utc_now)

@@ -80,6 +80,7 @@ class NewDelivery:
     request_url: str
     request_headers: str
     request_body: str
+    read_repositories: str
     headers: str
     timeout_seconds: int
     max_retries: int
@@ -133,6 +134,7 @@ def delivery_prepare(
         request_url=rendered.url,
         request_headers=shown,
         request_body=rendered.body,
+        read_repositories=template.read_repositories,
         headers=stored,
         timeout_seconds=template.timeout_seconds,
         max_retries=0 if is_test else template.max_retries,

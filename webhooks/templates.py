@@ -78,6 +78,12 @@ class WebHookTemplate:
         return Reads(self.repository_name, frozenset(self.compiled.paths))
 
     @cached_property
+    def read_repositories(self) -> str:
+        """The repositories that it reads besides the entity, each between spaces. Raises as `compiled`."""
+        names = sorted({hop.target for path in self.compiled.paths for hop in path if hop.target})
+        return f" {' '.join(names)} " if names else ""
+
+    @cached_property
     def fixed_destination(self) -> str | None:
         """host:port if it has no placeholder. Raises ValueError for an invalid one."""
         origin = self.compiled.url.fixed_origin

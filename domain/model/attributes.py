@@ -130,17 +130,26 @@ class Calculation:
 
 @dataclass(frozen=True, slots=True)
 class TellsOf:
-    """The attributes, by API name, with which a row tells of an entity of another repository.
+    """The attributes, by API name, with which a row and its parts tell of an entity of another repository.
 
-    repository  the dotted name of the entity's repository
+    repository  the dotted name of the entity's repository; with `by_table` the name of its table (entity_name)
     entity      its guid
     values      JSON texts with the names of attributes as keys: a caller sees no reference that may lead to a hidden
                 entity
+    behind      a text with the names of repositories, each between spaces, whose data stands in the row, too: a caller
+                sees the row only if no row of these is hidden
     """
 
     repository: str
     entity: str
     values: tuple[str, ...] = ()
+    by_table: bool = False
+    behind: str = ""
+
+    def name_of(self, repository: Any) -> str:
+        """The name that rows have for a repository."""
+        name: str = repository.entity_name if self.by_table else repository.name
+        return name
 
 
 __all__ = ["AtCommit", "Attribute", "Calculation", "Child", "FromSequence", "LateDefault", "TellsOf", "Validation"]

@@ -56,7 +56,8 @@ class Declaration(Generic[M]):
     view_of          the repository of which this one is a view, by name: the model is that of a database view, whose
                      rows have the keys of rows of that repository, and values of them and of their owners. A caller
                      sees a row if the row behind it and its owners are visible
-    tells_of         its rows tell of entities of other repositories: a caller sees a row only if the entity is visible
+    tells_of         its rows tell of entities of other repositories: a caller sees a row and its parts only if the
+                     entity is visible
     seen_through     an owned collection: a caller sees a row only if an entity of the collection is visible
     admin_only       only administrators may read or write it, whatever their roles
     decides_access   it defines access rights: only administrators create, change and delete its entities

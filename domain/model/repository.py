@@ -71,6 +71,16 @@ class Repository(Declaration[M]):
             current = self.registry[current.owner.target] if current.owner is not None else None
         return tuple(result)
 
+    @cached_property
+    def telling(self) -> Repository[Any] | None:
+        """The repository whose rows tell of other entities (tells_of): this one, or the next of its owners; or None."""
+        seen: list[Repository[Any]] = []
+        current: Repository[Any] | None = self
+        while current is not None and current.tells_of is None and current not in seen:
+            seen.append(current)
+            current = self.registry[current.owner.target] if current.owner is not None else None
+        return current if current is not None and current.tells_of is not None else None
+
     # --- members --------------------------------------------------------------------------------------------------
 
     @cached_property

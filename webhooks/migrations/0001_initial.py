@@ -83,6 +83,7 @@ class Migration(migrations.Migration):
                 ("request_headers", models.TextField(blank=True)),
                 ("request_body", models.TextField(blank=True)),
                 ("headers", foundation.fields.SealedJsonField()),
+                ("read_repositories", models.TextField(blank=True, default="")),
                 ("timeout_seconds", models.PositiveSmallIntegerField(default=10)),
                 ("max_retries", models.PositiveSmallIntegerField(default=0)),
                 ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now)),

@@ -48,7 +48,7 @@ class Tracking:
 
 def default_level(repository: Repository[Any]) -> int:
     """The level of a root repository without a setting."""
-    if repository.view_of or repository.access == "ReadOnly" or repository.tells_of is not None:
+    if repository.view_of or repository.access == "ReadOnly":
         return NOTHING
     is_configuration = repository.category == "Settings" or repository.authored or repository.decides_access
     return ATTRIBUTES if is_configuration or repository.is_document else LAST_CHANGE

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from domain.model.custom_properties import Definition
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.template_syntax import culture_date_pattern
@@ -178,12 +179,16 @@ class Access:
         """Whether some rows of the repository may be hidden from the caller."""
         if self._permissions is None:
             return False
-        if self.narrows and (repository.tells_of or repository.seen_through):
+        if self.narrows and (repository.telling or repository.seen_through):
             return True
         return any(
             not self.readable(other) or bool(self.alternatives(other))
             for other in (repository, *self.subtypes(repository), *repository.viewed)
         )
+
+    def restricts_values(self, known: Definition) -> bool:
+        """Whether values of the custom property are entities of which some may be hidden from the caller."""
+        return bool(known.allowed_from) and self.restricts(repositories[known.allowed_from])
 
     @staticmethod
     def subtypes(repository: Repository[Any]) -> tuple[Repository[Any], ...]:

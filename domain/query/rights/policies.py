@@ -64,10 +64,13 @@ def _own(access: Access, source: Source) -> Bound | None:
 def _told(access: Access, source: Source) -> Bound | None:
     """The condition that the caller may see what the row tells of; None for rows that tell only of themselves."""
     repository = source.repository
-    if not access.narrows or not (repository.tells_of or repository.seen_through):
+    if not access.narrows or not (repository.telling or repository.seen_through):
         return None
-    if repository.tells_of is not None:
-        return Told(BOOL, False, source, access)
+    if repository.telling is not None:
+        at, binder = source, Binder(Access(None))
+        while at.repository is not repository.telling:
+            at = follow(binder, at, at.repository.owner_attribute)
+        return Told(BOOL, False, at, access)
     collection = repository.collections[repository.seen_through]
     part = repositories[collection.repository]
     row = new_root(part)

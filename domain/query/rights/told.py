@@ -2,6 +2,8 @@
 
 A caller sees such a row only if he may see the entity as it is now: of an entity that was deleted, only a caller whose
 rights hide no row of its repository. Inside the JSON of the row no reference stands that may lead to a hidden entity.
+Of a row with a text that was made of data of several repositories, such as the request of a webhook, nothing can be cut
+out: only a caller whose rights hide no row of these repositories sees it.
 """
 
 from __future__ import annotations
@@ -36,21 +38,26 @@ class VisibleNow(Bound):
 class Subjects:
     """The repositories whose entities a caller may see: of `whole` all, also former ones, of `partly` some."""
 
-    whole: tuple[str, ...]
+    whole: tuple[Repository[Any], ...]
     partly: tuple[Repository[Any], ...]
+
+    @property
+    def hidden(self) -> list[Repository[Any]]:
+        """The repositories of which some row, or every row, is hidden."""
+        return [repository for repository in repositories if repository not in self.whole]
 
 
 def subjects_of(access: Access) -> Subjects:
     """The repositories of which the caller may be told."""
-    whole: list[str] = []
+    whole: list[Repository[Any]] = []
     partly: list[Repository[Any]] = []
     for repository in repositories:
-        if repository.view_of or repository.tells_of or repository.seen_through or not access.readable(repository):
+        if repository.view_of or repository.telling or repository.seen_through or not access.readable(repository):
             continue
         if access.restricts(repository):
             partly.append(repository)
         else:
-            whole.append(repository.name)
+            whole.append(repository)
     return Subjects(tuple(whole), tuple(partly))
 
 

@@ -12,16 +12,15 @@ from domain.query.sql.joins import Block
 
 
 def _told(compiler: Compiler, node: Told, exact: bool) -> Sql:
-    repository = node.source.repository
-    assert repository.tells_of is not None
-    name = compiler.value(column(node.source, repository.attributes[repository.tells_of.repository]))
-    entity = compiler.value(column(node.source, repository.attributes[repository.tells_of.entity]))
+    tells_of, attributes = node.source.repository.tells_of, node.source.repository.attributes
+    assert tells_of is not None
+    name = compiler.value(column(node.source, attributes[tells_of.repository]))
+    entity = compiler.value(column(node.source, attributes[tells_of.entity]))
     subjects = subjects_of(node.access)
     alternatives = [Sql("(1 = 0)")]
     if subjects.whole:
-        alternatives.append(
-            compose("({0} IN ({1}))", name, join(", ", [_text(compiler, each) for each in subjects.whole]))
-        )
+        names = [_text(compiler, tells_of.name_of(each)) for each in subjects.whole]
+        alternatives.append(compose("({0} IN ({1}))", name, join(", ", names)))
     for partly in subjects.partly:
         root = new_root(partly)
         condition = visible(node.access, root)
@@ -30,8 +29,16 @@ def _told(compiler: Compiler, node: Told, exact: bool) -> Sql:
         if condition is not None:
             conditions.append(inner.predicate(condition))
         exists = select_from([Sql("1")], inner.block.from_sql(), conditions)
-        alternatives.append(compose("({0} = {1} AND EXISTS ({2}))", name, _text(compiler, partly.name), exists))
-    return compose("({0})", join(" OR ", alternatives))
+        own = _text(compiler, tells_of.name_of(partly))
+        alternatives.append(compose("({0} = {1} AND EXISTS ({2}))", name, own, exists))
+    seen = compose("({0})", join(" OR ", alternatives))
+    if not tells_of.behind or not subjects.hidden:
+        return seen
+    behind = compiler.value(column(node.source, attributes[tells_of.behind]))
+    # Names have letters, digits and dots: nothing that LIKE takes for a pattern but "_", which hides more, not less.
+    patterns = [_text(compiler, f"% {each.name} %") for each in subjects.hidden]
+    unmixed = join(" AND ", [compose("{0} NOT LIKE {1}", behind, pattern) for pattern in patterns])
+    return compose("({0} AND ({1} = '' OR ({2})))", seen, behind, unmixed)
 
 
 def _visible_now(compiler: Compiler, node: VisibleNow, exact: bool) -> Sql:
