@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
-from domain.dataset.checks.authority import Authority
+from domain.dataset.checks.authority import Authority, weakest
 from domain.dataset.lookups.name_binding import ReferencePath, paths_of
 from domain.dataset.records.record import Record
 from domain.model import behaviours
@@ -108,7 +108,12 @@ def invalid(problems: list[Finding]) -> errors.Refused:
 
 
 def check_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Iterator[Finding]:
-    """Problems of a rule, each once. Targets are paths from the rule: "Conditions/2/AttributeName"."""
+    """Problems of a rule, each once. Targets are paths from the rule: "Conditions/2/AttributeName".
+
+    authors   who saves the rule, and so stands behind it; without any its stored author does
+    """
+    if authors:
+        rule = replace(rule, author=weakest(set(authors)))
     if rule.repository not in repositories:
         hint = near(rule.repository, (repository.name for repository in repositories))
         yield finding("RepositoryName", _("There is no repository '{0}'.{1}"), rule.repository, hint)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_noop as _
 
+from domain.dataset.checks.authority import Authority, context_of
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.name_binding import Name, UnknownName
@@ -25,6 +26,7 @@ from foundation import errors
 from foundation.kinds import Kind
 from identity.context import system_context
 from rules.actions.base import VALUE, ActionType, BoundAction, Choice, ParameterRule, action_types, reference_literal
+from rules.read_access import may_see
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
@@ -150,7 +152,7 @@ class SetValue(ActionType):
             return
         try:
             code = (action.parameters[0].value or "").strip()[1:]
-            _custom_form(Dataset(system_context()), rule.repository, code, given.value)
+            _custom_form(Dataset(system_context()), rule.repository, code, given.value, rule.rule.author)
         except errors.PlatformError as exc:
             yield Finding(exc.message, "Parameter2Value")
 
@@ -175,26 +177,27 @@ class SetValue(ActionType):
 
     def _set_custom(self, action: BoundAction, firing: Firing, code: str) -> None:
         """Set a custom property. Of another one it takes the description and the id of the value, too."""
-        record, dataset, source = firing.record, firing.dataset, action.parameters[1].name
+        record, dataset, author = firing.record, firing.dataset, firing.rule.author
+        source = action.parameters[1].name
         if source is not None and source.custom:
             holder = source.holder(record)
             copied = None if holder is None else holder.custom.get(source.custom)
-            _, stored = _custom_form(dataset, record.repository, code, copied)
+            _, stored = _custom_form(dataset, record.repository, code, copied, author)
             if stored is not None and copied is not None:
                 stored["ValueId"] = stored["ValueId"] or copied.get("ValueId")
         else:
             definition = custom_properties.by_code(record.repository, code)
             readable = definition is None or definition.kind is Kind.STRING
             text = action.text(1, firing, escape="text" if readable else "plain")
-            _, stored = _custom_form(dataset, record.repository, code, text or None)
+            _, stored = _custom_form(dataset, record.repository, code, text or None, author)
         dataset.assign_custom(record, code, stored)
 
 
 def _custom_form(
-    dataset: UnitOfWork, repository: Any, code: str, value: str | Mapping[str, Any] | None
+    dataset: UnitOfWork, repository: Any, code: str, value: str | Mapping[str, Any] | None, author: Authority
 ) -> tuple[str, dict[str, Any] | None]:
-    """As custom_values.parse_value, by code, as the platform."""
-    find = partial(find_allowed, dataset, by_client=False)
+    """As custom_values.parse_value, by code; a value that is an entity must be visible to the rule's author."""
+    find = partial(find_allowed, dataset, visible=lambda found: may_see(context_of(author), found))
     given = dict(value) if isinstance(value, Mapping) else value
     api_name = custom_properties.PREFIX + custom_properties.escape_code(code)
     return parse_value(repository.name, api_name, given, dataset.context.language, find)

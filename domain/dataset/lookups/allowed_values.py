@@ -8,6 +8,7 @@ order, so what depends on the parent is decided at commit (`check_dependent`).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -34,11 +35,17 @@ _NO_VALUE: dict[str, Any] = {}
 
 
 def find_allowed(
-    dataset: UnitOfWork, known: Definition, text: str, id: Any, *, by_client: bool = True
+    dataset: UnitOfWork,
+    known: Definition,
+    text: str,
+    id: Any,
+    *,
+    visible: Callable[[Record], bool] = access.record_visible,
 ) -> AllowedValue | None:
     """The entity with this ValueId, else with this code or path; None if there is none that the filter allows.
 
-    None, too, for one that a client does not see. A filter that names the parent is left to `check_dependent`.
+    None, too, for one that whoever gives the value may not see: by default the caller. A filter that names the parent
+    is left to `check_dependent`.
     """
     repository = repositories[known.allowed_from]
     record: Record | None = None
@@ -51,7 +58,7 @@ def find_allowed(
         record = dataset.load(repository, id) if is_guid(id) else None
     elif repository.code is not None and repository.code.kind is Kind.STRING and repository.code.field is not None:
         record = dataset.find_one(repository, **{repository.code.python_name: text})
-    if record is None or (by_client and not access.record_visible(record)):
+    if record is None or not visible(record):
         return None
     if (condition := filter_of(known)) and not names_parent(condition) and not _satisfies(record, condition):
         return None

@@ -18,7 +18,7 @@ def fill_custom_defaults(record: Record) -> None:
     for known in definitions(record.repository.name).values():
         if not known.default:
             continue
-        find = partial(find_allowed, record.dataset, by_client=False)
+        find = partial(find_allowed, record.dataset, visible=lambda found: True)
         if known.allowed_from and find(known, known.default, None) is None:
             continue
         if not known.allowed_from and known.limited and known.default not in known.allowed:
