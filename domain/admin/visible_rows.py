@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 from domain.admin.context import admin_context
 from domain.admin.measures import measure_path
+from domain.model.custom_properties import definitions
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query import permitted_keys, select_rows
@@ -58,7 +59,7 @@ def text_paths(repository: Repository[Any], names: Iterable[str] = ()) -> list[s
 
 
 def with_visible_references(request: HttpRequest, objects: Sequence[Any], names: Iterable[str] | None = None) -> Any:
-    """The loaded objects, of one model, with hidden references set to null, as over the API.
+    """The loaded objects, of one model, as over the API: hidden references are null, hidden custom values are left out.
 
     names: the shown references and measured values, None for all. One query for each target that has hidden rows.
     Pages never save these objects, so the stored references stay.
@@ -71,7 +72,24 @@ def with_visible_references(request: HttpRequest, objects: Sequence[Any], names:
             shown = [each.python_name for each in attributes if each.is_reference or each.measure]
             shown = shown if names is None else list(names)
             _hide(context, repository, objects, _tree(text_paths(repository, shown)))
+            _hide_values(context, repository, objects)
     return objects
+
+
+def _hide_values(context: CallContext, repository: Repository[Any], objects: Sequence[Any]) -> None:
+    """Take out custom properties whose values are hidden entities."""
+    rights = Access(context.permissions)
+    loaded = [each for each in objects if each.__dict__.get("custom_property_values")]
+    for known in definitions(repository.name).values() if loaded else ():
+        if not rights.restricts_values(known):
+            continue
+        ids = {each.pk: (each.custom_property_values.get(known.code) or {}).get("ValueId") for each in loaded}
+        named = [id for id in ids.values() if id is not None]
+        seen = _visible_keys(context, rights, repositories[known.allowed_from], named) if named else set()
+        for each in loaded:
+            if ids[each.pk] is not None and ids[each.pk] not in seen:
+                shown = {code: stored for code, stored in each.custom_property_values.items() if code != known.code}
+                each.custom_property_values = shown
 
 
 def _tree(paths: Iterable[str]) -> _Paths:

@@ -1,8 +1,8 @@
 """`Gen_Property_Values`: the values of custom properties, a row for each value of an entity.
 
 The values are stored with their entity as JSON; the table is a UNION over the repositories that have custom properties.
-A row is there if the caller may see its entity. Values of definitions that are not active have no row, as they have no
-property in the Domain API.
+A row is there if the caller may see its entity, and the entity that is the value. Values of definitions that are not
+active have no row, as they have no property in the Domain API.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _MEMBERS = {
         "(e.value ->> 'Description')",
     ),
 }
+#: Vendor → the id of the allowed value, as text.
+_IDS = {"sqlite": "json_extract(e.value, '$.ValueId')", "postgresql": "(e.value ->> 'ValueId')"}
 _RELATION = 1
 
 
@@ -72,6 +74,11 @@ def _values_of(planner: Planner, repository: Repository[Any]) -> Sql:
     ids = list(_ids(planner, repository))
     codes = join(", ", [code for code, _ in ids])
     conditions.append(compose("e.key IN ({0})", codes))
+    id_of = _IDS[planner.dialect.vendor]
+    for known in definitions(repository.name).values():
+        if planner.access.restricts_values(known):
+            seen = compiler.entity_seen(repositories[known.allowed_from], Sql(id_of))
+            conditions.append(compose("(e.key <> {0} OR {1})", planner.dialect.text_parameter(known.code), seen))
     cases = join(" ", [compose("WHEN {0} THEN {1}", code, id) for code, id in ids])
     columns = [block.key(source), compose("CASE e.key {0} END", cases), Sql(value), Sql(description)]
     named = [each + Sql(f" AS {quote(name)}") for each, (name, _, _) in zip(columns, COLUMNS, strict=True)]

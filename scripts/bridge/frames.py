@@ -17,6 +17,7 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
+from domain.dataset.checks import access
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
 from domain.model.members import DISPLAY_TEXT
@@ -75,7 +76,7 @@ class Frames:
             "i": [record.id for record in records],
             "c": columns(repository, records),
             "s": None if states.count("Unchanged") == len(states) else states,
-            "x": [record.custom for record in records] if any(record.custom for record in records) else None,
+            "x": list(map(access.visible_custom, records)) if any(record.custom for record in records) else None,
         }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute
+from domain.model.custom_properties import by_code
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query import select_rows, within_policies
@@ -47,6 +49,24 @@ def leads_to_hidden(record: Record, reference: str) -> bool:
         return False
     result = record.dataset.load(record.repository.references[reference].target, target)
     return result is not None and not record_visible(result)
+
+
+def names_hidden(record: Record, code: str, stored: Mapping[str, Any] | None) -> bool:
+    """Whether a value of the custom property is an entity that is hidden from the caller; it then reads as null."""
+    id = (stored or {}).get("ValueId")
+    if id is None or isinstance(record.dataset.context.permissions, AllPermissions):
+        return False
+    known = by_code(record.repository, code)
+    if known is None or not Access(record.dataset.context.permissions).restricts_values(known):
+        return False
+    result = record.dataset.load(known.allowed_from, id)
+    return result is None or not record_visible(result)
+
+
+def visible_custom(record: Record) -> Mapping[str, Any]:
+    """The custom properties without those whose values are hidden from the caller."""
+    hidden = [code for code, stored in record.custom.items() if names_hidden(record, code, stored)]
+    return {code: value for code, value in record.custom.items() if code not in hidden} if hidden else record.custom
 
 
 def require_target(record: Record, reference: Attribute, id: str) -> None:

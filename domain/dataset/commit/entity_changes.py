@@ -161,7 +161,10 @@ def _attributes(record: Record, former_custom: Mapping[str, Any]) -> dict[str, A
             old, new = former_custom.get(code), record.custom.get(code)
             if old != new:
                 name = custom_properties.PREFIX + custom_properties.escape_code(code)
-                result[name] = {"old": old, "new": new}
+                result[name] = {
+                    "old": None if access.names_hidden(record, code, old) else old,
+                    "new": None if access.names_hidden(record, code, new) else new,
+                }
     return result
 
 

@@ -22,6 +22,7 @@ from domain.dataset.commit.history import CUSTOM, frozen_values, is_kept, mask_o
 from domain.dataset.records.record import Record
 from domain.dataset.tables.history import ATTRIBUTES, ObjectChange
 from domain.model.attributes import Attribute
+from domain.model.custom_properties import definitions
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import thaw
@@ -213,13 +214,18 @@ def hidden_members(context: CallContext, repository: Repository[Any]) -> frozens
     """The members of the aggregate that the caller may not read, or only in part.
 
     Row policies cannot be applied to rows of the past, so a collection with policies is hidden, and a reference to a
-    repository with policies.
+    repository with policies; so is a custom property (`@code`) whose values are entities of one.
     """
     rights = Access(context.permissions)
     hidden = {
         (repository.name, name)
         for name, reference in repository.references.items()
         if _is_partly_hidden(rights, repositories[reference.target])
+    }
+    hidden |= {
+        (repository.name, f"@{known.code}")
+        for known in definitions(repository.name).values()
+        if rights.restricts_values(known)
     }
     for name, part in parts_of_versions(repository):
         # A policy on the root applies to its parts, and the root is visible.
@@ -237,6 +243,9 @@ def _is_partly_hidden(rights: Access, target: Repository[Any]) -> bool:
 def without_members(repository: Repository[Any], document: Document, hidden: Members) -> Document:
     """The document as a caller may see it."""
     shown = {name: value for name, value in document.items() if (repository.name, name) not in hidden}
+    if CUSTOM in shown:
+        custom = {code: each for code, each in shown[CUSTOM].items() if (repository.name, f"@{code}") not in hidden}
+        shown[CUSTOM] = custom
     for name, part in parts_of_versions(repository):
         if name in shown:
             shown[name] = [without_members(part, item, hidden) for item in shown[name]]
@@ -289,11 +298,11 @@ def _restore_values(record: Record, document: Document, hidden: Members) -> None
                 raise errors.Refused(errors.VALIDATION_FAILED, text, target=attribute.name)
         if value != current:
             record.dataset.set(record, attribute, value)
-    _restore_custom(record, document.get(CUSTOM) or {})
+    _restore_custom(record, document.get(CUSTOM) or {}, hidden)
 
 
-def _restore_custom(record: Record, wanted: Mapping[str, Any]) -> None:
+def _restore_custom(record: Record, wanted: Mapping[str, Any], hidden: Members) -> None:
     codes: Iterable[str] = {**record.custom, **wanted}
     for code in codes:
-        if record.custom.get(code) != wanted.get(code):
+        if (record.repository.name, f"@{code}") not in hidden and record.custom.get(code) != wanted.get(code):
             record.dataset.set_custom(record, code, wanted.get(code))

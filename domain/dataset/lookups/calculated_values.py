@@ -15,6 +15,7 @@ from domain.dataset.checks import access
 from domain.dataset.records.record import Record
 from domain.model.attribute_scripts import ScriptResult
 from domain.model.attributes import Attribute, Child
+from domain.model.custom_properties import by_code
 from domain.model.members import DISPLAY_TEXT
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -202,6 +203,12 @@ def _collect(node: Any, root: Source, found: dict[tuple[Attribute | str, ...], N
     elif isinstance(node, tuple):
         for part in node:
             _collect(part, root, found)
+    elif isinstance(node, CustomText):
+        _collect(node.source, root, found)
+        known = by_code(node.source.repository, node.code)
+        if known is not None and known.allowed_from:
+            # The entity that is the value counts by its repository.
+            found[(known.allowed_from,)] = None
     elif isinstance(node, Scripted):
         # A script may read any repository.
         found.update(dict.fromkeys((each.name,) for each in repositories))
@@ -245,7 +252,9 @@ class RecordEnvironment:
             case CustomText(source=source, code=code, member=member):
                 record = self._record(source)
                 stored = None if record is None else record.custom.get(code)
-                return stored if stored is None or not member else stored.get(member)
+                if record is None or stored is None or access.names_hidden(record, code, stored):
+                    return None
+                return stored.get(member) if member else stored
             case ConcreteType(source=source):
                 record = self._record(source)
                 return None if record is None else record.repository.name

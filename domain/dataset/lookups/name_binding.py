@@ -97,6 +97,7 @@ class Name:
     custom      code of a custom property; "" for others
     origin      what a name without a path stands for
     calculated  API name of a calculated attribute; "" for others
+    named       of a custom property whose values are entities: the entity, behind `hops`
     """
 
     text: str
@@ -110,6 +111,12 @@ class Name:
     custom: str = ""
     origin: Origin | None = None
     calculated: str = ""
+    named: Origin | None = None
+
+    @property
+    def way(self) -> ReferencePath:
+        """The references whose targets must be visible for the value to be."""
+        return self.hops if self.named is None else (*self.hops, self.named)
 
     def holder(self, record: Record) -> Record | None:
         """The entity at the last part of the path."""
@@ -124,7 +131,7 @@ def paths_of(
     as_text: a reference is shown as the display text of what it leads to.
     format: of the placeholder; some show the unit or currency, which is read, too.
     """
-    path, described = (*before, *name.hops), ""
+    path, described = (*before, *name.way), ""
     if name.attribute is not None and name.attribute.name == DISPLAY_TEXT:
         described = name.repository
     elif as_text and name.kind is Kind.REFERENCE and name.target:
@@ -307,7 +314,12 @@ def _bind_custom(repository: Repository[Any], text: str) -> Name:
         stored = record.custom.get(code)
         return None if stored is None else canonical(kind, stored.get("Value"))
 
-    return Name(text, kind, read, custom=code)
+    def named(record: Record) -> str | None:
+        id: str | None = (record.custom.get(code) or {}).get("ValueId")
+        return id
+
+    origin = Origin(text, definition.allowed_from, named) if definition.allowed_from else None
+    return Name(text, kind, read, custom=code, named=origin)
 
 
 def _bind_custom_of(repository: Repository[Any], path: str, code: str) -> Name:
@@ -322,7 +334,7 @@ def _bind_custom_of(repository: Repository[Any], path: str, code: str) -> Name:
         holder = follow(record, hops)
         return None if holder is None else custom.read(holder, events)
 
-    return Name(f"{path}.{code}", custom.kind, read, hops=hops, custom=custom.custom)
+    return Name(f"{path}.{code}", custom.kind, read, hops=hops, custom=custom.custom, named=custom.named)
 
 
 def custom_event_values(

@@ -135,7 +135,7 @@ class Template:
                 name = part.placeholder.name
                 why = errors.format_message(_("the event does not tell {0}"), [name])
                 raise errors.Refused(errors.INTERPOLATION_FAILED, self.source, why, target=name)
-            hidden = part.name is not None and part.is_checked and part.name.hops and _hidden(part.name.hops, record)
+            hidden = part.name is not None and part.is_checked and part.name.way and _hidden(part.name.way, record)
             value = None if hidden else _read(part, record, given, escape)
             written.append(write(part, record, value))
         return "".join(written)

@@ -28,6 +28,7 @@ from domain.dataset.transactions.change_waits import watch
 from domain.dataset.transactions.pending_rows import GONE, PendingRows
 from domain.dataset.transactions.stored_writes import writes_load, writes_store
 from domain.model.attributes import Attribute
+from domain.model.custom_properties import PREFIX, escape_code
 from domain.model.registry import repositories
 from foundation import dry_runs, errors
 from foundation.fields import utc_now
@@ -211,6 +212,8 @@ def _as_seen(record: Record, values: dict[str, Any], show: Show) -> dict[str, An
     """The values as queries show them: a hidden reference is null (spec 01, 1.7)."""
     attributes, references = record.repository.attributes, record.repository.references
     hidden = {name for name in references if name in values and access.leads_to_hidden(record, name)}
+    shown_custom = access.visible_custom(record)
+    hidden |= {PREFIX + escape_code(code) for code in record.custom if code not in shown_custom}
     return {
         # The report has current values. Custom properties are stored in API form.
         name: None if name in hidden else show(record, attributes[name]) if name in attributes else value

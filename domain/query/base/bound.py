@@ -184,12 +184,14 @@ class CustomText(Bound):
     """`Value` (or another member) of the custom property with this code, as text; the whole object without a member.
 
     kind    of the values that the definition permits
+    target  the repository whose entities are values, if some may be hidden from the caller: such a value is null
     """
 
     source: Source
     code: str
     member: str = "Value"
     kind: Kind = Kind.STRING
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.bound import (
     BOOL,
-    CUSTOM,
     GUID,
     INTEGER,
     STRING,
@@ -37,7 +36,7 @@ from domain.query.base.bound import (
 from domain.query.base.scope import Scope
 from domain.query.bind.expression_binder import ExpressionBinder, mismatch, retype
 from domain.query.bind.search import bind_search
-from domain.query.bind.sources import cast_source, column, follow, measure_text, reference_column, unknown
+from domain.query.bind.sources import cast_source, column, custom_value, follow, measure_text, reference_column, unknown
 from domain.query.bind.texts import display_text
 from domain.syntax import ast
 from foundation import errors
@@ -209,7 +208,7 @@ def member_of(binder: ExpressionBinder, source: Source, name: str) -> Bound | _R
         return rows_of(binder, source, child)
     definition = definitions(repository.name).get(name)
     if definition is not None:
-        return CustomText(CUSTOM, True, source, definition.code, kind=definition.kind)
+        return custom_value(binder, source, definition)
     if name.lower().endswith("value"):
         measured = repository.attribute(name[:-5])
         if measured is not None and measured.is_measured:

@@ -16,7 +16,6 @@ from domain.query.base.bound import (
     TEXTS,
     Bound,
     Call,
-    CustomText,
     Input,
     Logic,
     Negation,
@@ -27,7 +26,7 @@ from domain.query.base.bound import (
 )
 from domain.query.base.scope import Scope
 from domain.query.bind.expression_binder import ExpressionBinder
-from domain.query.bind.sources import column, follow
+from domain.query.bind.sources import column, custom_value, follow
 from domain.query.bind.texts import any_text, display_text
 from domain.syntax import ast
 from foundation import errors
@@ -91,8 +90,8 @@ def _members(binder: ExpressionBinder, source: Source) -> tuple[Bound, ...]:
             result.append(Call(STRING, value.nullable, "to_text", (value,)))
     for known in definitions(source.repository.name).values():
         if known.searchable:
-            result.append(CustomText(STRING, True, source, known.code))
+            result.append(custom_value(binder, source, known, STRING))
             if known.allowed or known.allowed_from:
-                result.append(CustomText(TEXTS, True, source, known.code, member="Description"))
+                result.append(custom_value(binder, source, known, TEXTS, "Description"))
     shown = display_text(binder, source)
     return tuple(result) if shown in result else (*result, shown)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from domain.model.attributes import Attribute
+from domain.model.custom_properties import Definition
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.query.base.bound import Bound, Column, Source, type_of
+from domain.query.base.bound import CUSTOM, Bound, Column, CustomText, Source, ValueType, type_of
 from domain.query.bind.expression_binder import ExpressionBinder
 from foundation import errors
 
@@ -38,6 +39,14 @@ def reference_column(binder: ExpressionBinder, source: Source, attribute: Attrib
         key = column(follow(binder, source, attribute), target.id)
         return replace(key, type=type_of(attribute))
     return column(source, attribute)
+
+
+def custom_value(
+    binder: ExpressionBinder, source: Source, known: Definition, type: ValueType = CUSTOM, member: str = "Value"
+) -> CustomText:
+    """A custom property of a row in scope: null if its value is an entity that is hidden from the caller."""
+    target = known.allowed_from if binder.access.restricts_values(known) else ""
+    return CustomText(type, True, source, known.code, member, known.kind, target)
 
 
 def follow(binder: ExpressionBinder, source: Source, attribute: Attribute) -> Source:

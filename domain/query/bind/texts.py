@@ -16,7 +16,6 @@ from typing import Any
 from domain.model import custom_properties, template_syntax
 from domain.query.base.bound import (
     BOOL,
-    CUSTOM,
     STRING,
     TEXTS,
     AnyText,
@@ -37,7 +36,7 @@ from domain.query.base.bound import (
     unchanged,
 )
 from domain.query.bind.expression_binder import ExpressionBinder
-from domain.query.bind.sources import column, follow, measure_text
+from domain.query.bind.sources import column, custom_value, follow, measure_text
 from domain.query.bind.type_rules import typed_custom, unify
 from foundation import errors
 
@@ -155,7 +154,7 @@ def _added_part(binder: ExpressionBinder, source: Source, part: template_syntax.
     """
     if part.sigil:
         known = custom_properties.by_code(source.repository, part.path[-1])
-        found = None if known is None else CustomText(CUSTOM, True, source, known.code, kind=known.kind)
+        found = None if known is None else custom_value(binder, source, known)
         return fixed("", STRING) if found is None else format_part(as_scalar(found), part.format)
     try:
         value = binder.calculated(source, part.path[-1].removeprefix("#"))

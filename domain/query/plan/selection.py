@@ -17,12 +17,10 @@ from domain.model.members import DISPLAY_TEXT
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.bound import (
-    CUSTOM,
     STRING,
     Bound,
     Call,
     ConcreteType,
-    CustomText,
     Sort,
     Source,
     fixed,
@@ -32,7 +30,7 @@ from domain.query.base.representation import ShapeKey
 from domain.query.base.scope import Scope
 from domain.query.bind.binder import Binder
 from domain.query.bind.paths import member_of
-from domain.query.bind.sources import cast_source, column, follow, measure_text, reference_column, unknown
+from domain.query.bind.sources import cast_source, column, custom_value, follow, measure_text, reference_column, unknown
 from domain.query.bind.texts import as_scalar
 from domain.query.plan.calculated import ComputedBatch, calculated_pairs
 from domain.query.plan.dynamic_types import is_text_in_ieee754, type_control
@@ -193,7 +191,7 @@ class EntityCode:
             definition = definitions(source.repository.name).get(name)
             if definition is None:
                 return self._calculated(source, name)
-            return [self._pair(name, CustomText(CUSTOM, True, source, definition.code, ""))]
+            return [self._pair(name, custom_value(self.binder, source, definition, member=""))]
         typed = self._type_annotation(source, attribute)
         if attribute.is_reference:
             return [*typed, self._link(source, attribute)]

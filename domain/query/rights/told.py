@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from domain.model.custom_properties import definitions
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.access import Access
@@ -62,13 +63,20 @@ def subjects_of(access: Access) -> Subjects:
 
 
 def hidden_references(access: Access) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(repository, API names of its references whose targets may be hidden from the caller)."""
+    """(repository, names in its history of what may lead to entities that are hidden from the caller).
+
+    These are references, by API name, and custom properties whose values are entities: `@code`, and all of an entity
+    together.
+    """
     for repository in repositories:
         hidden = tuple(
             name
             for name, reference in repository.references.items()
             if not access.readable(repositories[reference.target]) or access.restricts(repositories[reference.target])
         )
+        codes = [f"@{known.code}" for known in definitions(repository.name).values() if access.restricts_values(known)]
+        if codes:
+            hidden = (*hidden, "@custom", *codes)
         if hidden:
             yield repository.name, hidden
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import orjson
 
+from domain.model.registry import repositories
+from domain.model.repository import Repository
 from domain.model.template_syntax import postgresql_pattern
 from domain.query.base.access import CALL_VALUES, Access
 from domain.query.base.bound import (
@@ -39,6 +41,7 @@ from domain.query.base.bound import (
     Sort,
     Source,
     TextItem,
+    new_root,
 )
 from domain.query.rights.policies import visible
 from domain.query.sql.custom_values import custom_is, custom_member
@@ -130,11 +133,33 @@ class Compiler:
         return self.block.raw(node.source, node.source.repository.tables[0][0], field.name)
 
     def custom(self, node: CustomText) -> Sql:
-        return custom_member(self.dialect, self._stored_custom(node), node.code, node.member)
+        value = custom_member(self.dialect, self._stored_custom(node), node.code, node.member)
+        seen = self._custom_seen(node)
+        return value if seen is None else compose("(CASE WHEN {0} THEN {1} END)", seen, value)
 
     def _custom_is(self, node: CustomText, value: Sql) -> Sql:
         """Whether the custom property has this text as its value."""
-        return custom_is(self.dialect, self._stored_custom(node), node.code, value)
+        same, seen = custom_is(self.dialect, self._stored_custom(node), node.code, value), self._custom_seen(node)
+        return same if seen is None else compose("({0} AND {1})", same, seen)
+
+    def _custom_seen(self, node: CustomText) -> Sql | None:
+        """Whether the value is no entity that is hidden from the caller; None: it never is."""
+        if not node.target:
+            return None
+        id = custom_member(self.dialect, self._stored_custom(node), node.code, "ValueId")
+        return self.entity_seen(repositories[node.target], id)
+
+    def entity_seen(self, repository: Repository[Any], id: Sql) -> Sql:
+        """Whether the caller may see the entity with the guid, a text, as it is now; true for no guid."""
+        root = new_root(repository)
+        condition = visible(self.block.statement.access.now(), root)
+        inner = Compiler(Block(self.block.statement.of_now(), root))
+        key = self.dialect.function("text_to_guid", Sort.STRING, id)
+        conditions = [compose("({0} = {1})", inner.block.key(root), key)]
+        if condition is not None:
+            conditions.append(inner.predicate(condition))
+        exists = select_from([Sql("1")], inner.block.from_sql(), conditions)
+        return compose("({0} IS NULL OR EXISTS ({1}))", id, exists)
 
     def _stored_custom(self, node: CustomText) -> Sql:
         """The JSON of an entity's custom properties."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from domain.query.base.bound import STRING, Column, new_root
 from domain.query.bind.sources import column
 from domain.query.rights.policies import visible
@@ -9,6 +12,8 @@ from domain.query.rights.told import Told, VisibleNow, hidden_references, subjec
 from domain.query.sql.compiler import Compiler
 from domain.query.sql.fragments import Sql, Static, compose, join, select_from
 from domain.query.sql.joins import Block
+
+_PLAIN = re.compile(r"@?[\w .-]+")
 
 
 def _told(compiler: Compiler, node: Told, exact: bool) -> Sql:
@@ -62,13 +67,19 @@ def _column(compiler: Compiler, node: Column) -> Sql:
     if tells_of is None or node.attribute.name not in tells_of.values or not access.narrows:
         return stored
     branches = [
-        compose("WHEN {0} THEN {1}", _text(compiler, name), compiler.dialect.without_members(stored, hidden))
+        compose("WHEN {0} THEN {1}", _text(compiler, name), _without(compiler, stored, hidden))
         for name, hidden in hidden_references(access)
     ]
     if not branches:
         return stored
     name = compiler.block.column(source, source.repository.attributes[tells_of.repository])
     return compose("CASE {0} {1} ELSE {2} END", name, join(" ", branches), stored)
+
+
+def _without(compiler: Compiler, stored: Sql, names: Sequence[str]) -> Sql:
+    """The JSON without the members; an empty one if a name, a code that people chose, cannot stand in a path."""
+    is_plain = all(_PLAIN.fullmatch(name) for name in names)
+    return compiler.dialect.without_members(stored, names) if is_plain else Sql("'{}'")
 
 
 Compiler.register_predicate(Told, _told)

@@ -72,7 +72,7 @@ def test_a_reference_to_a_hidden_row_is_hidden_in_the_past(
     assert administrator.read(f"{CHANGES}/$count?$filter=contains(OldValues,'{publisher}')") > 0
     reader = Client()
     reader.force_login(User.objects.get(login="bob"))
-    for address in ("library/book", "domain/objectchange"):
+    for address in ("sample_library/book", "domain/objectchange"):
         for query in ("", "?columns=changes&columns=old_values", f"?changes__contains={publisher}"):
             assert publisher not in reader.get(f"/admin/{address}/{query}", follow=True).content.decode()
 
