@@ -25,6 +25,7 @@ from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.odata.operations.catalogue import operations
 from foundation.kinds import Kind
+from scripts.bridge import loading
 from scripts.bridge.handles import Handles
 
 _KINDS = {
@@ -81,7 +82,7 @@ class Frames:
 
 
 def columns(repository: Repository[Any], records: Sequence[Record]) -> dict[str, list[Any]]:
-    """Attribute → values in the script's form; only attributes that have a value somewhere."""
+    """Attribute → values in the script's form, null for hidden references; only attributes with a value somewhere."""
     names, getter, converters = _shape(repository)
     try:
         rows = [getter(record.values) for record in records]
@@ -90,6 +91,10 @@ def columns(repository: Repository[Any], records: Sequence[Record]) -> dict[str,
     result: dict[str, list[Any]] = {}
     empty = len(rows)
     for name, convert, values in zip(names, converters, zip(*rows, strict=True), strict=True):
+        if name in repository.references:
+            values = loading.without_hidden(
+                records[0].dataset, repositories[repository.references[name].target], values
+            )
         if values.count(None) == empty:
             continue
         if convert is None:
@@ -114,6 +119,8 @@ def calculated_frame(value: Any) -> Any:
 def value_of(attribute: Attribute, record: Record) -> Any:
     """A value in the script's form."""
     value = record.values.get(attribute.name)
+    if attribute.is_reference and access.leads_to_hidden(record, attribute.name):
+        return None
     convert = _CONVERTERS.get(attribute.kind)
     return value if value is None or convert is None else convert(value)
 

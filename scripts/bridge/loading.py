@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from domain.dataset.checks import access
 from domain.dataset.checks.currencies_and_units import effective_measure
 from domain.dataset.dataset import Dataset
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import Record, UnitOfWork
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -51,7 +51,7 @@ def visible(dataset: Dataset, repository: Repository[Any], ids: Sequence[str]) -
     return [loaded[id] for id in dict.fromkeys(ids) if id in shown]
 
 
-def _shown(dataset: Dataset, repository: Repository[Any], records: Iterable[Record]) -> set[str]:
+def _shown(dataset: UnitOfWork, repository: Repository[Any], records: Iterable[Record]) -> set[str]:
     """Guids of the records that row policies allow. New records of the dataset are the caller's own."""
     records = list(records)
     if not Access(dataset.context.permissions).restricts(repository):
@@ -64,6 +64,15 @@ def _shown(dataset: Dataset, repository: Repository[Any], records: Iterable[Reco
     for concrete, ids in stored.items():
         shown.update(row[0] for row in select_rows(concrete, ("Id",), ctx=dataset.context, ids=ids))
     return shown
+
+
+def without_hidden(dataset: UnitOfWork, repository: Repository[Any], ids: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Guids of references to the repository, with null for targets that are hidden from the caller."""
+    if not Access(dataset.context.permissions).restricts(repository):
+        return ids
+    loaded = dataset.load_many(repository, list({id for id in ids if id is not None}))
+    hidden = loaded.keys() - _shown(dataset, repository, loaded.values())
+    return tuple([None if id in hidden else id for id in ids]) if hidden else ids
 
 
 def follow(dataset: Dataset, records: Iterable[Record], name: str) -> list[Record]:

@@ -103,8 +103,8 @@ def test_row_policies_narrow_collections(library: World, fresh_process: None) ->
 
 def test_row_policies_hide_what_references_lead_to(library: World, fresh_process: None) -> None:
     source = "console.log(Domain.Library.BooksRepository.query({Code: 'A1'})[0].Publisher)"
-    rights = Rights(ALL, read={COMPANIES: "PartyCode eq 'none'"})
-    assert run(library, rights, source) == "null"
+    for rights in (Rights(ALL, read={COMPANIES: "PartyCode eq 'none'"}), Rights({BOOKS: "r"})):
+        assert run(library, rights, source) == "null"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,6 @@ def test_row_policies_hide_what_references_lead_to(library: World, fresh_process
         ({BOOKS: "r"}, "Domain.Library.BooksRepository.query()[0].Pages = 1"),
         ({BOOKS: "r"}, "Domain.Library.BooksRepository.query()[0].Delete()"),
         ({BOOKS: "ru"}, "Domain.Library.BooksRepository.query()[0].Chapters.length"),
-        ({BOOKS: "ru"}, "Domain.Library.BooksRepository.query({Code: 'A1'})[0].Publisher"),
         ({BOOKS: "ru", CHAPTERS: "r"}, "Domain.Library.BooksRepository.query()[0].Chapters[0].Heading = 'x'"),
         ({BOOKS: "ru", CHAPTERS: "r"}, "Domain.Library.BooksRepository.query()[0].Chapters.DeleteAll()"),
         ({BOOKS: "ru", CHAPTERS: "r"}, "Domain.Library.BooksRepository.query()[0].Chapters.createNew()"),

@@ -114,3 +114,20 @@ def test_hidden_rows_cannot_be_named(restricted: Api, library: Library, way: str
         for id in ids:
             source = f"console.log(Domain.Library.{name}Repository.{way.format(id=id)} == null)"
             assert console(restricted, source) == "true", source
+
+
+def test_a_hidden_reference_is_null_in_every_form(library: Library, administrator: Api, restricted: Api) -> None:
+    source = """
+    const said = [];
+    for (const book of Domain.Library.BooksRepository.query({Code: {in: ['A1', 'A2']}}, {orderBy: 'Code'}))
+      said.push([book.Publisher && book.Publisher.Id, book.PublisherId, book.toJSON().Publisher]);
+    const one = Domain.Library.BooksRepository.getById('%s');
+    said.push([one.PublisherId]);
+    one.Pages = 7;
+    said.push([one.PublisherId]);
+    console.log(said);
+    """
+    open_press, hidden = library.companies["open"], library.companies["hidden"]
+    for api, second in ((administrator, hidden), (restricted, None)):
+        told = json.loads(console(api, source % library.books["A2"]))
+        assert told == [[open_press] * 3, [second] * 3, [second], [second]]
