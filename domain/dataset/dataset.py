@@ -10,12 +10,15 @@ Discarding is the default, commit is a call. Only the outermost caller ends a da
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from django.db import transaction
 
 from domain.dataset.checks import access
+from domain.dataset.commit.foresight import Foresight
 from domain.dataset.commit.pipeline import MAX_ROUNDS, commit
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.records.commit_result import CommitResult, CommittedEvent
@@ -24,6 +27,7 @@ from domain.dataset.records.dry_run_hooks import ReportEntry
 from domain.dataset.records.record import Record
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.registry import repositories
+from domain.model.repository import Repository
 from foundation import errors
 from foundation.failures import record_failure
 from identity.context import CallContext
@@ -31,6 +35,35 @@ from identity.context import CallContext
 
 class Dataset(ChangeTracker):
     """A unit of work: a change tracker with a commit. Not thread-safe; lives within one request, script or command."""
+
+    #: What was shown last.
+    _foresight: Foresight | None = None
+
+    @contextmanager
+    def shown(self, *, around: str | None = None, start: Repository[Any] | None = None) -> Iterator[None]:
+        """As `flushed`, for reads of a caller: as if the pending changes were committed (spec 03, 3.2), with the values
+        that the commit would fill in.
+
+        start   repository of `around`, if the read shows nothing of other entities of its kind
+        """
+        if self.is_committing or not self.is_pending:
+            # Within a commit they are filled in already, or are being filled in.
+            with self.flushed(around=around):
+                yield
+            return
+        if self._foresight is None or not self._foresight.follow():
+            self._foresight = Foresight(self)
+        self._foresight.start = None if start is None or around is None else (start, around)
+        with self._flushing(around, self._foresight):
+            yield
+
+    def end_commit(self) -> None:
+        super().end_commit()
+        self._foresight = None
+
+    def discard(self) -> None:
+        super().discard()
+        self._foresight = None
 
     def commit(self, *, savepoint: bool = True) -> CommitResult:
         """Write all changes or none; afterwards the dataset is unchanged and usable.

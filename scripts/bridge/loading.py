@@ -23,7 +23,7 @@ from foundation import errors
 def query(dataset: Dataset, repository: Repository[Any], filter: str, orderby: str, limit: int) -> list[Record]:
     """The entities that match, including pending changes. Raises Forbidden, BadRequest."""
     access.require(dataset.context, repository, "read")
-    with dataset.flushed(), _savepoint():
+    with dataset.shown(), _savepoint():
         ids = select_ids(repository, ctx=dataset.context, filter=filter or None, orderby=orderby, limit=limit)
     loaded = dataset.load_many(repository, ids)
     return [loaded[id] for id in ids if id in loaded and not loaded[id].is_deleted]

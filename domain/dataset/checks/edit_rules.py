@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from domain.dataset.records.record import Record, UnitOfWork
+from domain.dataset.records.record import Record
 from domain.model.attributes import Validation
 from domain.model.behaviours import validations_of
 from domain.model.registry import derived
@@ -43,9 +43,9 @@ def has_edit_rules(repository: Repository[Any]) -> bool:
     return bool(_edit_rules(repository))
 
 
-def follow_edits(dataset: UnitOfWork) -> None:
-    """Run the effects of the edits of callers."""
-    for record in dataset.changed():
+def follow_edits(records: Iterable[Record]) -> None:
+    """Run the effects of the edits of callers among changed records."""
+    for record in records:
         if record.by_client:
             for rule in _edit_rules(record.repository):
                 rule.on_edit(record)

@@ -42,7 +42,7 @@ from domain.dataset.tables.models import ChangeFeedEntry
 from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of
 from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
-from domain.model.attributes import FromSequence
+from domain.model.attributes import FromSequence, LateDefault
 from domain.model.behaviours import late_defaults_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -103,8 +103,8 @@ def _run_rounds(dataset: ChangeTracker) -> None:
     """Run effects of edits, late defaults, dependents, validations, then commit rules, until nothing changes."""
     notified: dict[tuple[str, str], int] = {}
     for _ in range(MAX_ROUNDS):
-        follow_edits(dataset)
-        run_late_defaults(dataset)
+        follow_edits(dataset.changed())
+        run_late_defaults(dataset, dataset.changed, with_record)
         validate(dataset)
         # Roots of changed parts get events, too.
         affected = _affected(dataset)
@@ -320,26 +320,33 @@ STAGES: tuple[Stage, ...] = (
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-def run_late_defaults(dataset: ChangeTracker) -> None:
-    """Fill missing values and those that depend on others; last of all numbers, whose sequences stay locked."""
-    _run_late_defaults(dataset, are_numbers=False)
-    dataset.calculate(dataset.changed())
-    _run_late_defaults(dataset, are_numbers=True)
-    dataset.calculate(dataset.changed())
+def run_late_defaults(
+    dataset: ChangeTracker, records: Callable[[], Sequence[Record]], run: Callable[[LateDefault, Record], None]
+) -> None:
+    """Fill missing values and those that depend on others; last of all numbers, whose sequences stay locked.
+
+    records   the changed records concerned, asked for again when late defaults may have created further ones
+    run       runs one late default
+    """
+    for are_numbers in (False, True):
+        _run_late_defaults(records, run, are_numbers=are_numbers)
+        dataset.calculate(records())
 
 
-def _run_late_defaults(dataset: ChangeTracker, *, are_numbers: bool) -> None:
-    """Parents before children. A late default may create further entities."""
+def _run_late_defaults(
+    records: Callable[[], Sequence[Record]], run: Callable[[LateDefault, Record], None], *, are_numbers: bool
+) -> None:
+    """Parents before children."""
     done: set[tuple[str, str]] = set()
     while True:
-        waiting = [record for record in dataset.changed() if record.key not in done and not record.is_deleted]
+        waiting = [record for record in records() if record.key not in done and not record.is_deleted]
         if not waiting:
             return
         for record in sorted(waiting, key=depth):
             done.add(record.key)
             for late_default in late_defaults_of(record.repository):
                 if isinstance(late_default, FromSequence) is are_numbers and (record.is_new or not are_numbers):
-                    with_record(late_default, record)
+                    run(late_default, record)
 
 
 def raise_commit_events(

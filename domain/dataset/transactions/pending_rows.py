@@ -80,7 +80,7 @@ class PendingRows(PendingSource):
 
     def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:
         """Pending records that point at one of the parents."""
-        if self.all_loaded:
+        if self.all_loaded or repository.name in self.repositories_loaded:
             return
         if not back_reference.owner:
             # Rows are found only by their owner.

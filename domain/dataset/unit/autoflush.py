@@ -4,7 +4,8 @@ One rule without exceptions (ARCHITECTURE, "A Domain transaction"): before a sta
 every table that it names are in the database. The tables are read from the statement's text, so joins, row policies,
 display texts and search need no separate list; other tables cost nothing.
 
-A pending entity may lack values that its columns require. Its row is written with substitutes, which statements read as
+A read of a caller sees the entities with the values that a commit would fill in (domain.dataset.commit.foresight).
+An entity may still lack values that its columns require. Its row is written with substitutes, which statements read as
 NULL (domain.dataset.unit.missing_values). New entities of this kind are visible to reads that start from a key, and not
 to set queries (spec 03, 3.2).
 """
@@ -12,10 +13,10 @@ to set queries (spec 03, 3.2).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import IntegrityError, connection, transaction
 
@@ -38,14 +39,15 @@ class _Rollback(Exception):
 
 
 @contextmanager
-def flushed(dataset: PendingUnit, *, around: str | None = None) -> Iterator[None]:
+def flushed(dataset: PendingUnit, *, around: str | None = None, foresight: Foreseen | None = None) -> Iterator[None]:
     """Within the block, statements on this connection see the dataset's pending changes.
 
     New entities without required values are left out, and so are entities that refer to them.
 
-    around: guid of an entity; it, its parts and the targets of their references are visible in any case.
+    around      guid of an entity; it, its parts and the targets of their references are visible in any case
+    foresight   copies of the dataset's entities that are shown in their place
     """
-    shown = _Shown(dataset, around)
+    shown = _Shown(dataset, around, foresight)
     try:
         with connection.execute_wrapper(shown):
             yield
@@ -53,11 +55,26 @@ def flushed(dataset: PendingUnit, *, around: str | None = None) -> Iterator[None
         shown.undo()
 
 
+class Foreseen(PendingUnit, Protocol):
+    """Copies of a dataset's pending entities, with the values that a commit would fill in."""
+
+    def touch(self, tables: Collection[str], names: Sequence[str]) -> Sequence[Record]:
+        """The entities in these tables, of these repositories, and those that decide on their values, that are to be
+        filled in.
+        """
+        ...
+
+    def fill_in(self, touched: Sequence[Record]) -> None:
+        """Fill in their values. May write: a savepoint is open, and will be rolled back."""
+        ...
+
+
 class _Shown:
     """The rows written so far for the statements of one `flushed` block."""
 
-    def __init__(self, dataset: PendingUnit, around: str | None) -> None:
-        self._dataset = dataset
+    def __init__(self, dataset: PendingUnit, around: str | None, foresight: Foreseen | None) -> None:
+        self._dataset = dataset if foresight is None else foresight
+        self._foresight = foresight
         #: Guids of entities that are visible in any case; each table adds some.
         self._around = set() if around is None else {around}
         self._absent = MissingValues()
@@ -81,8 +98,12 @@ class _Shown:
     def _show(self, tables: frozenset[str]) -> None:
         self._tables |= tables
         dataset = self._dataset
+        names = _repositories_of(tables, repositories.generation)
         if dataset.pending_source is not None:
-            dataset.pending_source.load_repositories(_repositories_of(tables, repositories.generation))
+            dataset.pending_source.load_repositories(names)
+        while self._foresight is not None and (touched := self._foresight.touch(tables, names)):
+            self._begin()
+            self._foresight.fill_in(touched)
         pending = [
             record
             for record in dataset.changed()
@@ -91,11 +112,15 @@ class _Shown:
         if not pending:
             return
         self._records.update(record.key for record in pending)
+        self._begin()
+        _write(dataset, pending, self._absent, self._around)
+
+    def _begin(self) -> None:
+        """Begin the savepoint, unless it has begun."""
         if self._savepoint is None:
             savepoint = transaction.atomic()
             savepoint.__enter__()
             self._savepoint = savepoint  # entered: `undo` would end the outer transaction otherwise
-        _write(dataset, pending, self._absent, self._around)
 
     def undo(self) -> None:
         """Roll everything back."""

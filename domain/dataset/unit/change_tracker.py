@@ -91,6 +91,8 @@ class ChangeTracker(ABC):
         self._operating = False
         #: Whether pending changes are flushed for a query (`flushed`).
         self._shown = False
+        #: Counts the changes of all entities.
+        self.changes = 0
         self._now: datetime.datetime | None = None
 
     # --- time and numbers -----------------------------------------------------------------------------------------
@@ -304,6 +306,7 @@ class ChangeTracker(ABC):
     def note_change(self, record: Record) -> None:
         """Count a change of the record, and record whether a caller caused it."""
         record.mutations += 1
+        self.changes += 1
         if self._by_rule:
             rule = next(step.code or step.name for step in reversed(self.running_steps) if step.is_rule)
             self.rules_behind.setdefault(record.key, {})[rule] = None
@@ -482,15 +485,25 @@ class ChangeTracker(ABC):
         around: guid of the entity that a read starts from; it, its parts and their targets are visible although they
         lack required values (spec 03, 3.2).
         """
+        with self._flushing(around, None):
+            yield
+
+    @contextmanager
+    def _flushing(self, around: str | None, foresight: autoflush.Foreseen | None) -> Iterator[None]:
         if self._shown or not self.is_pending:
             yield
             return
         self._shown = True
         try:
-            with autoflush.flushed(self, around=around):
+            with autoflush.flushed(self, around=around, foresight=foresight):
                 yield
         finally:
             self._shown = False
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether a commit is running."""
+        return self._now is not None
 
     def new_records(self, ids: Collection[str]) -> list[Record]:
         """The new entities of this dataset among the guids."""

@@ -125,6 +125,14 @@ class ChildCollections:
             if key in members:
                 members.remove(key)
 
+    def follow(self, other: ChildCollections) -> None:
+        """Take over the collections of new entities from a dataset of which this one has copies."""
+        # Those of stored entities have members that are not copied.
+        present = self._dataset.records
+        for (parent, name), members in other._members.items():
+            if parent in present and present[parent].state == "Added":
+                self._members[parent, name] = list(members)
+
     def clear(self) -> None:
         self._members.clear()
 

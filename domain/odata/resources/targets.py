@@ -157,6 +157,16 @@ def _methods_of(operation: Operation) -> tuple[str, ...]:
     return ("GET",) if operation.writes else _READING
 
 
+def starting_repository(target: Target) -> Repository[Any] | None:
+    """The repository of the starting key, if the target is its entity or the parts of it."""
+    match subject(target):
+        case Entity(repository=repository):
+            return repository
+        case Collection(repository=repository, parent=ParentScope(repository=owner), child=Child(back_reference=name)):
+            return owner if repository.owner is not None and repository.owner.name == name else None
+    return None
+
+
 def starting_key(target: Target) -> str | None:
     """Key of the entity at the start of the path; None for set queries (spec 03, 3.2)."""
     data = subject(target)

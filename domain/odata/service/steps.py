@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -69,10 +69,19 @@ def _follow(
     # Nothing is read with a token that is not sufficient for the request.
     if request.is_read or request.method == "OPTIONS" or not request.context.scopes & {"update", "exec"}:
         _check_scope(request, "read")
-    with dataset.flushed(around=key) if dataset is not None else nullcontext():
+    with _shown(dataset, request, repository, key):
         if not query.select_rows(repository, ["Id"], ctx=request.context, ids=[key]):
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, key)
         return query.follow(repository, key, names, request.context)
+
+
+def _shown(
+    dataset: Dataset | None, request: ODataRequest, repository: Repository[Any], key: str
+) -> AbstractContextManager[None]:
+    """A write follows what callers gave, a read what would be committed."""
+    if dataset is None:
+        return nullcontext()
+    return dataset.shown(around=key, start=repository) if request.is_read else dataset.flushed(around=key)
 
 
 def authorize(exchange: Exchange) -> None:
@@ -104,7 +113,7 @@ def read(request: ODataRequest, target: targets.Target, dataset: Dataset | None)
     if dataset is None:
         return reader.read(request, target)
     try:
-        with dataset.flushed(around=targets.starting_key(target)):
+        with dataset.shown(around=targets.starting_key(target), start=targets.starting_repository(target)):
             return reader.read(request, target)
     except errors.NotFound:
         created = _pending_new(target, dataset)

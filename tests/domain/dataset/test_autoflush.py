@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -13,7 +15,7 @@ from domain.dataset.tables.models import PendingChange
 from domain.model.registry import repositories
 from foundation import errors
 from tests.domain.odata.test_writing import CURRENCIES, LINES, ORDERS, PRODUCTS, order_body
-from tests.rules.cast import World, new_order, new_product
+from tests.rules.cast import World, new_line, new_order, new_product
 from tests.support.api import Api, error_of
 
 
@@ -92,6 +94,56 @@ def test_a_flush_leaves_nothing(ds: Dataset, world: World) -> None:
         assert repositories["Crm.Sales.SalesOrders"].model._default_manager.count() == 0  # lacks its number
         assert len(ds.find_all("General.Currencies.Currencies", name__startswith="E")) == 1
     assert repositories["Crm.Sales.SalesOrders"].model._default_manager.count() == 0
+
+
+def test_a_read_changes_no_entity_of_its_dataset(ds: Dataset, world: World) -> None:
+    order = new_order(ds, world)
+    line = new_line(ds, world, order, Quantity=Decimal(2), UnitPrice=Decimal(3))
+    product = new_product(ds, world)
+
+    def state() -> list[Any]:
+        return [
+            (r.key, r.state, dict(r.values), dict(r.original_values), set(r.dirty), r.mutations, r.client_caused)
+            for r in ds.records.values()
+            if r.state != "Unchanged"
+        ]
+
+    before = state(), dict(ds.behaviour_values), dict(ds.memory), len(ds.deferred.copy().writes)
+    model = repositories["Crm.Sales.SalesOrders"].model
+    with ds.shown():
+        assert model._default_manager.values_list("document_no", flat=True).get() == "0000000001"
+    assert (state(), dict(ds.behaviour_values), dict(ds.memory), len(ds.deferred.copy().writes)) == before
+    assert model._default_manager.count() == 0
+    ds.commit()
+    assert (order.document_no, line.line_amount, order.amount_to_pay) == ("0000000001", 6, 6)
+    assert product.product_group_id == world.group
+
+
+def test_each_read_shows_what_has_changed_since_the_last(ds: Dataset, world: World) -> None:
+    model = repositories["General.Products.Products"].model._default_manager
+
+    def shown() -> dict[str, Any]:
+        with ds.shown():
+            return dict(model.values_list("part_number", "product_group__code"))
+
+    stored = ds.load("General.Products.Products", world.product)
+    assert stored is not None
+    first = new_product(ds, world, "A1")
+    assert shown() == {"P1": "G1", "A1": "G1"}
+    stored.part_number = "P2"
+    new_product(ds, world, "A2")
+    assert shown() == {"P2": "G1", "A1": "G1", "A2": "G1"}
+    first.part_number = "A3"
+    assert shown() == {"P2": "G1", "A3": "G1", "A2": "G1"}
+    ds.delete(first)
+    group = ds.load("General.Products.ProductGroups", world.group)
+    assert group is not None
+    group.code = "G9"
+    assert shown() == {"P2": "G9", "A2": "G9"}
+    group.active = False
+    ds.create("General.Products.ProductGroups", {"Code": "B", "Name": {"EN": "b"}})
+    new_product(ds, world, "A4", ProductGroup=None)
+    assert shown() == {"P2": "G9", "A2": "G9", "A4": "B"}
 
 
 def test_deleting_in_the_dataset_what_parents_own_asks_each_collection(ds: Dataset, world: World) -> None:

@@ -1,0 +1,349 @@
+"""Foresight: what a commit would fill into the pending entities, for reads inside a Domain transaction (spec 03, 3.2).
+
+The effects of edits, late defaults and calculations run on copies of the pending entities. Autoflush shows the copies;
+so a read changes no entity of the dataset, and the commit starts from what callers gave. Nothing that belongs to the
+commit alone happens: no events and rules, no validations, no deferred writes. Numbers are taken in autoflush's
+savepoint, whose rollback returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from domain.dataset.checks.edit_rules import follow_edits
+from domain.dataset.checks.limits import check_limits
+from domain.dataset.commit.pipeline import run_late_defaults
+from domain.dataset.records.commit_result import CommitResult
+from domain.dataset.records.pending_source import PendingSource
+from domain.dataset.records.record import Record
+from domain.dataset.records.row_writer import targets_of
+from domain.dataset.tables.row_storage import Row
+from domain.dataset.unit.attribute_changes import AttributeChanges
+from domain.dataset.unit.change_tracker import ChangeTracker
+from domain.dataset.unit.events import Events
+from domain.dataset.unit.loading import Loader
+from domain.model.attributes import Attribute
+from domain.model.behaviours import calculations_of
+from domain.model.registry import repositories
+from domain.model.repository import Repository
+from foundation import errors
+
+
+class Foresight(ChangeTracker):
+    """Copies of a dataset's pending entities with the values that a commit would fill in.
+
+    start   repository and guid of the entity of which alone, among those of its kind, something is shown
+    """
+
+    def __init__(self, original: ChangeTracker) -> None:
+        super().__init__(original.context, model=original.model)
+        self.start: tuple[Repository[Any], str] | None = None
+        self._original = original
+        self._followed = original.changes
+        #: Repositories in which behaviours have looked for entities.
+        self._consulted: set[str] = set()
+        #: Whether numbers were taken, which others may take when they have been returned.
+        self._is_numbered = False
+        self._events = _NoEvents(self)
+        self._changes = AttributeChanges(self, self._events)
+        self._loader = _BorrowingLoader(self)
+        self._seen = 0
+        #: Identity → mutations of the entity that was copied.
+        self._mutations: dict[tuple[str, str], int] = {}
+        #: Identities of pending entities that no statement has touched yet.
+        self._untouched: set[tuple[str, str]] = set()
+        self.pending_source = None if original.pending_source is None else _BorrowedPending(self, original)
+        self.measure_ids = original.measure_ids
+        self.stated_measures = dict(original.stated_measures)
+        self.behaviour_values = {key: dict(values) for key, values in original.behaviour_values.items()}
+        self.authorities = {key: set(known) for key, known in original.authorities.items()}
+        self.freeze_now()
+        self.take()
+        if self.pending_source is None:
+            # Otherwise members may be pending that the dataset has not loaded.
+            self.child_collections.follow(original.child_collections)
+
+    def commit(self, *, savepoint: bool = True) -> CommitResult:
+        """Copies are never written."""
+        raise NotImplementedError
+
+    def next_number(self, sequence: str, *, width: int = 6, start: int = 1) -> str:
+        self._is_numbered = True
+        return super().next_number(sequence, width=width, start=start)
+
+    def load_pending(self, repository: str | Repository[Any]) -> None:
+        self._consult(repository)
+        super().load_pending(repository)
+
+    def find_all(
+        self,
+        repository: str | Repository[Any],
+        *,
+        order_by: Sequence[str] = (),
+        limit: int | None = None,
+        **conditions: Any,
+    ) -> list[Record]:
+        self._consult(repository)
+        return super().find_all(repository, order_by=order_by, limit=limit, **conditions)
+
+    def children(self, parent: Record, collection: str) -> list[Record]:
+        if (child := parent.repository.collection(collection)) is not None:
+            self._consult(child.repository)
+        return super().children(parent, collection)
+
+    def _consult(self, repository: str | Repository[Any]) -> None:
+        known = repositories[repository] if isinstance(repository, str) else repository
+        self._consulted.add(known.identity_name)
+
+    # --- copies ---------------------------------------------------------------------------------------------------
+
+    def follow(self) -> bool:
+        """Follow what has changed in the dataset since; False if the copies have to be made anew.
+
+        Further entities change nothing about the others, unless behaviours have looked for such.
+        """
+        if self._is_numbered:
+            return False
+        if self._followed == self._original.changes:
+            return True
+        known = self._original.records
+        if any(key not in known or known[key].mutations != count for key, count in self._mutations.items()):
+            return False
+        further = [record for key, record in known.items() if key not in self._mutations and _is_pending(record)]
+        if any(record.key in self.records or record.key[0] in self._consulted for record in further):
+            return False
+        for record in further:
+            self.borrow(record.key)
+        self._seen = len(known)
+        self._followed = self._original.changes
+        return True
+
+    def take(self) -> None:
+        """Copy the pending entities that the dataset has loaded since the last call."""
+        known = self._original.records
+        if len(known) == self._seen:
+            return
+        fresh = [record for record in islice(known.values(), self._seen, None) if _is_pending(record)]
+        self._seen = len(known)
+        for record in fresh:
+            self.borrow(record.key)
+
+    def borrow(self, key: tuple[str, str]) -> None:
+        """Copy one entity of the dataset, pending or not, unless that has happened."""
+        record = self._original.records.get(key)
+        if record is None or key in self.records:
+            return
+        copy = Record(self, record.repository, record.id, record.state, dict(record.values))
+        copy.original_values = dict(record.original_values)
+        copy.custom, copy.custom_changed, copy.original_custom = (
+            record.custom, record.custom_changed, record.original_custom,
+        )  # fmt: skip
+        copy.version, copy.mutations = record.version, record.mutations
+        copy.by_client, copy.client_caused = record.by_client, record.client_caused
+        self.records[key] = copy
+        self._mutations[key] = record.mutations
+        if _is_pending(record):
+            self._untouched.add(key)
+
+    # --- filling in -----------------------------------------------------------------------------------------------
+
+    def touch(self, tables: Collection[str], names: Sequence[str]) -> list[Record]:
+        """The copies of pending entities in these tables, of these repositories, with their parts and what they refer
+        to, that have not been filled in yet.
+        """
+        root = self._root(tables)
+        wanted = _with_parts(tuple(names) if root is None else (root.repository.name,), repositories.generation)
+        if self.pending_source is not None:
+            self.pending_source.load_repositories(wanted)
+        self.take()
+        touched = [record for key in self._untouched if (record := self.records[key]).repository.name in wanted]
+        if root is not None:
+            touched = _within(root, touched)
+        result = {record.key: record for record in touched}
+        following = [*touched, *self._touched()]
+        while targets := {target for record in following for target in targets_of(record)}:
+            if self.pending_source is not None:
+                self.pending_source.load_new(targets)
+            following = [
+                record
+                for record in self.new_records(targets)
+                if record.key in self._untouched and record.key not in result
+            ]
+            result.update((record.key, record) for record in following)
+        return [result[key] for key in self._original.records if key in result]
+
+    def _root(self, tables: Collection[str]) -> Record | None:
+        """The root of the start, if the tables are those of its aggregate."""
+        record = self.load(*self.start) if self.start is not None else None
+        if record is None:
+            return None
+        root = record.root
+        parts = _with_parts((root.repository.name,), repositories.generation)
+        own = {table for name in parts for table, _ in repositories[name].tables}
+        return root if own.issuperset(tables) else None
+
+    def fill_in(self, touched: Sequence[Record]) -> None:
+        """Fill the copies with what a commit would give them, as far as it would not refuse them."""
+        self._untouched -= {record.key for record in touched}
+        for record in touched:
+            record.dirty |= self._original.records[record.key].dirty
+            if self.model != "frontend" and (record.is_deleted or record.former_parent is not None):
+                self.child_collections.mark_parents(record)
+        self._load_collections(touched)
+        for record in touched:
+            with suppress(errors.PlatformError):
+                follow_edits([record])
+        run_late_defaults(self, self._touched, _run)
+        for record in self._touched():
+            self._keep_within_limits(record)
+
+    def _load_collections(self, parents: Sequence[Record]) -> None:
+        """Load what calculations sum, so that each of many headers does not look for its lines."""
+        by_repository: dict[Repository[Any], list[Record]] = {}
+        for parent in parents:
+            if not parent.is_deleted and parent.repository.collections:
+                by_repository.setdefault(parent.repository, []).append(parent)
+        for repository, group in by_repository.items():
+            triggers = {name for calculation in calculations_of(repository) for name in calculation.triggers}
+            for name in triggers & repository.collections.keys():
+                self.load_children(group, name)
+
+    def _touched(self) -> list[Record]:
+        return [record for record in self.changed() if record.key not in self._untouched]
+
+    def calculate(self, records: Sequence[Record]) -> None:
+        """As in every dataset; an entity with a calculation that is refused remains without its values."""
+        while True:
+            try:
+                super().calculate(records)
+            except errors.PlatformError as error:
+                # The refused entity counts as calculated, so the next run continues with the others.
+                if error.code is errors.RULE_LOOP:
+                    return
+            else:
+                return
+
+    def _keep_within_limits(self, record: Record) -> None:
+        """Take back what no column could hold."""
+        if record.is_deleted:
+            return
+        try:
+            check_limits(record)
+        except errors.PlatformError:
+            del self.records[record.key]
+            self.borrow(record.key)
+            self._untouched.discard(record.key)
+
+
+class _NoEvents(Events):
+    """Rules run at the commit, and once."""
+
+    def raise_event(
+        self, record: Record, event: str, parameter: str = "", attributes: Mapping[str, Any] | None = None
+    ) -> None:
+        pass
+
+    def watches(self, record: Record, names: tuple[str, ...], parameter: str) -> bool:
+        return False
+
+
+class _BorrowingLoader(Loader):
+    """Copies entities that the dataset has loaded already, instead of reading them again."""
+
+    def __init__(self, foresight: Foresight) -> None:
+        super().__init__(foresight)
+        self._foresight = foresight
+
+    def load_many(
+        self, repository: Repository[Any], ids: Sequence[str], rows: Mapping[str, Row] | None = None
+    ) -> dict[str, Record]:
+        for id in ids:
+            self._foresight.borrow((repository.identity_name, id))
+        return super().load_many(repository, ids, rows)
+
+
+class _BorrowedPending(PendingSource):
+    """Loads pending changes of earlier requests into the dataset, which remembers them, and copies them."""
+
+    def __init__(self, foresight: Foresight, original: ChangeTracker) -> None:
+        assert original.pending_source is not None
+        self._foresight = foresight
+        self._source = original.pending_source
+
+    def has(self, record: Record) -> bool:
+        return self._source.has(record)
+
+    def load(self, identity: str, ids: Sequence[str]) -> list[Record]:
+        loaded = self._source.load(identity, ids)
+        self._foresight.take()
+        return [self._foresight.records[record.key] for record in loaded]
+
+    def load_new(self, ids: Collection[str]) -> None:
+        self._source.load_new(ids)
+        self._foresight.take()
+
+    def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:
+        self._source.load_children(repository, back_reference, parents)
+        self._foresight.take()
+
+    def load_repositories(self, names: Sequence[str]) -> None:
+        self._source.load_repositories(names)
+        self._foresight.take()
+
+    def load_all(self) -> None:
+        self._source.load_all()
+        self._foresight.take()
+
+
+def _within(root: Record, records: Sequence[Record]) -> list[Record]:
+    """Those of the records that are or were within the root's aggregate."""
+    by_owner: dict[str | None, list[Record]] = {}
+    for record in records:
+        if (owner := record.repository.owner) is not None:
+            for id in {record.values.get(owner.name), record.original_values.get(owner.name)}:
+                by_owner.setdefault(id, []).append(record)
+    result = {record.key: record for record in records if record.key == root.key}
+    waiting = [root.id]
+    while waiting:
+        parts = by_owner.pop(waiting.pop(), ())
+        result.update((part.key, part) for part in parts)
+        waiting += [part.id for part in parts]
+    return list(result.values())
+
+
+def _is_pending(record: Record) -> bool:
+    """Whether a commit would write the record, or calculate it anew."""
+    return record.state != "Unchanged" or bool(record.dirty)
+
+
+def _run(behaviour: Callable[[Record], object], record: Record) -> None:
+    with suppress(errors.PlatformError):
+        behaviour(record)
+
+
+@lru_cache(maxsize=4096)
+def _with_parts(names: tuple[str, ...], generation: int) -> tuple[str, ...]:
+    """The repositories and those of the parts of their entities, directly or indirectly: headers sum their lines."""
+    result = dict.fromkeys(names)
+    while True:
+        parts = [
+            repository.name
+            for repository in repositories
+            if repository.name not in result
+            and repository.owner is not None
+            and any(_is_base(repository.owner.target, name) for name in result)
+        ]
+        if not parts:
+            return tuple(result)
+        result.update(dict.fromkeys(parts))
+
+
+def _is_base(base: str, name: str) -> bool:
+    return issubclass(repositories[name].model, repositories[base].model)
+
+
+__all__ = ["Foresight"]
