@@ -9,8 +9,7 @@ from audit.chain import entries_chain, head_write
 from audit.pruning import entries_prune
 from foundation.cluster import every
 from foundation.lock_waits import is_locked
-from foundation.pruning import pruners
-from foundation.schedules import scheduled
+from foundation.pruning import scheduled_pruning
 
 #: Seconds between two looks for entries that are not chained yet.
 TICK_SECONDS = 5.0
@@ -28,10 +27,4 @@ def chain() -> None:
             raise
 
 
-pruners.add("audit_entries", entries_prune)
-
-
-@scheduled("audit: prune", Schedule.DAILY)
-def prune() -> str:
-    """Delete entries past their retention; returns a sentence for the task's row."""
-    return f"{entries_prune()} audit entries deleted"
+prune = scheduled_pruning("audit: prune", f"{__name__}.prune", Schedule.DAILY, {"audit_entries": entries_prune})

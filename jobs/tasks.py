@@ -7,8 +7,7 @@ from django_q.models import Schedule
 
 from foundation.clock import database_now
 from foundation.cluster import every
-from foundation.pruning import pruners
-from foundation.schedules import scheduled
+from foundation.pruning import scheduled_pruning
 from jobs.planning import runs_prune
 from jobs.worker import MARGIN_SECONDS, RUN_SECONDS, Worker
 
@@ -27,10 +26,4 @@ def prune_runs() -> int:
     return runs_prune(database_now(), settings.JOB_HISTORY_DAYS)
 
 
-pruners.add("job_runs", prune_runs)
-
-
-@scheduled("jobs: prune runs", Schedule.DAILY)
-def prune() -> str:
-    """As prune_runs; returns a sentence for the task's row."""
-    return f"{prune_runs()} runs of jobs deleted"
+prune = scheduled_pruning("jobs: prune runs", f"{__name__}.prune", Schedule.DAILY, {"job_runs": prune_runs})

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from django_q.models import Schedule
 
-from foundation.pruning import pruners
-from foundation.schedules import scheduled
+from foundation.pruning import scheduled_pruning
 from platform_site.recorded_requests import recorded_requests_prune
 
-pruners.add("recorded_requests", recorded_requests_prune)
-
-
-@scheduled("platform: prune recorded requests", Schedule.DAILY)
-def prune() -> str:
-    """Delete recorded requests past their retention and bounds; returns a sentence for the task's row."""
-    return f"{recorded_requests_prune()} recorded requests deleted"
+prune = scheduled_pruning(
+    "platform: prune recorded requests",
+    f"{__name__}.prune",
+    Schedule.DAILY,
+    {"recorded_requests": recorded_requests_prune},
+)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from django_q.models import Schedule
 
-from foundation.pruning import pruners
-from foundation.schedules import scheduled
+from foundation.pruning import scheduled_pruning
 from scripts import history
 
-pruners.add("script_runs", history.prune)
-
-
-@scheduled("scripts: prune history", Schedule.DAILY)
-def prune() -> str:
-    """Delete runs older than SCRIPT_HISTORY_DAYS; returns a sentence for the task's row."""
-    return f"{history.prune()} runs deleted"
+prune = scheduled_pruning("scripts: prune history", f"{__name__}.prune", Schedule.DAILY, {"script_runs": history.prune})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django_q.models import Schedule
 
 from foundation.cluster import every
-from foundation.pruning import pruners
+from foundation.pruning import scheduled_pruning
 from foundation.schedules import scheduled
 from webhooks.announcer import TASK_SECONDS, enqueue
 from webhooks.breaker import breakers_prune
@@ -13,9 +13,6 @@ from webhooks.conf import webhook_settings
 from webhooks.delivery_loop import DeliveryLoop, has_looked
 from webhooks.heartbeat import heartbeat_beat
 from webhooks.services import deliveries_prune
-
-pruners.add("webhook_deliveries", deliveries_prune)
-pruners.add("webhook_circuits", breakers_prune)
 
 
 @every(lambda: webhook_settings().sweep_seconds, timeout_seconds=TASK_SECONDS)
@@ -35,7 +32,9 @@ def sweep_due() -> None:
     enqueue()
 
 
-@scheduled("webhooks: prune", Schedule.DAILY)
-def prune() -> str:
-    """Delete finished deliveries beyond their retention, and unused circuits; returns a sentence."""
-    return f"{deliveries_prune()} deliveries and {breakers_prune()} circuits removed"
+prune = scheduled_pruning(
+    "webhooks: prune",
+    f"{__name__}.prune",
+    Schedule.DAILY,
+    {"webhook_deliveries": deliveries_prune, "webhook_circuits": breakers_prune},
+)

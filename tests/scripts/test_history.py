@@ -24,7 +24,7 @@ def run_of(days_ago: float) -> str:
 def test_old_runs_are_deleted_and_others_stay() -> None:
     kept = run_of(settings.SCRIPT_HISTORY_DAYS - 0.1)
     run_of(settings.SCRIPT_HISTORY_DAYS + 0.1)
-    assert tasks.prune() == "1 runs deleted"
+    assert tasks.prune() == "1 script runs removed"
     assert list(ScriptRun.objects.values_list("pk", flat=True)) == [kept]
 
 

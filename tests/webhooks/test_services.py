@@ -139,7 +139,7 @@ def test_what_finished_before_the_retention_is_pruned_in_batches_and_nothing_els
         WebHookDelivery.objects.filter(pk=row.pk).update(
             creation_time_utc=utc_now() - timedelta(days=days + 1), **finished
         )
-    assert tasks.prune() == "5 deliveries and 0 circuits removed"
+    assert tasks.prune() == "5 webhook deliveries, 0 webhook circuits removed"
     assert list(WebHookDelivery.objects.order_by("pk").values_list("pk", flat=True)) == [rows[4].pk, rows[6].pk]
     with pytest.raises(CommandError, match="negative"):
         run("prune_webhooks", "--days", "-1")

@@ -237,7 +237,7 @@ def test_the_worker_prunes_the_feed_by_the_clock(settings: Any) -> None:
         ensure_schedules(apps.get_app_config("django_q"), using=broker)
     (found,) = Schedule.objects.using(broker).filter(func="domain.wiring.tasks.prune")
     assert found.schedule_type == Schedule.HOURLY
-    assert tasks.prune() == "0 entries, 0 transactions, 0 changes and 0 answers removed"
+    assert tasks.prune() == "0 change feed, 0 transactions, 0 history, 0 idempotent answers removed"
 
 
 def test_a_restored_database_knows_no_newer_token(api: Api) -> None:
