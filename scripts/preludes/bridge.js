@@ -393,10 +393,13 @@ function measured(name, part, kind, member) {
     freeze(this);
   } }[name];
   const of = (value) => (value instanceof Type ? value : new Type(value));
+  const plural = name === "Quantity" ? "Quantities" : name + "s";
+  // The case of codes does not matter (spec 14, 14.1).
+  const isSame = (one, other) => one === other || (one !== null && other !== null && one.toUpperCase() === other.toUpperCase());
   const both = (one, other, combine) => {
     const left = of(one), right = of(other);
-    if (left[part] !== null && right[part] !== null && left[part] !== right[part])
-      throw new TypeError(name + "s in " + left[part] + " and " + right[part] + " cannot be combined");
+    if (left[part] !== null && right[part] !== null && !isSame(left[part], right[part]))
+      throw new TypeError(plural + " in " + left[part] + " and " + right[part] + " cannot be combined");
     return new Type(exact(combine(left.Value, right.Value)), left[part] === null ? right[part] : left[part]);
   };
   const scaled = (value, factor, combine) => {
@@ -417,7 +420,7 @@ function measured(name, part, kind, member) {
     Abs: (value) => scaled(value, 1, (a) => Math.abs(a)),
     Round: (value, digits = 2) => scaled(value, digits, (a, d) => { const f = 10 ** d; return Math.sign(a) * Math.round(exact(Math.abs(a) * f)) / f; }),
     Compare: (one, other) => both(one, other, (a, b) => (a < b ? -1 : a > b ? 1 : 0)).Value,
-    Equals: (one, other) => one !== null && other !== null && of(one)[part] === of(other)[part] && of(one).Value === of(other).Value,
+    Equals: (one, other) => one !== null && other !== null && isSame(of(one)[part], of(other)[part]) && of(one).Value === of(other).Value,
     Min: (one, other) => (operations.Compare(one, other) <= 0 ? of(one) : of(other)),
     Max: (one, other) => (operations.Compare(one, other) >= 0 ? of(one) : of(other)),
     Sum: (values) => [...values].reduce((sum, each) => operations.Add(sum, each), new Type(0)),

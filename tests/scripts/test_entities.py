@@ -239,6 +239,8 @@ def test_arithmetic(api: Api) -> None:
         a.Value = 5;
         console.log(a.Value, Object.isFrozen(a), Object.isFrozen(new MultilanguageString('x')));
         try { Amount.Add(a, new Amount(1, 'USD')) } catch (e) { console.log(e.message) }
+        try { Quantity.Add(new Quantity(1, 'kg'), new Quantity(1, 'm')) } catch (e) { console.log(e.message) }
+        console.log(`${Amount.Add(a, new Amount(1, 'eur'))}`, Amount.Equals(a, new Amount(0.1, 'Eur')));
         try { Amount.Divide(a, 0) } catch (e) { console.log(e.message) }
         try { new Amount('x') } catch (e) { console.log(e.message) }
     """
@@ -248,6 +250,8 @@ def test_arithmetic(api: Api) -> None:
         "0.4 EUR 1.01 EUR true",
         "0.1 true true",
         "Amounts in EUR and USD cannot be combined",
+        "Quantities in kg and m cannot be combined",
+        "1.1 EUR true",
         "Amount divided by zero",
         "Amount needs a number, not x",
     ]
