@@ -10,7 +10,7 @@ import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal, cast
 
 import orjson
@@ -102,7 +102,7 @@ def import_objects(
 ) -> Iterator[dict[str, Any]]:
     """Apply each object; yields its answer, in input order. `summary` is filled in as answers are read.
 
-    In all-objects mode a failure ends the import: the objects before it are answered as rolled back.
+    In all-objects mode a failure ends the import: the other objects are answered as undone.
     """
     if options.rolled_back:
         options = replace(options, logging_level=0)
@@ -178,9 +178,9 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
     # Answers wait in a file until the commit: a hundred thousand of them need many times the memory of a chunk.
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
         done, chunk = 0, _Chunk(context, options)
+        iterator = iter(objects)
         try:
             with transaction.atomic():
-                iterator = iter(objects)
                 while bodies := list(islice(iterator, CHUNK)):
                     chunk = _Chunk(context, options, bodies)
                     result = run_with_retries(chunk.write, locks=locks)
@@ -202,6 +202,8 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
                 yield dict(undone)
             for _ in range(refused):
                 yield dict(failure)
+            for _ in chain(chunk.bodies[before - done + refused :], iterator):
+                yield dict(undone)
             return
         answers.seek(0)
         for line in answers:
@@ -211,12 +213,13 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
 class _Chunk:
     """Objects that are committed together.
 
+    bodies          the objects
     answers         answers of the objects applied so far
     is_committing   whether all objects were applied and their commit has begun
     """
 
     def __init__(self, context: CallContext, options: ImportOptions, bodies: Sequence[Any] = ()) -> None:
-        self._context, self._options, self._bodies = context, options, bodies
+        self._context, self._options, self.bodies = context, options, bodies
         self.answers: list[dict[str, Any]] = []
         self.is_committing = False
 
@@ -225,7 +228,7 @@ class _Chunk:
         self.answers, self.is_committing = [], False
         with retry.transaction():
             dataset = Dataset(self._context, model=self._options.model, locks=retry.locks)
-            for body in self._bodies:
+            for body in self.bodies:
                 self.answers.append(_answer(_apply(dataset, body)))
                 _pause()
             self.is_committing = True
