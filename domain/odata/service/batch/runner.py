@@ -249,7 +249,7 @@ class Runner:
         if unknown:
             raise invalid_body(Message("dependsOn names {0}, which did not run before", ", ".join(unknown)))
         if part.condition is not None:
-            if not holds(part.condition, {id: not done.failed for id, done in self.done.items()}):
+            if not holds(part.condition, self.done):
                 raise _dependency_failed(Message("its condition does not hold: {0}", part.condition))
             return
         failed = [id for id in before if self.done[id].failed]
