@@ -1,11 +1,13 @@
 """Repair change stamps that earlier versions stored with an offset on SQLite, in tables of custom entities too."""
 
+from django.apps.registry import Apps
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 _COLUMN = "aggregate_last_update_time_utc"
 
 
-def repair(apps, schema_editor):
+def repair(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Remove the offset, which is that of UTC."""
     connection = schema_editor.connection
     if connection.vendor != "sqlite":

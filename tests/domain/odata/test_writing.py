@@ -71,7 +71,7 @@ def test_an_order_with_lines_is_made_in_one_request(api: Api, world: World) -> N
 
 
 def test_a_deep_insert_of_401_is_answered_with_what_it_inserted(api: Api, world: World) -> None:
-    lines = [{"Quantity": 3, "@Core.ContentID": "first"}, {"Quantity": 1}]
+    lines: list[dict[str, Any]] = [{"Quantity": 3, "@Core.ContentID": "first"}, {"Quantity": 1}]
     made = api.create(ORDERS, order_body(world, *lines), OData_MaxVersion="4.01")
     assert made["@odata.context"].endswith("$metadata#Crm_Sales_SalesOrders(Lines())/$entity")
     assert [(line["Quantity"]["Value"], line.get("@Core.ContentID")) for line in made["Lines"]] == [
