@@ -183,8 +183,8 @@ class WebHooks(Repository[WebHook]):
         hints={
             "repository_name": _("Whose entities it tells about, for example Crm.Sales.SalesOrders."),
             "url": _(
-                "For example https://shop.example/orders/{DocumentNo}. The host holds no placeholder, unless the setting "
-                "EGRESS_ALLOW lists the hosts."
+                "For example https://shop.example/orders/{DocumentNo}. The host holds no placeholder, unless the "
+                "setting EGRESS_ALLOW lists the hosts."
             ),
             "headers": _("One a line, for example Content-Type: application/json"),
             "body": _('Literal braces are doubled, for example {{"order": "{DocumentNo}"}}'),

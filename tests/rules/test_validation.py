@@ -77,7 +77,7 @@ def test_an_event_stands_in_a_rule_once(world: World, events: list[Any], name: s
 
 
 def test_the_numbers_of_actions_are_their_order(world: World, api: Api) -> None:
-    body = {
+    body: dict[str, Any] = {
         "Code": "TWICE",
         "Name": {"EN": "x"},
         "RepositoryName": ORDERS,

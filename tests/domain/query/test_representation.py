@@ -189,7 +189,10 @@ def test_computed_values_have_the_types_that_json_does_not_show(
     assert {name: value for name, value in row.items() if name.partition("@")[0] and "@odata.type" in name} == types
 
 
-AGGREGATES = "aggregate(CreationTime with max as Last,$count as N,Prices/PriceValue with sum as P,Active with countdistinct as D)"
+AGGREGATES = (
+    "aggregate(CreationTime with max as Last,$count as N,Prices/PriceValue with sum as P,"
+    "Active with countdistinct as D)"
+)
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,9 @@ def test_calculated_attributes_come_when_they_are_named(tables: Tables, api: Api
 
 @pytest.mark.parametrize("query", ["$select=Id,{0}", "$filter={0} eq 'x'", "$orderby={0}"])
 def test_a_calculated_attribute_without_sql_says_what_prevents_it(tables: Tables, api: Api, query: str) -> None:
-    api.create("Systems_Bpm_CalculatedAttributes", calculation(
-        "10: FORMATSTRING ATTRIB:GuaranteePeriodDays CONST:'N1'", name="Shown", repository="General.Products.Products"))  # fmt: skip
+    text = "10: FORMATSTRING ATTRIB:GuaranteePeriodDays CONST:'N1'"
+    attribute = calculation(text, name="Shown", repository="General.Products.Products")
+    api.create("Systems_Bpm_CalculatedAttributes", attribute)
     error = error_of(tables.get(f"{PRODUCTS}?{query.format('Calculated_Attribute_Shown')}"))
     assert error["type"] == "CalculatedAttributeNotAColumn"
     assert "FORMATSTRING" in error["message"]
