@@ -91,3 +91,4 @@ class Notifications(Repository[Notification]):
     search_members = ("subject",)
     read_only = frozenset({"creation_time_utc"})
     old_names = {"Communities.Notifications": "25.1.1.36"}
+    belongs_to = "User"

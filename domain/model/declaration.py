@@ -59,6 +59,7 @@ class Declaration(Generic[M]):
     tells_of         its rows tell of entities of other repositories: a caller sees a row and its parts only if the
                      entity is visible
     seen_through     an owned collection: a caller sees a row only if an entity of the collection is visible
+    belongs_to       a reference to a user, by API name: only that user and administrators read, change and delete a row
     admin_only       only administrators may read or write it, whatever their roles
     decides_access   it defines access rights: only administrators create, change and delete its entities
     left_to_roles    with decides_access: attributes that roles may permit to change
@@ -93,6 +94,7 @@ class Declaration(Generic[M]):
     view_of: ClassVar[str] = ""
     tells_of: ClassVar[TellsOf | None] = None
     seen_through: ClassVar[str] = ""
+    belongs_to: ClassVar[str] = ""
     admin_only: ClassVar[bool] = False
     decides_access: ClassVar[bool] = False
     left_to_roles: ClassVar[frozenset[str]] = frozenset()

@@ -15,6 +15,9 @@ administrator, and policies may refer to each other's repositories.
 A policy on a repository also restricts derived repositories and the entities that its entities own: a caller who may
 not see an order sees none of its lines, and one who may not change it changes none of them (`PolicyScope`).
 
+Rows that belong to a user (`Declaration.belongs_to`) have a policy besides those of roles: to other callers than the
+user, unless they are administrators, they do not exist.
+
 A view (`Declaration.view_of`) shows a row only if the caller may see the viewed row and its owners in their own sets.
 """
 
@@ -133,6 +136,18 @@ def _walk(
         yield PolicyScope(subtype, behind, True, of_owner)
 
 
+def _is_personal(scope: PolicyScope) -> bool:
+    """Whether rows belong to users, which restricts all but their creation."""
+    return bool(scope.repository.belongs_to) and scope.operation != "create"
+
+
+def _with_own(filters: tuple[str, ...], own: str) -> tuple[str, ...]:
+    """The filters, of which one must match, with a condition that must match besides."""
+    if not own:
+        return filters
+    return tuple(f"({text}) and {own}" for text in filters) or (own,)
+
+
 class Access:
     """The rights of one plan. Plans with equal `permissions.key` are shared."""
 
@@ -172,8 +187,16 @@ class Access:
         """The filters by role, for each of policy_scopes (Permissions.alternatives); empty: no restriction."""
         if self._permissions is None or isinstance(self._permissions, AllPermissions):
             return ()
-        lineage = tuple((scope.repository.name, scope.operation) for scope in policy_scopes(repository, operation))
-        return self._permissions.alternatives(lineage)
+        scopes = policy_scopes(repository, operation)
+        lineage = tuple((scope.repository.name, scope.operation) for scope in scopes)
+        found = self._permissions.alternatives(lineage)
+        own = [f"{scope.repository.belongs_to}/Id eq $user.Id" if _is_personal(scope) else "" for scope in scopes]
+        if not any(own):
+            return found
+        return tuple(
+            tuple(_with_own(filters, text) for filters, text in zip(alternative, own, strict=True))
+            for alternative in found or (tuple(() for _ in scopes),)
+        )
 
     def restricts(self, repository: Repository[Any]) -> bool:
         """Whether some rows of the repository may be hidden from the caller."""
