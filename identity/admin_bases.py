@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from django import forms
 from django.contrib import messages
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup, DisallowedModelAdminToField
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ERROR_FLAG
-from django.core.exceptions import BadRequest
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.core.exceptions import BadRequest, ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -45,6 +47,31 @@ __all__ = [
 
 #: Characters of an address in a message.
 _MAX_SHOWN = 200
+
+
+def usable_keys(model: type[Model], keys: Iterable[str]) -> list[str]:
+    """Those that may be primary keys of the model: the database fails at others, of a tampered form."""
+    field: Any = model._meta.pk
+    while field.remote_field is not None:  # of a derived table
+        field = field.target_field
+    usable = []
+    for key in keys:
+        try:
+            value = field.to_python(key)
+            field.run_validators(value)  # the range of a number
+        except ValidationError:
+            continue
+        if value is not None:
+            usable.append(key)
+    return usable
+
+
+class Chooser(AutocompleteSelect):
+    """Django's chooser; a key that can be none is nothing chosen."""
+
+    def optgroups(self, name: str, value: Sequence[str], attr: dict[str, Any] | None = None) -> Any:
+        """See Django's."""
+        return super().optgroups(name, usable_keys(self.field.remote_field.model, map(str, value)), attr)
 
 
 class PageAdmin(ModelAdmin[Any]):
@@ -82,6 +109,19 @@ class PageAdmin(ModelAdmin[Any]):
             asked = unquote_plus(request.GET.urlencode())[:_MAX_SHOWN]
             text = gettext("The list has no such filter, or none for you: “%(asked)s” in the address.")
             raise BadRequest(text % {"asked": asked}) from exc
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """As Django's, with a Chooser."""
+        if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = Chooser(db_field, self.admin_site, using=kwargs.get("using"))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def response_action(self, request: HttpRequest, queryset: Any, *args: Any) -> HttpResponse | None:
+        """As Django's; keys that can be none choose nothing."""
+        given = request.POST.copy()
+        given.setlist(ACTION_CHECKBOX_NAME, usable_keys(self.model, given.getlist(ACTION_CHECKBOX_NAME)))
+        request.POST = given  # type: ignore[assignment]
+        return super().response_action(request, queryset, *args)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """As Django; the change is an audit entry, too."""

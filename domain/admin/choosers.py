@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.contrib.admin.widgets import AutocompleteSelect, RelatedFieldWidgetWrapper
-from django.core.exceptions import ValidationError
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.db import models
 
 from domain.admin.visible_rows import text_paths
 from domain.model.registry import repositories
+from identity.admin_bases import Chooser, usable_keys
 
 
-class EntityChooser(AutocompleteSelect):
-    """Django's chooser. It asks the database for what is chosen, unless `load_chosen` has.
+class EntityChooser(Chooser):
+    """A chooser. It asks the database for what is chosen, unless `load_chosen` has.
 
     loaded   key → entity
     """
@@ -58,12 +58,6 @@ def _chooser(field: Any) -> Any:
 
 
 def _load(readable: Any, keys: Iterable[str]) -> dict[str, Any]:
-    field = readable.model._meta.pk
-    valid = []
-    for key in keys:
-        try:
-            valid.append(field.to_python(key))
-        except ValidationError:  # of a POST: its chooser shows nothing
-            continue
+    valid = usable_keys(readable.model, keys)  # of a POST
     rows = readable.select_related(*text_paths(repositories.for_model(readable.model))).filter(pk__in=valid)
     return {str(row.pk): row for row in rows}
