@@ -25,6 +25,12 @@ def tour() -> list[tuple[str, str]]:
     return _BLOCK.findall(found[1])
 
 
+def test_another_port_is_written_in_one_place_and_no_key_has_its_digits() -> None:
+    found = _TOUR.search((BASE_DIR / "README.md").read_text(encoding="utf-8"))
+    assert found
+    assert found[1].count("8000") == 1
+
+
 def take(base_url: str) -> None:
     """Every line of the tour, against that instance. Raises AssertionError with what came instead."""
     blocks = tour()
