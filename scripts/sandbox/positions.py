@@ -9,8 +9,8 @@ A thrown value that is no Error has no stack; throw_statements.py identifies the
 
 Columns. Of a syntax error: that of the token at which the parser stops, found by parsing shorter and shorter starts of
 the source. Of an exception: that of the first place on the line that fits the message (the property read of null, the
-undefined name, the `throw`), else of the line's first character that is no space. So it is exact for a line with one
-such place, and a good guess for others.
+undefined name, a member that the message quotes, the `throw`), else of the statement, if the line has only one. So it
+is exact for a line with one such place; a line of several statements without one has no column.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ _MESSAGE_PROPERTY: Final = re.compile(r"cannot (?:read|set) property '(.+)' of "
 _MESSAGE_VARIABLE: Final = re.compile(
     r"^'?([\w$]+)'? is (?:not defined|not initialized|read-only)|^assignment to '(.+)'"
 )
+_MESSAGE_QUOTED: Final = re.compile(r"[\"'„“«]([\w$]+)[\"'“”»]")
+#: Names that a message quotes and that are looked for: scripts choose their messages.
+MOST_QUOTED: Final = 3
+_INNERMOST: Final = re.compile(r"\([^()]*+\)")
+#: A statement that ends before the end of its line.
+_ENDED_STATEMENT: Final = re.compile(r";\s*+[^\s;/]")
 _WORD: Final = re.compile(r"[\w$]")
 _CALL: Final = re.compile(r"(?<![\w$.\]])[\w$.\]]++\s*+\(")
 
@@ -74,15 +80,16 @@ def of_offset(offset: int, source: str) -> Position:
     return Position(source.count("\n", 0, offset) + 1, offset - line_start + 1)
 
 
-def column_of_exception(text: str, name: str, message: str) -> int:
-    """Column of the first place on the line that fits the message."""
+def column_of_exception(text: str, name: str, message: str) -> int | None:
+    """Column of the first place on the line that fits the message, or of its only statement."""
     if len(message) > MESSAGE_MAX_CHARS:
         message = ""
     for pattern in _places(name, message):
         match = pattern.search(text)
         if match is not None:
             return match.start() + 1
-    return len(text) - len(text.lstrip()) + 1
+    # The parts of a `for` are no statements.
+    return None if _ENDED_STATEMENT.search(_INNERMOST.sub("()", text)) else len(text) - len(text.lstrip()) + 1
 
 
 def _places(name: str, message: str) -> list[re.Pattern[str]]:
@@ -94,7 +101,9 @@ def _places(name: str, message: str) -> list[re.Pattern[str]]:
     if message == "not a function":
         return [_CALL]
     result = rf"\bnew\s+{re.escape(name)}\b" if name else r"\bPromise\s*\.\s*reject\b"
-    return [re.compile(r"\bthrow\b"), re.compile(result)]
+    members = [re.escape(member) for member in _MESSAGE_QUOTED.findall(message)[:MOST_QUOTED]]
+    quoted = [re.compile(rf"{before}{member}(?![\w$])") for before in (r"(?<=\.)", r"(?<![\w$])") for member in members]
+    return [re.compile(r"\bthrow\b"), re.compile(result), *quoted]
 
 
 def _line_of_frame(match: re.Match[str], source: str) -> int | None:

@@ -52,6 +52,11 @@ def test_a_syntax_error_tells_its_place(api: Api) -> None:
     assert error["parameters"][1:] == ["2", "9"]
 
 
+def test_a_refused_member_is_the_place(api: Api) -> None:
+    source = "let a = 1; const P = Domain.General.Products.ProductsRepository; P.query({Nope: 1})"
+    assert f"line 1, column {source.index('Nope') + 1}\n" in error_of(execute(api, source))["info"]
+
+
 def test_an_exception_tells_its_place_and_the_console_so_far(api: Api) -> None:
     response = execute(api, "console.log('so far');\n\n  throw new RangeError('too far');")
     error = error_of(response)

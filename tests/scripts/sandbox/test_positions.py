@@ -39,6 +39,8 @@ THROWN = [
     ("\n  JSON.parse('{')", 2, 3),
     ("\n  call('refuse')", 2, 3),
     ("\neval('let x = ;')", 2, 1),
+    ("let a = 1; let b = 2; JSON.parse('{')", 1, None),
+    ("for (let i = 0; i < 3; i++) JSON.parse('{');", 1, 1),
     ("class A {\n  m() {\n    this.x.y\n  }\n}\nnew A().m()", 3, 12),
 ]
 
