@@ -9,7 +9,7 @@ Discarding is the default, commit is a call. Only the outermost caller ends a da
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -51,11 +51,24 @@ class Dataset(ChangeTracker):
             with self.flushed(around=around):
                 yield
             return
-        if self._foresight is None or not self._foresight.follow():
-            self._foresight = Foresight(self)
-        self._foresight.start = None if start is None or around is None else (start, around)
-        with self._flushing(around, self._foresight):
+        foresight = self._foresee()
+        foresight.start = None if start is None or around is None else (start, around)
+        with self._flushing(around, foresight):
             yield
+
+    def foreseen(self, records: Sequence[Record]) -> Sequence[Record]:
+        """The records as the commit of the Domain transaction would leave them, to be read only. Those that this
+        request has changed are themselves: it works on what the commit starts from.
+        """
+        if self.pending_source is None or self.is_committing:
+            return records
+        unchanged = [record for record in records if not record.mutations]
+        return self._foresee(are_rows=False).of(unchanged, records) if unchanged else records
+
+    def _foresee(self, *, are_rows: bool = True) -> Foresight:
+        if self._foresight is None or not self._foresight.follow(are_rows=are_rows):
+            self._foresight = Foresight(self)
+        return self._foresight
 
     def end_commit(self) -> None:
         super().end_commit()

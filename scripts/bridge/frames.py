@@ -75,7 +75,7 @@ class Frames:
             "n": repository.name,
             "h": [show(record) for record in records],
             "i": [record.id for record in records],
-            "c": columns(repository, records),
+            "c": columns(repository, self._handles.dataset.foreseen(records)),
             "s": None if states.count("Unchanged") == len(states) else states,
             "x": list(map(access.visible_custom, records)) if any(record.custom for record in records) else None,
         }

@@ -78,7 +78,7 @@ def without_hidden(dataset: UnitOfWork, repository: Repository[Any], ids: tuple[
 def follow(dataset: Dataset, records: Iterable[Record], name: str) -> list[Record]:
     """Targets of the named references that the caller may see."""
     by_target: dict[str, list[str]] = {}
-    for record in records:
+    for record in dataset.foreseen(list(records)):
         attribute = record.repository.attribute(name)
         if attribute is None or not attribute.is_reference:
             raise unknown_member(record.repository, name)
@@ -121,7 +121,10 @@ def measures(dataset: Dataset, records: Sequence[Record], name: str) -> list[str
             raise unknown_member(record.repository, name)
         path = attribute.measure
     load_path(dataset, records, path)
-    return [effective_measure(record, record.repository.attributes[_exact(record, name)]) for record in records]
+    return [
+        effective_measure(record, record.repository.attributes[_exact(record, name)])
+        for record in dataset.foreseen(records)
+    ]
 
 
 def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) -> None:
@@ -141,7 +144,7 @@ def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) 
 def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
     """Display texts: one query for stored entities, from the dataset if changes are pending."""
     if dataset.is_pending or len(records) == 1:
-        return [record.describe() for record in records]
+        return [record.describe() for record in dataset.foreseen(records)]
     by_repository: dict[Repository[Any], list[str]] = {}
     for record in records:
         by_repository.setdefault(record.repository, []).append(record.id)

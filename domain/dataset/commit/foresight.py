@@ -22,6 +22,7 @@ from domain.dataset.records.pending_source import PendingSource
 from domain.dataset.records.record import Record
 from domain.dataset.records.row_writer import targets_of
 from domain.dataset.tables.row_storage import Row
+from domain.dataset.unit import autoflush
 from domain.dataset.unit.attribute_changes import AttributeChanges
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.dataset.unit.events import Events
@@ -54,8 +55,11 @@ class Foresight(ChangeTracker):
         self._seen = 0
         #: Identity → mutations of the entity that was copied.
         self._mutations: dict[tuple[str, str], int] = {}
-        #: Identities of pending entities that no statement has touched yet.
+        #: Identities of pending entities that no read has touched yet.
         self._untouched: set[tuple[str, str]] = set()
+        #: Identities of the entities that have been filled in, and those that were filled in last.
+        self._filled: set[tuple[str, str]] = set()
+        self._filled_last: list[Record] = []
         self.pending_source = None if original.pending_source is None else _BorrowedPending(self, original)
         self.measure_ids = original.measure_ids
         self.stated_measures = dict(original.stated_measures)
@@ -101,12 +105,14 @@ class Foresight(ChangeTracker):
 
     # --- copies ---------------------------------------------------------------------------------------------------
 
-    def follow(self) -> bool:
+    def follow(self, *, are_rows: bool) -> bool:
         """Follow what has changed in the dataset since; False if the copies have to be made anew.
 
         Further entities change nothing about the others, unless behaviours have looked for such.
+
+        are_rows   the copies become rows, for which the numbers must be free
         """
-        if self._is_numbered:
+        if self._is_numbered and are_rows:
             return False
         if self._followed == self._original.changes:
             return True
@@ -164,7 +170,7 @@ class Foresight(ChangeTracker):
         if root is not None:
             touched = _within(root, touched)
         result = {record.key: record for record in touched}
-        following = [*touched, *self._touched()]
+        following = [*touched, *self._filled_last]
         while targets := {target for record in following for target in targets_of(record)}:
             if self.pending_source is not None:
                 self.pending_source.load_new(targets)
@@ -175,6 +181,19 @@ class Foresight(ChangeTracker):
             ]
             result.update((record.key, record) for record in following)
         return [result[key] for key in self._original.records if key in result]
+
+    def of(self, wanted: Sequence[Record], records: Sequence[Record]) -> list[Record]:
+        """The records of the dataset, with copies in place of the wanted ones that a commit would change."""
+        owners = {record.id if (owner := record.repository.owner) is None else record.values.get(owner.name)
+                  for record in wanted}  # fmt: skip
+        self.start = (wanted[0].repository, wanted[0].id) if len(owners) == 1 else None
+        names = list(dict.fromkeys(record.repository.name for record in wanted))
+        with autoflush.rolled_back() as begin:
+            while touched := self.touch((), names):
+                begin()
+                self.fill_in(touched)
+        copied = {record.key for record in wanted} & self.records.keys()
+        return [self.records[record.key] if record.key in copied else record for record in records]
 
     def _root(self, tables: Collection[str]) -> Record | None:
         """The root of the start, if the tables are those of its aggregate."""
@@ -197,8 +216,10 @@ class Foresight(ChangeTracker):
         for record in touched:
             with suppress(errors.PlatformError):
                 follow_edits([record])
-        run_late_defaults(self, self._touched, _run)
-        for record in self._touched():
+        run_late_defaults(self, self._being_filled, _run)
+        self._filled_last = self._being_filled()
+        self._filled.update(record.key for record in self._filled_last)
+        for record in self._filled_last:
             self._keep_within_limits(record)
 
     def _load_collections(self, parents: Sequence[Record]) -> None:
@@ -212,8 +233,9 @@ class Foresight(ChangeTracker):
             for name in triggers & repository.collections.keys():
                 self.load_children(group, name)
 
-    def _touched(self) -> list[Record]:
-        return [record for record in self.changed() if record.key not in self._untouched]
+    def _being_filled(self) -> list[Record]:
+        done = self._untouched | self._filled
+        return [record for record in self.changed() if record.key not in done]
 
     def calculate(self, records: Sequence[Record]) -> None:
         """As in every dataset; an entity with a calculation that is refused remains without its values."""

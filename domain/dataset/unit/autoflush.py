@@ -47,12 +47,27 @@ def flushed(dataset: PendingUnit, *, around: str | None = None, foresight: Fores
     around      guid of an entity; it, its parts and the targets of their references are visible in any case
     foresight   copies of the dataset's entities that are shown in their place
     """
-    shown = _Shown(dataset, around, foresight)
+    with rolled_back() as begin, connection.execute_wrapper(_Shown(dataset, around, foresight, begin)):
+        yield
+
+
+@contextmanager
+def rolled_back() -> Iterator[Callable[[], None]]:
+    """Yields a function that begins a savepoint, unless it has begun; it is rolled back at the end of the block."""
+    savepoint: transaction.Atomic | None = None
+
+    def begin() -> None:
+        nonlocal savepoint
+        if savepoint is None:
+            entering = transaction.atomic()
+            entering.__enter__()
+            savepoint = entering  # entered: the outer transaction would be ended otherwise
+
     try:
-        with connection.execute_wrapper(shown):
-            yield
+        yield begin
     finally:
-        shown.undo()
+        if savepoint is not None:
+            savepoint.__exit__(_Rollback, _Rollback(), None)
 
 
 class Foreseen(PendingUnit, Protocol):
@@ -72,7 +87,9 @@ class Foreseen(PendingUnit, Protocol):
 class _Shown:
     """The rows written so far for the statements of one `flushed` block."""
 
-    def __init__(self, dataset: PendingUnit, around: str | None, foresight: Foreseen | None) -> None:
+    def __init__(
+        self, dataset: PendingUnit, around: str | None, foresight: Foreseen | None, begin: Callable[[], None]
+    ) -> None:
         self._dataset = dataset if foresight is None else foresight
         self._foresight = foresight
         #: Guids of entities that are visible in any case; each table adds some.
@@ -80,7 +97,7 @@ class _Shown:
         self._absent = MissingValues()
         self._tables: set[str] = set()
         self._records: set[tuple[str, str]] = set()
-        self._savepoint: transaction.Atomic | None = None
+        self._begin = begin
         self._writing = False
 
     def __call__(self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
@@ -114,18 +131,6 @@ class _Shown:
         self._records.update(record.key for record in pending)
         self._begin()
         _write(dataset, pending, self._absent, self._around)
-
-    def _begin(self) -> None:
-        """Begin the savepoint, unless it has begun."""
-        if self._savepoint is None:
-            savepoint = transaction.atomic()
-            savepoint.__enter__()
-            self._savepoint = savepoint  # entered: `undo` would end the outer transaction otherwise
-
-    def undo(self) -> None:
-        """Roll everything back."""
-        if self._savepoint is not None:
-            self._savepoint.__exit__(_Rollback, _Rollback(), None)
 
 
 def _write(dataset: PendingUnit, pending: Sequence[Record], missing_values: MissingValues, around: set[str]) -> None:

@@ -239,10 +239,35 @@ def test_a_script_in_a_transaction_finds_by_calculated_values(api: Api, order: s
     line = api.read(f"{order}/Lines")["value"][0]["@odata.id"]
     inside = api.begin()
     assert inside.patch(line, {"Quantity": 5}).status_code == 204
-    script = (
-        "console.log(Domain.Crm.Sales.SalesOrdersRepository.query({}, {filter: 'TotalLineAmount/Value eq 15'}).length)"
-    )
-    assert inside.post("ExecuteScript", script, Content_Type="text/plain").json()["console"] == "1"
+    script = """
+        const [order] = Domain.Crm.Sales.SalesOrdersRepository.query({}, {filter: 'TotalLineAmount/Value eq 15'});
+        const [line] = order.Lines;
+        console.log(line.LineAmount.Value, order.TotalLineAmount.Value, order.ObjectState);
+        line.Quantity = 6;
+        console.log(line.Quantity.Value, line.LineAmount.Value);
+        Transaction.commit();
+        console.log(line.LineAmount.Value, order.TotalLineAmount.Value);
+    """
+    console = inside.post("ExecuteScript", script, Content_Type="text/plain").json()["console"].split("\n")
+    assert console == ["15 15 Unchanged", "6 6", "18 18"]
+
+
+def test_a_script_in_a_transaction_reads_what_the_commit_will_give(api: Api, world: World) -> None:
+    inside = api.begin()
+    for _ in range(2):
+        inside.create(ORDERS, order_body(world, {"Quantity": 2, "UnitPrice": 3}))
+    script = """
+        for (const order of Domain.Crm.Sales.SalesOrdersRepository.query({}, {orderBy: 'Id'})) {
+            const [line] = order.Lines;
+            console.log(order.DocumentNo, order.DocumentCurrency.CurrencySign, `${line.LineAmount}`, line.LineNo);
+        }
+    """
+    before = list(PendingChange.objects.order_by("pk").values()), sequences()
+    console = inside.post("ExecuteScript", script, Content_Type="text/plain").json()["console"]
+    assert (list(PendingChange.objects.order_by("pk").values()), sequences()) == before
+    assert inside.end().status_code == 204
+    assert api.post("ExecuteScript", script, Content_Type="text/plain").json()["console"] == console
+    assert [line.split()[0] for line in console.split("\n")] == ["0000000001", "0000000002"]
 
 
 def test_a_read_by_key_fills_in_its_own_aggregate_only(api: Api, world: World) -> None:
