@@ -153,7 +153,9 @@ def test_the_command_lists_and_redelivers(loopback_receiver: LoopbackReceiver) -
     assert json.loads(run("redeliver_webhooks", "--web-hook", "OTHER", "--json")) == []
     assert json.loads(run("redeliver_webhooks", "--since", "2100-01-01", "--json")) == []
     assert reloaded(delivery).state == "Failed"
-    assert "1 deliveries will be sent again" in run("redeliver_webhooks", "--since", "2020-01-31")
+    assert "1 deliveries would be sent again" in run("redeliver_webhooks", "--since", "2020-01-31", "--dry-run")
+    (sent,) = json.loads(run("redeliver_webhooks", "--since", "2020-01-31", "--json"))
+    assert (sent["id"], sent["state"]) == (str(delivery.pk), "Pending")
     assert reloaded(delivery).state == "Pending"
     with pytest.raises(CommandError, match="moment"):
         run("redeliver_webhooks", "--since", "yesterday")

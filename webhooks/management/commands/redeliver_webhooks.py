@@ -39,6 +39,9 @@ class Command(PlatformCommand):
             for row in wanted.only("id", "web_hook_code", "state", "last_error").iterator()
         ]
         count = len(rows) if options["dry_run"] else deliveries_redeliver(wanted)
+        if not options["dry_run"]:
+            states = dict(WebHookDelivery.objects.filter(pk__in=[row["id"] for row in rows]).values_list("id", "state"))
+            rows = [{**row, "state": states.get(row["id"], row["state"])} for row in rows]
         if options["as_json"]:
             self.stdout.write(json.dumps(rows))
             return
