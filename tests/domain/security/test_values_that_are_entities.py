@@ -92,13 +92,13 @@ WAYS = {
     "part of the value": f"?$select=Code&$filter=startswith({SEQUEL}/Value,'A3')",
     "id": f"?$select=Code&$filter={SEQUEL}/ValueId eq '{{A3}}'",
     "guid": f"?$select=Code&$filter={SEQUEL} eq {{A3}}",
-    "not null": f"?$select=Code&$filter={SEQUEL} ne null and Code eq 'A2'",
+    "not null": f"?$select=Code&$filter={SEQUEL} ne null",
     "search": f"?$select=Code&$search={MARK}",
-    "computed": f"?$select=Code,X&$compute={SEQUEL}/Value as X&$filter=Code eq 'A2'",
+    "computed": f"?$select=Code,X&$filter=Code eq 'A2'&$compute={SEQUEL}/Value as X",
     "grouped": f"?$apply=groupby(({SEQUEL}/Value))",
     "greatest": f"?$apply=filter(Code eq 'A2')/aggregate({SEQUEL}/Value with max as X)",
     "another row": f"?$select=Code&$filter=$root/{BOOKS}({{A2}})/{SEQUEL}/Value eq 'A3'",
-    "as of now": f"?$select=Code,{SEQUEL}&$at={{now}}",
+    "as of now": f"?$select=Code,{SEQUEL}&$filter=Code eq 'A2'&$at={{now}}",
     "as of now, filtered": f"?$select=Code&$filter={SEQUEL}/Value eq 'A3'&$at={{now}}",
 }
 
@@ -117,7 +117,7 @@ def test_no_query_tells_of_the_hidden_entity(sequels: Library, administrator: Ap
     assert MARK not in shown
     assert sequels.books["A3"] not in shown
     assert '"A3"' not in shown
-    if "$search" in query or ("$filter=" in query and "Code eq" not in query):
+    if "$filter=Code eq" not in query and "filter(Code eq" not in query:
         assert '"A2"' not in shown
 
 
@@ -174,7 +174,8 @@ def test_no_page_shows_it(sequels: Library, administrator: Api, restricted: Api,
             f"/admin/sample_library/book/{address.format(**sequels.books)}", follow=True
         ).content.decode()
         assert "A2" in page
-        assert (MARK in page or sequels.books["A3"] in page) is is_told
+        traces = (MARK, sequels.books["A3"], ">A3<", '"A3"')
+        assert any(trace in page for trace in traces) is is_told
 
 
 def test_saving_an_entity_keeps_what_is_hidden(sequels: Library, administrator: Api, restricted: Api) -> None:
