@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
-from django.db import connection
 
 from domain.entities.general_products import Product
 from domain.model.registry import repositories
@@ -118,17 +115,6 @@ def found_by_its_stamp(api: Api, order: str) -> bool:
 
 def test_a_change_of_only_a_line_gives_its_order_a_stamp_that_can_be_compared(api: Api, world: World) -> None:
     assert found_by_its_stamp(api, change_only_a_line(api, world))
-
-
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has a type for times with an offset")
-def test_a_stamp_that_was_stored_with_its_offset_is_repaired(api: Api, world: World) -> None:
-    order = change_only_a_line(api, world)
-    with connection.cursor() as cursor:
-        column = "aggregate_last_update_time_utc"
-        cursor.execute(f"UPDATE domain_document SET {column} = {column} || '+00:00'")
-    assert not found_by_its_stamp(api, order)
-    import_module("domain.migrations.0002_times_without_offset").repair(apps, connection.schema_editor())
-    assert found_by_its_stamp(api, order)
 
 
 def test_an_unknown_property_is_named_and_a_near_one_offered(api: Api) -> None:
