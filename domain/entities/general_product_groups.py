@@ -80,12 +80,21 @@ def code_under_parent(group: Record) -> None:
 
 def path_from_parents(group: Record) -> None:
     """Calculation: /parent's code/own code/, also in the groups below."""
-    _renew_path(group, set())
+    if not _is_own_ancestor(group):  # which the validations refuse; its path would have no end
+        _renew_path(group, set())
+
+
+def _is_own_ancestor(group: Record) -> bool:
+    seen, above = set[str](), group.parent_group
+    while above is not None and above.id not in seen:
+        seen.add(above.id)
+        above = above.parent_group
+    return group.id in seen
 
 
 def _renew_path(group: Record, seen: set[str]) -> None:
     parent = group.parent_group
-    if not group.code or group.id in seen:  # a cycle is refused by the validations
+    if not group.code or group.id in seen:
         return
     seen.add(group.id)
     path = f"{parent.full_path or '/' if parent is not None else '/'}{group.code}/"
