@@ -26,6 +26,7 @@ from domain.admin.code_completion import CodeCompletion
 from domain.admin.context import admin_context, permitted
 from domain.admin.drafts import Draft, forget_errors, is_draft
 from domain.admin.entity_pages import EntityAdmin, entity_page
+from domain.admin.form_errors import reason_shown
 from domain.admin.forms import EntityForm
 from domain.admin.post_actions import PostActions
 from domain.admin.submission import Submission
@@ -328,7 +329,8 @@ class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
         try:
             prepared = draft_preview(request, form, entity)
         except PlatformError as error:
-            return {"preview_problem": error.message}
+            # Nothing is to be saved, so nothing "cannot be saved".
+            return {"preview_problem": reason_shown(error.code, error.message)}
         # Not the delivery itself: templates call what is callable, and it would insert itself.
         shown = (f"POST {prepared.request_url}", prepared.request_headers, "", prepared.request_body)
         return {"preview": "\n".join(shown)}

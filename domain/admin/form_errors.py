@@ -106,10 +106,10 @@ def _add(form: forms.ModelForm[Any], field: str | None, code: ErrorCode, message
     elif field is not None and code is errors.DUPLICATE_VALUE:
         form.add_error(field, form.instance.unique_error_message(form._meta.model, (field,)))
     else:
-        form.add_error(field, message if field is None else _reason(code, message))
+        form.add_error(field, message if field is None else reason_shown(code, message))
 
 
-def _reason(code: ErrorCode, message: str) -> str:
+def reason_shown(code: ErrorCode, message: str) -> str:
     """The message without the code's prefix, such as "The rule cannot be saved:"."""
     before, placeholder, after = gettext(code.message_format).partition("{0}")
     return message.removeprefix(before) if placeholder and not after else message

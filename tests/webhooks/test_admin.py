@@ -183,6 +183,7 @@ def test_an_entity_is_named_by_its_code_or_text(boss: Client, loopback_receiver:
     assert not WebHookDelivery.objects.exists()
     missing = text_of(boss.get(hook_page(hook), {"entity": "it's"}))
     assert "has no entity with the id, code or name it&#x27;s" in missing
+    assert "cannot be saved" not in missing
     boss.post(hook_page(hook, "test"), {"entity": "ABC"})
     deliver_due()
     assert [request.path for request in loopback_receiver.requests] == ["/ABC"]
