@@ -7,6 +7,9 @@ reference by itself, and had not read the document after three minutes.
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
 
 from domain.event_stream.cloud_events import OPERATIONS, SOURCE_PATH, type_of
 from domain.model.registry import repositories
@@ -38,10 +41,14 @@ def asyncapi_tree() -> dict[str, Any]:
             "description": "Committed changes of entities as CloudEvents 1.0, in the order of their commits.",
         },
         "defaultContentType": "application/json",
+        **_servers(),
         "channels": {
             "changes": {
                 "address": f"{SOURCE_PATH}/events",
-                "description": "Server-Sent Events by Accept: text/event-stream, else a long poll.",
+                "description": (
+                    "Server-Sent Events by Accept: text/event-stream, each a message. Else a long poll, whose answer "
+                    "is #/components/schemas/LongPoll: messages, and the cursor after them."
+                ),
                 "bindings": {"http": {"bindingVersion": "0.3.0"}},
                 "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in messages},
             }
@@ -56,10 +63,18 @@ def asyncapi_tree() -> dict[str, Any]:
         },
         "components": {
             "messages": messages,
-            "schemas": {"CloudEvent": _envelope()},
+            "schemas": {"CloudEvent": _envelope(), "LongPoll": _long_poll()},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _servers() -> dict[str, Any]:
+    """The instance, if it knows its address: the document is the same for all requests."""
+    if not settings.BASE_URL:
+        return {}
+    address = urlsplit(settings.BASE_URL)
+    return {"servers": {"instance": {"host": address.netloc, "protocol": address.scheme}}}
 
 
 def _message(repository: Repository[Any], letter: str) -> dict[str, Any]:
@@ -76,6 +91,11 @@ def _message(repository: Repository[Any], letter: str) -> dict[str, Any]:
 
 def _query() -> dict[str, Any]:
     return {"type": "object", "properties": {name: {**_TEXT, "description": of} for name, of in _PARAMETERS.items()}}
+
+
+def _long_poll() -> dict[str, Any]:
+    events = {"type": "array", "items": {"$ref": "#/components/schemas/CloudEvent"}}
+    return {"type": "object", "required": ["events", "cursor"], "properties": {"events": events, "cursor": dict(_TEXT)}}
 
 
 def _envelope() -> dict[str, Any]:

@@ -244,6 +244,8 @@ def test_the_stream_is_described(platform: LivePlatform, caller: Caller) -> None
     document = caller.http.get(f"{platform.base_url}/api/asyncapi.json", timeout=60).json()
     schemas = caller.http.get(f"{platform.base_url}/api/openapi.json", timeout=60).json()["components"]["schemas"]
     assert document["asyncapi"] == "3.0.0"
+    answer = poll(caller, wait=0)
+    assert set(document["components"]["schemas"]["LongPoll"]["properties"]) == set(answer)
     messages = document["components"]["messages"]
     assert set(document["channels"]["changes"]["messages"]) == set(messages)
     for message in messages.values():
