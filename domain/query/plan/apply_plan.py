@@ -25,6 +25,7 @@ from domain.query.run.row_json import RowCode, shaper
 from domain.query.sql.fragments import compose
 from domain.syntax import ast
 from foundation import errors
+from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
 
 
@@ -41,6 +42,7 @@ def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table,
     if options.orderby:
         stage = applied.ordered(stage, options.orderby)
     assert isinstance(stage, Table)
+    stage.columns = [_as_declared(column, repository) for column in stage.columns]
     compiler = stage.compiler(applied.statement)
     code = RowCode(planner.dialect, planner.shape)
     batches: list[Batch] = []
@@ -63,6 +65,14 @@ def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table,
         aggregated=True,
         fingerprint=f"{repository.name}|{stage.sql.text}"[:4000],
     )
+
+
+def _as_declared(column: ResultColumn, repository: Repository[Any]) -> ResultColumn:
+    """A number whose alias is that of a declared number has its type: clients such as UI5 take it from $metadata."""
+    attribute = repository.attributes.get(column.name)
+    if attribute is None or attribute.kind is not Kind.INT or not column.output.type.integer:
+        return column
+    return replace(column, is_declared=True, control="")
 
 
 def _context(paths: Sequence[tuple[str, ...]]) -> str:
