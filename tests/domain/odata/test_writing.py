@@ -201,7 +201,7 @@ def test_a_script_cannot_save_blank_texts_either(api: Api, world: World) -> None
 
 def test_a_patch_cannot_blank_a_required_text_and_an_optional_one_may_be_empty(api: Api, world: World) -> None:
     path = f"{PRODUCTS}({world.product})"
-    for blank in ({"EN": ""}, {"EN": " ", "DE": ""}, {}):
+    for blank in (dict.fromkeys(("EN", "BG", "DE"), ""), {"EN": " ", "BG": None, "DE": None}):
         assert error_of(api.patch(path, {"Name": blank}))["target"] == "Name"
     assert api.patch(path, {"Name": {"EN": "", "DE": "Stuhl"}, "Description": ""}).status_code == 204
     layout = {"Name": "L", "DocumentEntityName": "Crm_Sales_Orders", "LayoutFormat": "html"}

@@ -74,7 +74,8 @@ def test_a_reference_to_a_hidden_row_is_hidden_in_the_past(
     reader.force_login(User.objects.get(login="bob"))
     for address in ("sample_library/book", "domain/objectchange"):
         for query in ("", "?columns=changes&columns=old_values", f"?changes__contains={publisher}"):
-            assert publisher not in reader.get(f"/admin/{address}/{query}", follow=True).content.decode()
+            page = reader.get(f"/admin/{address}/{query}", follow=True).content.decode()
+            assert publisher not in page.replace(query.lstrip("?"), "")  # a refusal quotes the query
 
 
 def test_without_the_permission_nothing_is_told(tracked: Library) -> None:
