@@ -25,7 +25,8 @@ WRITERS, ENTITIES, TURNS = 4, 3, 12
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[LivePlatform]:
-    with start_platform(settings={"WEB_PROCESSES": "2"}) as started:
+    # Each caller has a session of its own.
+    with start_platform(settings={"WEB_PROCESSES": "2", "LICENSE_SESSIONS": "100"}) as started:
         yield started
 
 
