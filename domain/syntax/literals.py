@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import urlsafe_b64decode
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Final
@@ -26,7 +27,6 @@ from domain.syntax.tokens import (
     STRING,
 )
 from foundation.messages import TranslatableMessage as Message
-from foundation.texts import decode_base64
 
 MAX_NUMBER_LENGTH: Final = 400
 """Characters of a number: more than any Edm type holds, and few enough that conversion costs nothing."""
@@ -296,8 +296,8 @@ class LiteralParser(Cursor):
         start = self.position
         self.take_match(BASE64)
         self.take_match(BASE64_TAIL)
-        digits = self.text[start : self.position]
+        digits = self.text[start : self.position].rstrip("=")
         self.expect("'", _BASE64_DIGITS)
         self.height = 0
-        value = decode_base64(digits)
+        value = urlsafe_b64decode(digits + "=" * (-len(digits) % 4))
         return Literal(LiteralKind.BINARY, value, self.text[at : self.position], position=at)

@@ -99,7 +99,7 @@ class MakeVoid(Operation):
         """
         document, reason = call.bound, str(call.arguments["reason"] or "")
         void_type = enum_argument(call, "voidType", VOID_TYPE)
-        if void_type != "VoidDocument":
+        if void_type in ("VoidWithSubDocuments", "VoidWithReleasedSubDocuments"):
             for below in reversed(list(_below(call.dataset, document))):
                 if not below.void and (void_type == "VoidWithSubDocuments" or _is_released(below)):
                     call.dataset.open(below.repository, below.id, "update")

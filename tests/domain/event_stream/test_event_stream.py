@@ -25,14 +25,18 @@ WRITERS, ENTITIES, TURNS = 4, 3, 12
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[LivePlatform]:
-    # Each caller has a session of its own.
-    with start_platform(settings={"WEB_PROCESSES": "2", "LICENSE_SESSIONS": "100"}) as started:
+    with start_platform(settings={"WEB_PROCESSES": "2"}) as started:
         yield started
 
 
 @pytest.fixture
-def caller(platform: LivePlatform) -> Caller:
-    return Caller(platform)
+def caller(platform: LivePlatform) -> Iterator[Caller]:
+    """A caller with a session of its own, which is free again after the test."""
+    result = Caller(platform)
+    token = str(result.http.headers["Authorization"]).removeprefix("Bearer ")
+    yield result
+    form = {"token": token, "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
+    assert requests.post(f"{platform.base_url}/id/connect/revocation", form, timeout=60).status_code == 200
 
 
 def create(caller: Caller, name: str) -> str:

@@ -44,6 +44,7 @@ ROUTES = (
     Route(targets.Entity, f"{BOOKS}({{A1}})/Publisher", ("PATCH", "PUT", "DELETE")),
     Route(targets.Property, f"{BOOKS}({{A1}})/Pages", ("PATCH", "PUT", "DELETE")),
     Route(targets.Property, f"{BOOKS}({{A1}})/Pages/$value", ("DELETE",)),
+    Route(targets.EntityLink, f"{BOOKS}({{A1}})/$ref"),
     Route(targets.ReferenceLink, f"{BOOKS}({{A1}})/Publisher/$ref", ("PUT", "DELETE")),
     Route(targets.CollectionLinks, f"{BOOKS}({{A1}})/Chapters/$ref", ("POST",)),
     Route(targets.Count, f"{BOOKS}/$count"),
