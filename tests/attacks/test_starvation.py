@@ -50,13 +50,14 @@ HOSTILE = "hostile"
 #: Makes three users and prints a token of each.
 ATTACKERS = """
 from datetime import timedelta
+from audit.actors import OPERATOR
 from identity.models import TrustedApplication, User
 from identity.reference_tokens import reference_token_issue
 application = TrustedApplication.objects.create(
     application_uri="Attack", name="Attack", scope="read update exec", access_tokens="AuthenticatedUsers")
 for name in ("first", "second", "third"):
     user = User.objects.create(login=name, name={"EN": name}, is_admin=True)
-    print(reference_token_issue(user=user, application=application, name="attack",
+    print(reference_token_issue(user=user, application=application, name="attack", by=OPERATOR,
         scopes=["read", "update", "exec"], lifetime=timedelta(days=1))[0])
 """
 
