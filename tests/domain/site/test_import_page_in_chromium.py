@@ -43,7 +43,8 @@ def page(
 
 def _downloaded(page: Page, button: str) -> tuple[str, str]:
     with page.expect_download() as download:
-        page.click(button)
+        # By keyboard: while the grid of results is laid out, the button moves under a pointer.
+        page.locator(button).press("Enter")
     return download.value.suggested_filename, Path(download.value.path()).read_text(encoding="utf-8-sig")
 
 
