@@ -317,8 +317,10 @@ window.site = (() => {
     const titleFormatter = (cell) => document.createTextNode(cell.getValue());
     place.className = "grid";
     place.setAttribute("aria-label", label);
+    // Tabulator edits a cell by Enter, and fails where none can be edited.
+    place.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target.closest(".tabulator-tableholder")) event.stopPropagation(); }, true);
     const table = new Tabulator(place, {
-      nestedFieldSeparator: false, layout: "fitDataStretch", maxHeight: "70vh", headerSortElement: sorting, selectableRange: 1, clipboard: "copy", clipboardCopyRowRange: "range",
+      nestedFieldSeparator: false, layout: "fitDataStretch", maxHeight: "70vh", headerSortElement: sorting, selectableRange: 1, selectableRangeAutoFocus: false, clipboard: "copy", clipboardCopyRowRange: "range",
       clipboardCopyConfig: { columnHeaders: false }, columnDefaults: { headerSortTristate: true, titleFormatter, ...columnDefaults }, ...options,
     });
     return new Promise((built) => table.on("tableBuilt", () => {
