@@ -43,7 +43,7 @@ def page(
 
 def _downloaded(page: Page, button: str) -> tuple[str, str]:
     with page.expect_download() as download:
-        page.click(button)
+        page.locator(button).press("Enter")  # a pointer may miss the button while results are laid out
     return download.value.suggested_filename, Path(download.value.path()).read_text(encoding="utf-8-sig")
 
 
