@@ -18,7 +18,7 @@ from foundation import errors
 from identity.context import CallContext
 from identity.lru import GenerationalCache
 
-#: As long as others may wait for one request; SQLite's writers give up after five seconds or more.
+#: As long as others may wait for one request; SQLite's writers give up after twenty seconds.
 BURST_SECONDS: Final = 2.0
 #: Of the time, for each process: two web processes leave others half of it.
 SHARE: Final = 0.25

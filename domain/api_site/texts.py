@@ -52,7 +52,6 @@ def page_texts() -> dict[str, str]:
         "noSuchSet": _("There is no such set."),
         "noTemplate": _("The model knows no body for this path."),
         "nobody": _("nobody is signed in"),
-        "notReached": _("Not reached, because an object before it failed."),
         "notSent": _("not sent with {method}"),
         "now": _("now"),
         "object": _("Object"),

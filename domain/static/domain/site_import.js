@@ -211,9 +211,7 @@
     const answer = JSON.parse(text);
     const report = answer["@erpnet.dryRun"];
     if (answer.error) { await failed(0, objects.length, answer.error); return ""; }
-    // In this mode the answers end with the object that failed; those behind it were never looked at.
-    const unseen = { "@erpnet.result": "fail", "@erpnet.message": t("notReached") };
-    await take(objects.map((_, i) => answer.objects[i] || unseen), 0);
+    await take(answer.objects, 0);
     return report ? t("tried", { changes: site.number.format(report.changes.length + (report.omitted?.changes || 0)) }) : "";
   }
 

@@ -50,6 +50,8 @@ class _Condition:
     def __init__(self, done: Mapping[str, Done]) -> None:
         self._done = done
         self._aliases: list[tuple[str, bool]] = []
+        #: Id → what `_result` read: a condition may name a large response thousands of times.
+        self._results: dict[str, Any] = {}
 
     def alias(self, match: re.Match[str]) -> str:
         """The parameter alias in place of a reference, which is no OData syntax. Raises BadRequest for unknown ids."""
@@ -97,7 +99,9 @@ class _Condition:
             return not done.failed
         if done.failed or id == done.part.group:
             raise invalid_body(Message("request {0} of if has no result", id), target="if")
-        value = _result(done)
+        if id not in self._results:
+            self._results[id] = _result(done)
+        value = self._results[id]
         for step in steps:
             if not isinstance(step, ast.NameStep) or step.suffixes:
                 raise errors.NotSupported(Message("this path in the condition of a batch's request"), target="if")
