@@ -268,7 +268,9 @@ def _grouped() -> bytes:
         {
             "@odata.id": None,
             "SalesOrder": {"Customer": {"@odata.id": f"Crm_Sales_Customers({customer})", "Id": customer}},
+            "Total@odata.type": "#Decimal",
             "Total": _number(total, _AMOUNT),
+            "Number@odata.type": "#Decimal",
             "Number": number,
         }
         for customer, total, number in _fetch(_GROUPS)
@@ -281,6 +283,7 @@ def _totals() -> bytes:
         {
             "@odata.id": None,
             "Product": {"@odata.id": f"{SET}({product})", "Id": product},
+            "Total@odata.type": "#Decimal",
             "Total": _number(total, _AMOUNT),
         }
         for product, total in _fetch(_TOTALS)
