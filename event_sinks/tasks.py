@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from event_sinks.delivery import LEASE_SECONDS, RUN_SECONDS, sinks_deliver
 from event_sinks.models import EventSink
-from foundation.cluster import every, shared_number
+from foundation.cluster import SharedNumber, every
 
 #: Interval of looks at the change feed, and on an instance without active sinks.
 LOOK_SECONDS, IDLE_SECONDS = 1.0, 10.0
 #: The present one of this cluster.
-_interval = shared_number()
+_interval = SharedNumber()
 
 
 @every(lambda: _interval.value or LOOK_SECONDS, timeout_seconds=int(RUN_SECONDS + LEASE_SECONDS))

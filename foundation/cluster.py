@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import util
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from django.utils.module_loading import import_string
 from django_q.conf import Conf
@@ -35,15 +36,40 @@ class _Repeated:
 _repeated: list[_Repeated] = []
 
 
-def shared_number() -> ctypes.c_double:
+class SharedNumber:
     """A number that the processes of a cluster share.
 
     Create it while a module is imported: the processes are forked from one process after that.
     """
-    return ctypes.c_double.from_buffer(mmap.mmap(-1, ctypes.sizeof(ctypes.c_double)))
+
+    def __init__(self) -> None:
+        self.renew()
+        _shared_numbers.add(self)
+
+    def renew(self) -> None:
+        """Share it only with processes that are forked from now on; it is 0."""
+        self._number = ctypes.c_double.from_buffer(mmap.mmap(-1, ctypes.sizeof(ctypes.c_double)))
+
+    @property
+    def value(self) -> float:
+        """The number now."""
+        return self._number.value
+
+    @value.setter
+    def value(self, value: float) -> None:
+        self._number.value = value
 
 
-_stopping = shared_number()
+_shared_numbers: WeakSet[SharedNumber] = WeakSet()
+
+
+def renew_shared_numbers() -> None:
+    """Share nothing more with the process from which this one was forked, nor with others that were."""
+    for number in list(_shared_numbers):
+        number.renew()
+
+
+_stopping = SharedNumber()
 
 
 def every(seconds: Callable[[], float], *, timeout_seconds: int) -> Callable[[F], F]:

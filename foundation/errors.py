@@ -83,6 +83,12 @@ DATABASE_UNREACHABLE = _add(
 MODEL_CHANGED = _add(
     6, "ModelChanged", _("The definition of an entity has changed in the meantime. Repeat the request."), 503
 )
+INSTANCE_SUSPENDED = _add(
+    9, "InstanceSuspended", _("This instance is suspended by its operator. Try again in {0} seconds."), 503
+)
+INSTANCE_UNAVAILABLE = _add(
+    10, "InstanceUnavailable", _("This instance cannot be started at the moment. Try again in {0} seconds."), 503
+)
 NOT_SUPPORTED = _add(4, "NotSupported", _("This service does not support {0}."), 501)
 
 # 100–199: authentication and authorization.

@@ -65,6 +65,22 @@ if INSTANCE_LOGO and (_problem := logo_problem(Path(INSTANCE_LOGO))):
     raise ImproperlyConfigured(_problem)
 if INSTANCE_COLOUR and (_problem := colour_problem(INSTANCE_COLOUR)):
     raise ImproperlyConfigured(_problem)
+_static_dir = env.text("STATIC_DIR", "", "Where static files are collected; empty: `DATA_DIR/static`.", kind="path")
+TENANTS = env.text(
+    "TENANTS",
+    "",
+    "Directory of tenants: `manage.py serve` serves them instead of one instance (`manage.py tenants`). Empty: none.",
+    kind="path",
+)
+TENANT_IDLE_SECONDS = env.number(
+    "TENANT_IDLE_SECONDS", 300, "A tenant is stopped when it has had no request for this time; the next one starts it."
+)
+TENANTS_RUNNING = env.number(
+    "TENANTS_RUNNING",
+    0,
+    "Tenants that run at once; the least recently used one makes room. 0: as many as fit into half of the machine's "
+    "memory, at most 1.5 GB.",
+)
 # Read when prometheus_client is first imported. Each process writes its counters into a file there. Each machine has a
 # directory: on a shared DATA_DIR processes of two machines could have the same id, and so the same file.
 METRICS_DIR = DATA_DIR / "metrics" / platform.node()
@@ -364,7 +380,7 @@ FORMAT_MODULE_PATH = ["platform_site.formats"]
 # --- files --------------------------------------------------------------------------------------------------------
 
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT = BASE_DIR / Path(_static_dir).expanduser() if _static_dir else DATA_DIR / "static"
 STATICFILES_DIRS: list[Path] = []
 # Only this user can read DATA_DIR, static files included: the web server serves them.
 FILE_UPLOAD_PERMISSIONS = 0o600
@@ -542,7 +558,7 @@ LOGGING: dict[str, Any] = {
 # --- files --------------------------------------------------------------------------------------------------------
 
 # Last: a configuration that is refused leaves no files.
-if sys.argv[1:2] == ["serve"] and not {"--keys-only", "--only=worker", "worker"} & set(sys.argv[2:]):
+if sys.argv[1:2] == ["serve"] and not (TENANTS or {"--keys-only", "--only=worker", "worker"} & set(sys.argv[2:])):
     _knows = "--i-know" in sys.argv[2:]
     if _problem := start_problem(HOST, PORT, BASE_URL, debug=DEBUG, demo=DEMO, knows=_knows):
         raise ImproperlyConfigured(_problem)

@@ -29,7 +29,7 @@ from queue import Empty
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
-from foundation.cluster import cluster_is_stopping, shared_number
+from foundation.cluster import SharedNumber, cluster_is_stopping
 from foundation.fields import utc_now
 from webhooks.announcer import enqueue
 from webhooks.conf import webhook_settings
@@ -54,9 +54,9 @@ _PAUSE_AFTER_ERROR_SECONDS = 1.0
 _BUSY = 4
 _GATHER_SECONDS = 0.01
 #: Until when a run of this cluster leases, by the monotonic clock.
-_leased_until = shared_number()
+_leased_until = SharedNumber()
 #: When a run of this cluster last began to lease, by the system's clock.
-_leased_at = shared_number()
+_leased_at = SharedNumber()
 
 
 class DeliveryLoop:

@@ -36,6 +36,11 @@ def start_problem(host: str, port: int, base_url: str, *, debug: bool, demo: boo
 
     knows: the operator accepts demo logins or DEBUG although other machines reach them.
     """
+    return exposure_problem(host, base_url, debug=debug, demo=demo, knows=knows) or port_problem(host, port)
+
+
+def exposure_problem(host: str, base_url: str, *, debug: bool, demo: bool, knows: bool) -> str | None:
+    """Reason why these settings may not be served to other machines; None if they may, or are not."""
     reached = "" if knows else reached_by_others(host, base_url)
     cure = "HOST=127.0.0.1 and no BASE_URL, or add --i-know (`make run ARGS=--i-know`) if that is what you want."
     if reached and debug:
@@ -45,7 +50,7 @@ def start_problem(host: str, port: int, base_url: str, *, debug: bool, demo: boo
         )
     if reached and demo:
         return f"Demo mode has logins and secrets that everybody knows, so it is not served at {reached}. Use {cure}"
-    return port_problem(host, port)
+    return None
 
 
 def port_problem(host: str, port: int) -> str | None:
@@ -93,11 +98,11 @@ def _sentence(host: str, port: int, error: OSError) -> str:
     return f"Nothing can listen on {host} port {port}: {error.strerror}."
 
 
-def answers(host: str, port: int) -> bool:
-    """Whether the web server answers there: /healthz responds, also with 404."""
+def answers(host: str, port: int, *, name: str = "localhost") -> bool:
+    """Whether the web server answers there, asked as `name`: /healthz responds, also with 404."""
     connection = http.client.HTTPConnection(_UNSPECIFIED.get(host, host).strip("[]"), port, timeout=5)
     try:
-        connection.request("GET", "/healthz", headers={"Host": "localhost"})
+        connection.request("GET", "/healthz", headers={"Host": name})
         return connection.getresponse().status < 500
     except (OSError, http.client.HTTPException):
         return False

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
 from types import FrameType
+from typing import Any
 
 import setproctitle
 
@@ -136,9 +137,9 @@ class Supervisor:
             self._relay(0.05)
         return False
 
-    def run(self) -> None:
-        """Watch the children until asked to stop."""
-        while not self._stop_requested:
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Watch the children until asked to stop, or `until` is true."""
+        while not self._stop_requested and not until():
             self._relay(0.2)
             self._watch()
 
@@ -164,13 +165,9 @@ class Supervisor:
         self._read(child)
         reading, writing = os.pipe()
         others = [other for other in self.children if other is not child]
-        child.process = _FORK.Process(target=_run, args=(child, others, reading, writing, os.getpid()))
-        # A signal that arrives before the process has its own handlers waits until then.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
-            child.process.start()
+            child.process = fork(_run, child, others, reading, writing, os.getpid())
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             os.close(writing)
         child.output = Output(reading)
 
@@ -241,6 +238,17 @@ class Supervisor:
         child.close()
 
 
+def fork(main: Callable[..., object], *arguments: Any) -> ForkProcess:
+    """Run `main` in a new process, which begins with `begin`; until then signals for it wait."""
+    process = _FORK.Process(target=main, args=arguments)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    return process
+
+
 def _kill_group(group: int | None) -> None:
     assert group is not None
     # No process left is the desired result (macOS answers a group of zombies with EPERM).
@@ -259,6 +267,15 @@ def _describe_exit(status: int) -> str:
 
 def _run(child: Child, others: list[Child], reading: int, writing: int, supervisor: int) -> None:
     """The main function of a child process, which has all that its supervisor has loaded and opened."""
+    for other in others:
+        other.close()
+    os.close(reading)
+    begin(f"platform: {child.name}", supervisor, writing)
+    child.main()
+
+
+def begin(title: str, supervisor: int, output: int) -> None:
+    """Begin a process of `fork`: it prints into the descriptor `output`, and stops on SIGTERM or without its parent."""
     # A session of its own: Ctrl-C in the terminal reaches only the supervisor, which stops the children in order.
     os.setsid()
     for number in _SIGNALS:
@@ -271,18 +288,14 @@ def _run(child: Child, others: list[Child], reading: int, writing: int, supervis
         _die_with_parent(supervisor)
         # One thread allocates at a time; with glibc's arena for each thread a process under load took twice the memory.
         getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)(_M_ARENA_MAX, 1)
-    for other in others:
-        other.close()
-    os.close(reading)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for descriptor, standard in ((nothing, 0), (writing, 1), (writing, 2)):
+    for descriptor, standard in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(descriptor, standard)
     os.close(nothing)
-    os.close(writing)
+    os.close(output)
     # A line is shown when it is printed, whatever the supervisor's own output is.
-    sys.stdout, sys.stderr = (os.fdopen(output, "w", buffering=1, errors="replace", closefd=False) for output in (1, 2))
-    setproctitle.setproctitle(f"platform: {child.name}")
-    child.main()
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, errors="replace", closefd=False) for number in (1, 2))
+    setproctitle.setproctitle(title)
 
 
 def _die_with_parent(supervisor: int) -> None:

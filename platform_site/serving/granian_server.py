@@ -27,7 +27,7 @@ from granian.server.mp import MPServer, WorkerProcess
 from foundation import execution_slot
 from platform_site.environment import BASE_DIR
 from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
-from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening
+from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening, undrain
 from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
 from platform_site.serving.stopping import on_stop
 
@@ -59,7 +59,8 @@ class Server(MPServer):
 class WebServer:
     """The processes of a server.
 
-    shared   the listening socket of all of them, where the system does not spread connections over several
+    shared   the listening socket of all of them: one that the caller has opened, or where the system does not spread
+             connections over several
     """
 
     host: str
@@ -146,6 +147,8 @@ def serve_in_process(
     # The receiver replaces the event loop: the server uses only the two methods that run a callback.
     getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
     ended.wait()
+    if server.shared is not None:
+        undrain(listening)
     scheduler.finish(FINISH_SECONDS)
 
 
@@ -169,18 +172,29 @@ def _open_files() -> int:
     return max(allowed - _OTHER_FILES, allowed // 2)
 
 
-def serve(host: str, port: int, *, workers: int) -> None:
-    """Serve until SIGTERM. Called in a process of its own. Raises OSError when the address is taken."""
+def serve(
+    host: str,
+    port: int,
+    *,
+    workers: int,
+    listening: socket.socket | None = None,
+    counts: SharedCounts | None = None,
+) -> None:
+    """Serve until SIGTERM. Called in a process of its own. Raises OSError when the address is taken.
+
+    listening   a socket of the caller, on which connections may wait already
+    counts      made by the caller, who reads them
+    """
     # The processes share the memory of the counts and what is loaded.
     multiprocessing.set_start_method("fork", force=True)
     # No other program gets the port while a process starts again.
-    reserved = open_listening(host, port)
-    shared = None if SPREADS_CONNECTIONS else reserved
+    reserved = listening or open_listening(host, port)
+    spreads = SPREADS_CONNECTIONS and listening is None
     # Two servers of one user could share the port by mistake: the second one cannot take this name.
     named = socket.socket(socket.AF_UNIX)
-    if SPREADS_CONNECTIONS:
+    if spreads:
         named.bind(f"\0business-platform {host}:{port}")
-    server = WebServer(host, port, SharedCounts(workers), shared)
+    server = WebServer(host, port, counts or SharedCounts(workers), None if spreads else reserved)
     Server(
         "platform_site.serving.web:application",
         host,

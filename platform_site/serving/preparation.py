@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class Prepared:
         private_files.write(self.path(), json.dumps(asdict(self), indent=1).encode())
 
 
-def prepare(report: Report) -> None:
+def prepare(report: Report, *, collects_static: bool = True) -> None:
     """Bring database, keys, static files and (in demo mode) demo data up to date; reports only the steps that run."""
     # Files that this process and its children write are readable by this user only.
     os.umask(0o077)
@@ -80,12 +81,22 @@ def prepare(report: Report) -> None:
         prepared = Prepared.load()
         _migrate(prepared, report)
         generate_keys()
-        _collect_static(prepared, report)
+        if collects_static:
+            _collect_static(prepared, report)
         if settings.DEMO:
             _seed(prepared, report)
         forget_processes(settings.METRICS_DIR)
     # Children open their own connections; one held by the supervisor would block a restore or a drop.
     connections.close_all()
+
+
+def prepare_pool(report: Report) -> None:
+    """Do once what all tenants share: static files, and the digest of migrations, which their processes inherit."""
+    os.umask(0o077)
+    with private_files.lock(Path(settings.DATA_DIR) / "prepare.lock"):
+        _collect_static(Prepared.load(), report)
+        forget_processes(settings.METRICS_DIR)
+    migrations_digest()
 
 
 def generate_keys() -> None:
@@ -204,6 +215,7 @@ def _seed(prepared: Prepared, report: Report) -> None:
     prepared.save()
 
 
+@cache
 def migrations_digest() -> str:
     """A digest that changes with any migration file of any app."""
     digest = hashlib.sha256()

@@ -18,7 +18,7 @@ from typing import Any
 from django_q import cluster
 from django_q.management.commands.qcluster import Command as LibraryCommand
 
-from foundation.cluster import shared_number
+from foundation.cluster import SharedNumber
 from identity.management.support import PlatformCommand
 
 #: Tasks wait in the broker, where people see them, while those between the processes have so many bytes.
@@ -132,7 +132,7 @@ class SurvivingEvent:
     """
 
     def __init__(self) -> None:
-        self._flag = shared_number()
+        self._flag = SharedNumber()
 
     def is_set(self) -> bool:
         return bool(self._flag.value)

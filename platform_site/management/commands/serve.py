@@ -14,6 +14,8 @@ from django.urls import resolve
 from platform_site.serving import addresses, granian_server, preparation, service_manager
 from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.console import Console
+from platform_site.tenants.directory import TenantError, root
+from platform_site.tenants.pool import Pool, load_code, machine_memory, running_by_memory
 
 READY_TIMEOUT_SECONDS = 60.0
 
@@ -43,6 +45,9 @@ class Command(BaseCommand):
         console = Console()
         if options["keys_only"]:
             preparation.generate_keys()
+            return
+        if settings.TENANTS:
+            self._serve_tenants(console, options["only"])
             return
         serves_web = options["only"] != "worker"
         if serves_web:
@@ -76,6 +81,29 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         finally:
             supervisor.stop()
+        console.say("Stopped.")
+
+    def _serve_tenants(self, console: Console, only: str | None) -> None:
+        if only:
+            raise CommandError("A pool of tenants starts web servers and workers together: without --only.")
+        for name in ("DEBUG", "DEMO", "REDIS_URL"):
+            if getattr(settings, name):
+                raise CommandError(f"{name} is not for a pool of tenants; unset it, or TENANTS.")
+        try:
+            directory = root()
+            preparation.prepare_pool(console.say)
+        except (RuntimeError, TenantError) as error:
+            raise CommandError(str(error)) from error
+        load_code()
+        _load_code(pages=True)
+        most = settings.TENANTS_RUNNING or running_by_memory(machine_memory())
+        pool = Pool(console, directory, most, settings.TENANT_IDLE_SECONDS)
+        try:
+            pool.run()
+            console.say("\nStopping ... (Ctrl-C again to stop at once)")
+        finally:
+            service_manager.notify("STOPPING=1")
+            pool.stop()
         console.say("Stopped.")
 
     def _check_address(self, host: str, port: int, *, knows: bool) -> None:

@@ -1,0 +1,143 @@
+"""The process of a running tenant: it applies the settings, then supervises web server and worker as `serve` does."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.db import connections
+
+from platform_site.serving import addresses, granian_server, preparation
+from platform_site.serving.children import Child, StartFailed, Supervisor
+from platform_site.serving.connection_balance import SharedCounts
+from platform_site.serving.console import Console
+from platform_site.tenants.directory import Tenant, TenantError, check_settings
+from platform_site.tenants.due_work import LATEST, next_due
+from platform_site.tenants.settings_change import apply
+
+logger = logging.getLogger("platform.tenants")
+
+READY_TIMEOUT_SECONDS = 60.0
+#: Former processes of the tenant have this time to end.
+LOCK_TIMEOUT_SECONDS = 30.0
+#: A tenant that was started for its work runs this long at least: the worker looks at its schedules every 30 seconds.
+WORK_SECONDS = 40.0
+#: Work that is due within this time is waited for.
+SOON_SECONDS = 5.0
+#: Words to the pool, in lines: `used`, and `due` with the time of the next work.
+USED, DUE = "used", "due"
+
+
+def serve(tenant: Tenant, listening: socket.socket, status: int, idle_seconds: float) -> None:
+    """Serve until SIGTERM, or until nobody asks anything for `idle_seconds` and no work is due.
+
+    status   descriptor into which it tells the pool of use and of the next work
+    Exit status 1 and a sentence in the log if it cannot be started.
+    """
+    # Who reads the arguments must not take this process for `serve` on a port of the pool.
+    sys.argv[1:] = ["tenants", "run", tenant.name]
+    with _locked(tenant):
+        try:
+            apply(tenant.environment())
+            check_settings(tenant, tenant.settings())
+            _check_exposure()
+            preparation.prepare(print, collects_static=False)
+        except (ImproperlyConfigured, RuntimeError, TenantError) as error:
+            sys.exit(f"{tenant.name} cannot be started: {error}")
+        counts = SharedCounts(settings.WEB_PROCESSES)
+        supervisor = Supervisor(Console(), _children(listening, counts))
+        use = _Use(counts, status, idle_seconds)
+        try:
+            supervisor.start()
+            if supervisor.wait_until(_answers, timeout_seconds=READY_TIMEOUT_SECONDS):
+                supervisor.run(until=use.is_over)
+        except StartFailed as error:
+            sys.exit(f"{tenant.name} did not start: {error}")
+        finally:
+            supervisor.stop()
+        use.say(f"{DUE} {_due_timestamp()}")
+
+
+@contextlib.contextmanager
+def _locked(tenant: Tenant) -> Iterator[None]:
+    deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
+    while (lock := tenant.lock()) is None:
+        if time.monotonic() > deadline:
+            sys.exit(f"{tenant.name} is served or changed by another process.")
+        time.sleep(0.05)
+    with lock:
+        yield
+
+
+def _check_exposure() -> None:
+    problem = addresses.exposure_problem(
+        settings.HOST, settings.BASE_URL, debug=settings.DEBUG, demo=settings.DEMO, knows=False
+    )
+    if (
+        problem is None
+        and addresses.reached_by_others(settings.HOST, settings.BASE_URL)
+        and (preparation.holds_demo_logins())
+    ):
+        problem = "Its data comes from demo mode and holds logins that everybody knows."
+    if problem:
+        raise TenantError(problem)
+
+
+def _answers() -> bool:
+    return addresses.answers(settings.HOST, settings.PORT, name=settings.ALLOWED_HOSTS[0])
+
+
+def _children(listening: socket.socket, counts: SharedCounts) -> list[Child]:
+    web = Child(
+        "web",
+        lambda: granian_server.serve(
+            settings.HOST, settings.PORT, workers=settings.WEB_PROCESSES, listening=listening, counts=counts
+        ),
+    )
+    return [web, Child("worker", lambda: call_command("qcluster"), waits=True)]
+
+
+class _Use:
+    """When the tenant was used, told to the pool."""
+
+    def __init__(self, counts: SharedCounts, status: int, idle_seconds: float) -> None:
+        self._counts = counts
+        self._status = status
+        self._idle_seconds = idle_seconds
+        self._last_used = self._looked = time.monotonic()
+
+    def is_over(self) -> bool:
+        """Whether the tenant may stop; looks once in a second."""
+        now = time.monotonic()
+        if now - self._looked < 1:
+            return False
+        self._looked = now
+        if sum(self._counts.read()) > 0:
+            self._last_used = now
+            self.say(USED)
+        return now - self._last_used >= self._idle_seconds and _due_timestamp() > time.time() + SOON_SECONDS
+
+    def say(self, text: str) -> None:
+        """Tell the pool, if it is still there."""
+        with contextlib.suppress(OSError):
+            os.write(self._status, f"{text}\n".encode())
+
+
+def _due_timestamp() -> float:
+    """When the next work is due; with a database that does not answer, the latest time."""
+    try:
+        return next_due().timestamp()
+    except Exception:
+        logger.warning("could not find out when work is due", exc_info=True)
+        return time.time() + LATEST.total_seconds()
+    finally:
+        # The children are forked from this process.
+        connections.close_all()

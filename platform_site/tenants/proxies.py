@@ -1,0 +1,23 @@
+"""What a proxy must say to lead each host name to its tenant's port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from platform_site.tenants.directory import Tenant
+
+
+def nginx(all_tenants: Iterable[Tenant]) -> str:
+    """A `map` for the `http` block: `$host` → `$tenant_port`; 0 for names that no tenant has."""
+    lines = ["map $host $tenant_port {", "    default 0;"]
+    lines += [f"    {host} {port};" for host, port in _ports(all_tenants)]
+    return "\n".join([*lines, "}"])
+
+
+def caddy(all_tenants: Iterable[Tenant]) -> str:
+    """A block for each host name, which imports the snippet `tenant` of deploy/tenants/Caddyfile with the port."""
+    return "\n".join(f"{host} {{\n\timport tenant {port}\n}}" for host, port in _ports(all_tenants))
+
+
+def _ports(all_tenants: Iterable[Tenant]) -> list[tuple[str, int]]:
+    return sorted((host, tenant.port) for tenant in all_tenants for host in tenant.hosts())
