@@ -11,6 +11,7 @@ import os
 import selectors
 import signal
 import socket
+import stat
 import time
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -299,11 +300,10 @@ class Pool:
         for other in self._served.values():
             if other is not served and other.listening is not None:
                 other.listening.close()
-            if other.status >= 0:
-                os.close(other.status)
         self._refusals.close()
         self._selector.close()
         self._served.clear()
+        _close_pipes(but={0, 1, 2, listening.fileno(), status})
         begin(f"platform: tenant {served.tenant.name}", pool, _open_log(served.tenant))
         process.serve(served.tenant, listening, status, idle_seconds)
 
@@ -395,6 +395,14 @@ def machine_memory() -> int:
     """Bytes of memory that this machine has."""
     total: int = psutil.virtual_memory().total
     return total
+
+
+def _close_pipes(but: set[int]) -> None:
+    """Close what multiprocessing and the pool have open to other tenants."""
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):  # that of the listing itself
+            if int(name) not in but and stat.S_ISFIFO(os.fstat(int(name)).st_mode):
+                os.close(int(name))
 
 
 def _seen(tenant: Tenant) -> tuple[Any, ...]:

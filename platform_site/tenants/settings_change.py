@@ -20,6 +20,8 @@ from django.core.signals import setting_changed
 from django.db import connections
 from django.utils.log import configure_logging
 from django_q import conf as task_conf
+from oauth2_provider import settings as oauth_conf
+from prometheus_client import REGISTRY
 
 from foundation.cluster import renew_shared_numbers
 
@@ -54,7 +56,10 @@ def _renew() -> None:
     configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
     for name, value in _task_settings().items():
         setattr(task_conf.Conf, name, value)
+    oauth_conf.USER_SETTINGS = settings.OAUTH2_PROVIDER
     renew_shared_numbers()
+    # Reading the counters closes the former process's files, which all its forks have mapped, and opens new ones.
+    list(REGISTRY.collect())
 
 
 def _task_settings() -> dict[str, Any]:
