@@ -354,7 +354,7 @@ class Pool:
             ended.close()
             if failed:
                 self._note_failure(served)
-            elif served.stop_by is None or time.monotonic() - served.started > process.READY_TIMEOUT_SECONDS:
+            else:
                 served.failures = 0
             served.stop_by = None
             if served.listening is None and not served.tenant.settings_file.exists():
@@ -365,9 +365,9 @@ class Pool:
             self._watch(served)
 
     def _note_failure(self, served: Served) -> None:
-        """A tenant whose start fails is not started again at once; one that was killed later is."""
+        """A tenant that has not come up twice is not started at once; one that was killed later is."""
         now = time.monotonic()
-        if now - served.started > process.READY_TIMEOUT_SECONDS:
+        if served.last_used > served.started:
             served.failures = 0
         served.failures += 1
         # The first time at once: somebody may have killed it.

@@ -32,7 +32,7 @@ LOCK_TIMEOUT_SECONDS = 30.0
 WORK_SECONDS = 40.0
 #: Work that is due within this time is waited for.
 SOON_SECONDS = 5.0
-#: Words to the pool, in lines: `used`, and `due` with the time of the next work.
+#: Words to the pool, in lines: `used` when it is ready and in use, and `due` with the time of the next work.
 USED, DUE = "used", "due"
 
 
@@ -58,6 +58,7 @@ def serve(tenant: Tenant, listening: socket.socket, status: int, idle_seconds: f
         try:
             supervisor.start()
             if supervisor.wait_until(_answers, timeout_seconds=READY_TIMEOUT_SECONDS):
+                use.say(USED)
                 supervisor.run(until=use.is_over)
         except StartFailed as error:
             sys.exit(f"{tenant.name} did not start: {error}")

@@ -109,9 +109,9 @@ class Pool:
         found = []
         for child in psutil.Process(self.process.pid).children():
             try:
-                title = " ".join(child.cmdline())
-            except psutil.Error:
-                continue
+                title = child.cmdline()[0]
+            except (psutil.Error, IndexError):
+                continue  # it has just ended
             if title.startswith("platform: tenant "):
                 found.append(title.rpartition(" ")[2])
         return sorted(found)
