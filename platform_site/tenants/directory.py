@@ -160,7 +160,7 @@ class Tenant:
 
     def lock(self) -> contextlib.AbstractContextManager[object] | None:
         """What whoever serves or changes the tenant holds; None while another process does."""
-        file = (self.path / "lock").open("w")
+        file = open(os.open(self.path / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w")  # noqa: SIM115  (closed by the holder)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -42,7 +42,11 @@ from platform_site.tenants.refusals import Refusals
 LOOK_SECONDS: Final = 0.5
 _TICK_SECONDS: Final = 0.1
 #: A connection that finds no room waits this long for another tenant to stop; then it is refused.
-ROOM_SECONDS: Final = 5.0
+ROOM_SECONDS: Final = 15.0
+#: One that has had no request for this time stops when as many run as may, so that there is room for another one.
+SPARE_SECONDS: Final = 10.0
+#: Connections wait for a tenant that is started again within this time.
+_SOON_SECONDS: Final = 2.0
 #: A tenant with a request within this time is in use, and makes no room.
 IN_USE_SECONDS: Final = 3.0
 #: What is running is stopped within this time: somewhat longer than a tenant's own processes have.
@@ -163,6 +167,9 @@ class Pool:
             self._wake_for_work()
         for served in [each for each in self._served.values() if each.waiting_since is not None]:
             self._start_or_wait(served)
+        if not self._has_room() and self.most_running > 1:
+            # So that the next tenant that is asked finds room at once.
+            self._make_room(SPARE_SECONDS)
 
     # --- the directory ------------------------------------------------------------------------------------------------
 
@@ -228,7 +235,7 @@ class Pool:
     def _on_connection(self, served: Served) -> None:
         if served.problem or served.is_suspended:
             self._refuse(served, errors.INSTANCE_SUSPENDED, SUSPENDED_RETRY_SECONDS)
-        elif (left := served.restart_at - time.monotonic()) > 0:
+        elif (left := served.restart_at - time.monotonic()) > _SOON_SECONDS:
             self._refuse(served, errors.INSTANCE_UNAVAILABLE, int(left) + 1)
         else:
             served.waiting_since = time.monotonic()
@@ -245,13 +252,14 @@ class Pool:
         """Start a tenant for which a connection waits, when there is room."""
         assert served.waiting_since is not None
         if self._has_room():
-            served.waiting_since = None
-            self._start(served, self.idle_seconds)
+            if served.restart_at <= time.monotonic():
+                served.waiting_since = None
+                self._start(served, self.idle_seconds)
             return
         self._make_room(IN_USE_SECONDS)
         if time.monotonic() - served.waiting_since > ROOM_SECONDS:
             served.waiting_since = None
-            self._refuse(served, errors.INSTANCE_UNAVAILABLE, int(ROOM_SECONDS))
+            self._refuse(served, errors.INSTANCE_UNAVAILABLE, int(IN_USE_SECONDS))
             self._watch(served)
 
     def _running(self) -> list[Served]:

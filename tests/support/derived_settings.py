@@ -54,8 +54,10 @@ def derived() -> dict[str, str]:
     from rest_framework.settings import api_settings
 
     from foundation import vault
-    from platform_site.metrics import request_counted  # noqa: F401  (its counters are written below)
-    from platform_site.metrics import _requests
+    from platform_site.metrics import (
+        _requests,
+        request_counted,  # noqa: F401  (its counters are written below)
+    )
 
     _requests.labels("other", "GET", "2xx").inc()
     files = sorted(str(path.relative_to(settings.DATA_DIR)) for path in settings.METRICS_DIR.glob("counter_*"))

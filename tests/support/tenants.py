@@ -77,7 +77,7 @@ class Pool:
             with closing(sqlite3.connect(tenant.data / "broker.sqlite3")) as broker:
                 broker.execute("DELETE FROM django_q_ormq")  # signed with the secret of the original
                 broker.commit()
-        port = str(free_port())
+        port = settings.get("PORT") or str(free_port())
         chosen = {"PORT": port, "ALLOWED_HOSTS": host, "BASE_URL": f"http://{host}:{port}", "DEMO": "1"}
         tenant.write_settings({**chosen, "SLOW_REQUEST_SECONDS": "60", **settings})
         return tenant

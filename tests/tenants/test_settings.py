@@ -18,7 +18,8 @@ from tests.support.platform import ROOT
 #: Of each kind of setting a value that no default is, for the pool and for the tenant.
 OF_A_KIND = {
     "number": ("31", "37"), "decimal": ("31.5", "37.5"), "switch": ("1", ""), "text": ("pool-text", "tenant-text"),
-    "numbers": ("31,32", "37,38"), "list": ("10.31.0.0/16", "10.37.0.0/16"), "time zone": ("Asia/Tokyo", "Europe/Sofia"),
+    "numbers": ("31,32", "37,38"), "list": ("10.31.0.0/16", "10.37.0.0/16"),
+    "time zone": ("Asia/Tokyo", "Europe/Sofia"),
     "colour": ("#1b5fc1", "#0f4c8a"),
 }  # fmt: skip
 OF_A_NAME = {
