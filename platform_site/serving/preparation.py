@@ -94,7 +94,8 @@ def prepare_pool(report: Report) -> None:
     """Do once what all tenants share: static files, and the digest of migrations, which their processes inherit."""
     os.umask(0o077)
     with private_files.lock(Path(settings.DATA_DIR) / "prepare.lock"):
-        _collect_static(Prepared.load(), report)
+        # Apart, as migrations: each tenant's processes would write into the pieces of memory that it leaves.
+        run_apart(lambda: _collect_static(Prepared.load(), report))
         forget_processes(settings.METRICS_DIR)
     migrations_digest()
 

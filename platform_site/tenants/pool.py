@@ -55,8 +55,8 @@ SUSPENDED_RETRY_SECONDS: Final = 60
 #: A tenant that ended without saying when its next work is due is started after this time.
 _AFTER_FAILURE_SECONDS: Final = 60
 #: Measured (docs/operations.md): the code, which all share, and what a tenant's processes have of their own.
-SHARED_BYTES: Final = 300_000_000
-TENANT_BYTES: Final = 100_000_000
+SHARED_BYTES: Final = 150_000_000
+TENANT_BYTES: Final = 165_000_000
 MOST_BYTES: Final = 1_500_000_000
 #: A log that is longer is set aside when the tenant starts; the one before is removed.
 _LOG_BYTES: Final = 10_000_000
