@@ -92,7 +92,7 @@ def _handler(handler: logging.Handler) -> tuple[str, str, list[str]]:
 def _globals() -> Iterator[tuple[str, Any]]:
     """Plain values that modules and classes hold."""
     for module_name, module in sorted(sys.modules.items()):
-        if module is None or module_name.partition(".")[0] not in OURS or module_name == "platform_site.settings":
+        if module_name.partition(".")[0] not in OURS or module_name == "platform_site.settings":
             continue
         for name, value in list(vars(module).items()):
             yield from _plain_only(f"{module_name}.{name}", value)

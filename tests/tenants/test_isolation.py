@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,6 @@ class Person:
     tenant: Tenant
     token: str = ""
     cookies: dict[str, str] = field(default_factory=dict)
-    requests: int = 0
-    commits: int = 0
 
     @property
     def marker(self) -> str:
@@ -184,10 +183,17 @@ def work(people: list[Person], receiver: LoopbackReceiver, rounds: int, seed: in
                 found = {row["PartNumber"] for row in read.json()["value"]}
                 assert found >= {part for part in expected[person.tenant.name] if part.startswith("SAME-")}
     # Each change is told to the receiver of its own tenant, at least once, and to no other.
-    told = lambda name: {json.loads(each.body)["Part"] for each in receiver.requests if each.path == f"/{name}"}  # noqa: E731
     for name, parts in expected.items():
-        assert eventually(lambda name=name, parts=parts: told(name) >= parts), (name, parts - told(name))  # type: ignore[misc]
-        assert told(name) == parts
+        assert eventually(partial(_is_told, receiver, name, parts)), (name, parts - _told(receiver, name))
+        assert _told(receiver, name) == parts
+
+
+def _told(receiver: LoopbackReceiver, name: str) -> set[str]:
+    return {json.loads(each.body)["Part"] for each in receiver.requests if each.path == f"/{name}"}
+
+
+def _is_told(receiver: LoopbackReceiver, name: str, parts: set[str]) -> bool:
+    return _told(receiver, name) >= parts
 
 
 def test_random_work_of_one_is_nowhere_at_another(people: list[Person]) -> None:
