@@ -18,7 +18,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -91,13 +90,12 @@ def prepare(report: Report, *, collects_static: bool = True) -> None:
 
 
 def prepare_pool(report: Report) -> None:
-    """Do once what all tenants share: static files, and the digest of migrations, which their processes inherit."""
+    """Do once what all tenants share: static files."""
     os.umask(0o077)
     with private_files.lock(Path(settings.DATA_DIR) / "prepare.lock"):
         # Apart, as migrations: each tenant's processes would write into the pieces of memory that it leaves.
         run_apart(lambda: _collect_static(Prepared.load(), report))
         forget_processes(settings.METRICS_DIR)
-    migrations_digest()
 
 
 def generate_keys() -> None:
@@ -216,7 +214,6 @@ def _seed(prepared: Prepared, report: Report) -> None:
     prepared.save()
 
 
-@cache
 def migrations_digest() -> str:
     """A digest that changes with any migration file of any app."""
     digest = hashlib.sha256()

@@ -39,7 +39,7 @@ from platform_site.tenants.due_work import LATEST
 from platform_site.tenants.refusals import Refusals
 
 #: The pool looks at the directory of tenants so often.
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 0.8
 _TICK_SECONDS: Final = 0.1
 #: A connection that finds no room waits this long for another tenant to stop; then it is refused.
 ROOM_SECONDS: Final = 15.0

@@ -177,7 +177,9 @@ def work(people: list[Person], receiver: LoopbackReceiver, rounds: int, seed: in
                 )
                 assert ended.ok, ended.text
             case 4:
-                read = person.api("GET", f"{PRODUCTS}?$filter=startswith(PartNumber,'SAME-')&$select=PartNumber,Name")
+                read = person.api(
+                    "GET", f"{PRODUCTS}?$filter=startswith(PartNumber,'SAME-')&$select=PartNumber,Name&$top=1000"
+                )
                 text = read.text
                 assert not [each.marker for each in people if each is not person and each.marker in text]
                 found = {row["PartNumber"] for row in read.json()["value"]}
