@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
@@ -19,6 +20,7 @@ from pytest_django import Settings
 from platform_site.tenants import archives, directory
 from platform_site.tenants.directory import Tenant, TenantError
 from platform_site.tenants.pool import running_by_memory
+from tests.support.postgresql_servers import replicated_servers
 from tests.support.tenants import Pool, new_pool
 
 
@@ -319,6 +321,38 @@ def test_a_tenant_from_creation_to_deletion(pool: Pool, tmp_path: Path) -> None:
         assert deleted.returncode == 0, deleted.stderr
         assert pool.running() == []
     assert sorted(path.name for path in pool.tenants.iterdir()) == [".lock"]
+
+
+@pytest.mark.process
+@pytest.mark.once
+def test_a_tenant_on_postgresql_has_a_database_of_its_own(pool: Pool, tmp_path: Path) -> None:
+    with replicated_servers(0) as (server, _):
+        server.query("CREATE DATABASE one TEMPLATE template0 LOCALE 'C.UTF-8'")
+        url = f"postgres://postgres:never%20shown@127.0.0.1:{server.port}/one"
+        created = pool.command("tenants", "create", "pia", "--host", "pia.example.com", "--database-url", url)
+        assert created.returncode == 0, created.stderr
+        # Refused before anything is written into the database of the other.
+        second = pool.command("tenants", "create", "quo", "--host", "quo.example.com", "--database-url", url)
+        assert f"quo may not have the database localhost:{server.port}/one, which pia has." in second.stderr
+        pia, archive = Tenant(pool.tenants / "pia"), tmp_path / "pia.tar.gz"
+        assert not (pia.data / "platform.sqlite3").exists()
+        saved = pool.command("tenants", "backup", "pia", str(archive))
+        assert saved.returncode == 0, saved.stderr
+        ask = {"X-Forwarded-Proto": "https"}
+        users = f"postgres://postgres@127.0.0.1:{server.port}/one"
+        with pool.serving():
+            keys = pool.request(pia, "GET", "/id/.well-known/openid-configuration/jwks", headers=ask).json()
+            assert pool.command("tenants", "run", "pia", "rotate_keys").returncode == 0
+            with psycopg.connect(users, autocommit=True) as connection:
+                connection.execute("CREATE TABLE made_later AS SELECT * FROM identity_user")
+                connection.execute("DELETE FROM identity_signingkey")
+            restored = pool.command("tenants", "restore", "pia", str(archive))
+            assert restored.returncode == 0, restored.stderr
+            assert pool.request(pia, "GET", "/id/.well-known/openid-configuration/jwks", headers=ask).json() == keys
+            with psycopg.connect(users, autocommit=True) as connection:
+                assert connection.execute("SELECT to_regclass('made_later')").fetchone() == (None,)
+            deleted = pool.command("tenants", "delete", "pia", "--confirm", "pia")
+        assert deleted.stdout == "Deleted pia. Its database in PostgreSQL is left; drop it there.\n"
 
 
 def test_each_action_has_help_with_an_example() -> None:
