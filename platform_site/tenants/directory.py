@@ -141,6 +141,17 @@ class Tenant:
             "HOST": "127.0.0.1",
         }
 
+    def due_at(self) -> float:
+        """When its worker is needed next, as its processes said when they stopped; infinity if they never did."""
+        try:
+            return float((self.path / "due_at").read_text())
+        except (OSError, ValueError):
+            return float("inf")
+
+    def write_due_at(self, timestamp: float) -> None:
+        """Keep it for this pool and the next one."""
+        private_files.write(self.path / "due_at", str(timestamp).encode())
+
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
         """Within it no process serves the tenant, which is suspended meanwhile. Raises TenantError."""

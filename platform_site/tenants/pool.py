@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -87,6 +88,7 @@ class Served:
 
     seen          what told that its settings are unchanged
     problem       why it may not be served
+    trouble       why its port cannot be listened on
     waiting_since a connection waits for room since then
     """
 
@@ -95,6 +97,7 @@ class Served:
     port: int = 0
     is_suspended: bool = False
     problem: str = ""
+    trouble: str = ""
     listening: socket.socket | None = None
     process: ForkProcess | None = None
     status: int = -1
@@ -128,6 +131,9 @@ class Pool:
 
     def run(self) -> None:
         """Serve until SIGTERM, SIGINT or SIGHUP."""
+        # A socket for each tenant.
+        most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         self._look()
@@ -176,6 +182,8 @@ class Pool:
     def _look(self) -> None:
         """Take up what has changed in the directory."""
         self._looked = time.monotonic()
+        if not self.directory.is_dir():
+            return  # not made yet, or its file system is away for a moment
         found = {tenant.name: tenant for tenant in tenants(self.directory)}
         seen = {name: _seen(tenant) for name, tenant in found.items()}
         if all(name in self._served and self._served[name].seen == seen[name] for name in found) and (
@@ -186,7 +194,9 @@ class Pool:
         for name in self._served.keys() - found.keys():
             self._forget(self._served[name])
         for name, tenant in found.items():
-            served = self._served.setdefault(name, Served(tenant, due_at=time.time() + _spread(name)))
+            if name not in self._served:
+                self._served[name] = Served(tenant, due_at=min(tenant.due_at(), time.time() + _spread(name)))
+            served = self._served[name]
             if served.seen != seen[name] or served.problem != problems.get(name, ""):
                 self._take_up(served, seen[name], problems.get(name, ""))
 
@@ -208,13 +218,17 @@ class Pool:
                 served.listening.listen(BACKLOG)
                 served.listening.setblocking(False)
         except (TenantError, OSError) as error:
-            self.console.say(self.console.paint(f"{tenant.name} cannot be reached: {error}", "red"))
+            if str(error) != served.trouble:
+                self.console.say(self.console.paint(f"{tenant.name} cannot be reached: {error}", "red"))
+            served.trouble, served.seen = str(error), ()  # tried again
             return
+        served.trouble = ""
         self._watch(served)
 
     def _forget(self, served: Served) -> None:
         self._stop(served)
         self._close(served)
+        served.waiting_since = None
         if served.process is None:
             del self._served[served.tenant.name]
 
@@ -251,6 +265,10 @@ class Pool:
     def _start_or_wait(self, served: Served) -> None:
         """Start a tenant for which a connection waits, when there is room."""
         assert served.waiting_since is not None
+        if served.problem or served.is_suspended or served.process is not None:
+            served.waiting_since = None
+            self._watch(served)
+            return
         if self._has_room():
             if served.restart_at <= time.monotonic():
                 served.waiting_since = None
@@ -292,11 +310,17 @@ class Pool:
         served.started = served.last_used = time.monotonic()
         served.due_at = time.time() + LATEST.total_seconds()
         served.stop_by, served.unread = None, b""
+        served.status = reading
         try:
             served.process = fork(self._run_tenant, served, idle_seconds, reading, writing, os.getpid())
+        except OSError as error:  # no memory, or too many processes
+            os.close(reading)
+            served.status = -1
+            self._note_failure(served, f"could not be started: {error}")
+            self._watch(served)
+            return
         finally:
             os.close(writing)
-        served.status = reading
         self._selector.register(reading, selectors.EVENT_READ, lambda _: self._read(served))
         self._watch(served)
 
@@ -327,12 +351,8 @@ class Pool:
             return
         *lines, served.unread = (served.unread + received).split(b"\n")
         for line in lines:
-            word, _, value = line.decode(errors="replace").partition(" ")
-            if word == process.USED:
+            if line.decode(errors="replace") == process.USED:
                 served.last_used = time.monotonic()
-            elif word == process.DUE:
-                with contextlib.suppress(ValueError):
-                    served.due_at = min(float(value), time.time() + LATEST.total_seconds())
 
     def _end_status(self, served: Served) -> None:
         if served.status >= 0:
@@ -361,9 +381,10 @@ class Pool:
             failed = ended.exitcode != 0 and served.stop_by is None
             ended.close()
             if failed:
-                self._note_failure(served)
+                self._note_failure(served, f"ended; {served.tenant.log_file} says why")
             else:
                 served.failures = 0
+                served.due_at = min(served.tenant.due_at(), time.time() + LATEST.total_seconds())
             served.stop_by = None
             if served.listening is None and not served.tenant.settings_file.exists():
                 self._served.pop(served.tenant.name, None)
@@ -372,7 +393,7 @@ class Pool:
                 undrain(served.listening)
             self._watch(served)
 
-    def _note_failure(self, served: Served) -> None:
+    def _note_failure(self, served: Served, what: str) -> None:
         """A tenant that has not come up twice is not started at once; one that was killed later is."""
         now = time.monotonic()
         if served.last_used > served.started:
@@ -382,7 +403,7 @@ class Pool:
         delay = (0.0, *RESTART_DELAY_SECONDS)[min(served.failures, len(RESTART_DELAY_SECONDS) + 1) - 1]
         served.restart_at = now + delay
         served.due_at = time.time() + _AFTER_FAILURE_SECONDS
-        self.console.say(self.console.paint(f"{served.tenant.name} ended; {served.tenant.log_file} says why.", "red"))
+        self.console.say(self.console.paint(f"{served.tenant.name} {what}.", "red"))
 
     def _close(self, served: Served) -> None:
         if served.listening is not None:

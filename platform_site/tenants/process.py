@@ -32,14 +32,14 @@ LOCK_TIMEOUT_SECONDS = 30.0
 WORK_SECONDS = 40.0
 #: Work that is due within this time is waited for.
 SOON_SECONDS = 5.0
-#: Words to the pool, in lines: `used` when it is ready and in use, and `due` with the time of the next work.
-USED, DUE = "used", "due"
+#: What it tells the pool in a line when it is ready, and while it is in use.
+USED = "used"
 
 
 def serve(tenant: Tenant, listening: socket.socket, status: int, idle_seconds: float) -> None:
     """Serve until SIGTERM, or until nobody asks anything for `idle_seconds` and no work is due.
 
-    status   descriptor into which it tells the pool of use and of the next work
+    status   descriptor into which it tells the pool that it is used
     Exit status 1 and a sentence in the log if it cannot be started.
     """
     # Who reads the arguments must not take this process for `serve` on a port of the pool.
@@ -64,7 +64,7 @@ def serve(tenant: Tenant, listening: socket.socket, status: int, idle_seconds: f
             sys.exit(f"{tenant.name} did not start: {error}")
         finally:
             supervisor.stop()
-        use.say(f"{DUE} {_due_timestamp()}")
+        tenant.write_due_at(_due_timestamp())
 
 
 @contextlib.contextmanager

@@ -111,6 +111,9 @@ def test_who_finds_no_room_is_told_to_come_again(pool: Pool) -> None:
 
 
 def test_killed_processes_disturb_no_other_tenant_and_start_again(pool: Pool) -> None:
+    for name in ("cy", "dee"):  # their work would take the place of who was killed
+        tenant(pool, name).suspend(is_suspended=True)
+    assert eventually(lambda: not {"cy", "dee"} & set(pool.running()), 40)
     assert answers(pool, "ada") == 200
     assert answers(pool, "bob") == 200
     others = {process.pid for process in pool.processes(tenant(pool, "bob"))}
@@ -120,6 +123,8 @@ def test_killed_processes_disturb_no_other_tenant_and_start_again(pool: Pool) ->
         assert answers(pool, "bob") == 200
         assert answers(pool, "ada") == 200
     assert others <= {process.pid for process in pool.processes(tenant(pool, "bob"))}
+    for name in ("cy", "dee"):
+        tenant(pool, name).suspend(is_suspended=False)
 
 
 def test_a_suspended_tenant_is_answered_by_the_pool(pool: Pool) -> None:
