@@ -272,7 +272,7 @@ def test_an_archive_cannot_write_elsewhere(root: Path, tmp_path: Path, name: str
 
 
 def test_the_default_number_of_running_tenants_follows_from_memory() -> None:
-    assert [running_by_memory(gigabytes * 10**9) for gigabytes in (0, 1, 2, 4, 64)] == [1, 2, 5, 8, 8]
+    assert [running_by_memory(gigabytes * 10**9) for gigabytes in (0, 1, 2, 4, 64)] == [1, 1, 4, 7, 7]
 
 
 @pytest.fixture(scope="module")
