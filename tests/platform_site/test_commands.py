@@ -44,7 +44,7 @@ COMMANDS = {
     "qcluster": False, "redeliver_webhooks": True, "prune": True, "error_codes": True, "doctor": True,
     "generate_docs": False, "prune_webhooks": False, "rotate_webhook_secret": False,
     "verify_audit": True, "export_audit": False,
-    "generate_client": False, "remove_factors": False, "changepassword": False,
+    "generate_client": False, "remove_factors": False, "changepassword": False, "tenants": False,
 }  # fmt: skip
 
 # As manage.py does, one after the other in one process: starting Python and Django takes longer than most commands.
@@ -189,6 +189,7 @@ def test_each_command_of_the_spec_runs(ran: Ran) -> None:
         "qcluster",
         "try_rule",
         "rotate_webhook_secret",
+        "tenants",
     }
     of_the_spec = set(COMMANDS) - elsewhere
     assert {line.partition(" ")[0] for line in found} == of_the_spec | {"no_such_command"}

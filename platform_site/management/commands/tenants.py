@@ -38,7 +38,7 @@ _EXAMPLES = {
     "restore": "tenants restore acme /var/backups/acme.tar.gz",
     "delete": "tenants delete acme --confirm acme",
     "run": "tenants run acme register_app Billing --service --system-user service",
-    "proxy": "tenants proxy nginx > /etc/nginx/tenants.map",
+    "proxy": "tenants proxy nginx",
 }
 
 
