@@ -28,6 +28,7 @@ from domain.dataset.commit.tracking import tracking_of
 from domain.dataset.commit.versions import (
     Document,
     Members,
+    computed_members,
     documents_at,
     hidden_members,
     restore_version,
@@ -129,14 +130,14 @@ class VersionPages(PageAdmin):
                 return self._restored(request, obj, wanted, document, hidden, newest=context["newest"])
             before, after = context["newest"], wanted
             context["restored"] = wanted
+            hidden = frozenset(hidden) | computed_members(repository)
         else:
             after = _number(request.GET.get("to")) or context["newest"]
             earlier = [number for number in numbers if number < after]
             before = _number(request.GET.get("from")) or max(earlier, default=max(after - 1, 0))
             if {after, before} - {*numbers, min(numbers, default=1) - 1}:
                 raise Http404
-        documents = _documents(repository, obj, sorted({before, after})) if numbers else {}
-        texts = [text_of(without_members(repository, documents.get(number, {}), hidden)) for number in (before, after)]
+        texts = _texts(repository, obj, [before, after], hidden) if numbers else ["", ""]
         context |= {
             "before": before,
             "after": after,
@@ -170,15 +171,17 @@ class VersionPages(PageAdmin):
                 record = dataset.open(own_repository(obj), str(obj.pk), "update")
                 restore_version(record, document, hidden=hidden)
                 if not dataset.changed():
-                    messages.info(request, gettext("It is as in version {0} already.").replace("{0}", str(number)))
+                    said = gettext("It is as in version {0} already.")
+                    messages.info(request, _outcome(said, obj, [number, newest], hidden))
                     return back
                 commit(request, dataset)
                 changed = gettext("as in version {0}").replace("{0}", str(number))
                 self.log_change(request, obj, [{"changed": {"fields": [changed]}}])
+            said = gettext("Version {0} is restored.")
+            messages.success(request, _outcome(said, obj, [number, newest + 1], hidden))
         except PlatformError as error:
             messages.error(request, error.message)
             return back
-        messages.success(request, gettext("Version {0} is restored.").replace("{0}", str(number)))
         return HttpResponseRedirect(reverse(f"{pages}_change", args=[obj.pk]))
 
 
@@ -199,6 +202,21 @@ def _documents(repository: Repository[Any], obj: Any, numbers: list[int]) -> dic
     if record is None:
         raise Http404
     return documents_at(record, numbers)
+
+
+def _texts(repository: Repository[Any], obj: Any, numbers: list[int], hidden: Members) -> list[str]:
+    """The contents of the versions without hidden members, as text."""
+    documents = _documents(repository, obj, sorted(set(numbers)))
+    return [text_of(without_members(repository, documents[number], hidden)) for number in numbers]
+
+
+def _outcome(said: str, obj: Any, numbers: list[int], hidden: Members) -> str:
+    """What restoring did; [the restored version, the newest] may differ in what restoring does not set."""
+    restored, now = _texts(own_repository(obj), obj, numbers, hidden)
+    said = said.replace("{0}", str(numbers[0]))
+    return (
+        said if restored == now else f"{said} {gettext('Restoring does not set the state and other computed values.')}"
+    )
 
 
 def text_of(document: Document, hidden: frozenset[str] = frozenset()) -> str:

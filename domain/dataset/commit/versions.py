@@ -192,6 +192,13 @@ def _restored_attributes(repository: Repository[Any]) -> Iterator[Attribute]:
     return (each for each in shown_attributes(repository) if not (each.read_only or each.calculated))
 
 
+def computed_members(repository: Repository[Any]) -> frozenset[tuple[str, str]]:
+    """The attributes of the aggregate that versions show and restoring does not set, such as the state."""
+    settable = {each.name for each in _restored_attributes(repository)}
+    own = {(repository.name, each.name) for each in shown_attributes(repository) if each.name not in settable}
+    return frozenset(own).union(*(computed_members(part) for _, part in parts_of_versions(repository)))
+
+
 def parts_of_versions(repository: Repository[Any]) -> Iterator[tuple[str, Repository[Any]]]:
     """(collection, repository) of the parts that belong to a version."""
     for name, child in repository.collections.items():
