@@ -682,8 +682,8 @@ def format_message(message_format: str, parameters: Sequence[str]) -> str:
 
 
 def reason(error: Exception) -> str:
-    """The argument of a foreign exception, in the active language."""
-    return translated(reason_of(error), gettext)
+    """The reason of an exception, in the active language: a PlatformError's message, the argument of a foreign one."""
+    return error.message if isinstance(error, PlatformError) else translated(reason_of(error), gettext)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from domain.query.bind.sources import column, follow
 from domain.query.bind.texts import as_scalar, reference_text
 from domain.syntax.ast import Literal, LiteralKind
 from domain.syntax.calculations import ExpressionRow, Parameter, constants
+from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
 
@@ -93,6 +94,10 @@ class Place:
     def refuse(self, reason: str) -> NoReturn:
         """Raise the error that names the row."""
         self.calculation.refuse(self.row.number, reason)
+
+    def refuse_as(self, error: errors.BadRequest) -> NoReturn:
+        """Raise the error that names the row, for an error of the query language, whose positions rows do not have."""
+        self.refuse(error.parameters[-1] if error.code is errors.TYPE_MISMATCH else errors.reason(error))
 
     @property
     def count(self) -> int:
