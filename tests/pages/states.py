@@ -201,6 +201,9 @@ def _new_token(page: Page) -> None:
 
 
 def _unfolded(page: Page) -> None:
+    # Unfold's menu of further tabs cannot be opened by keyboard.
+    expect(page.locator("#tabs-items > a")).not_to_have_count(0)
+    expect(page.locator("#tabs-dropdown > a")).to_have_count(0)
     page.evaluate("document.querySelectorAll('fieldset details').forEach((each) => { each.open = true; })")
 
 
