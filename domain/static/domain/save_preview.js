@@ -24,9 +24,9 @@ document.addEventListener('click', async (event) => {
     close.method = 'dialog';
     const closing = document.createElement('button');
     closing.className = 'button';
-    closing.textContent = button.dataset.close || '×';
+    closing.textContent = shown.dataset.close;
     close.append(closing);
-    dialog.append(shown, close);
+    dialog.append(close, shown);
     dialog.addEventListener('close', () => { dialog.remove(); button.focus(); });
     document.body.append(dialog);
     dialog.showModal();
