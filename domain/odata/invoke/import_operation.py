@@ -55,8 +55,8 @@ class Import(Operation):
     def run(self, call: OperationCall) -> Result:
         """{"@erpnet.result", "objects": […], "data-exchange"?} in input order.
 
-        A spreadsheet is the body, or the field `file` of a form. Answers of its refused rows have `@erpnet.source`:
-        sheet, row and cells. With `preview`, even an empty one, nothing is imported: {"@erpnet.result", "sheets": […],
+        A spreadsheet is the body, or the field `file` of a form. Answers of its rows have `@erpnet.source`: sheet, row
+        and, where a row is refused, cells. With `preview`, even an empty one, nothing is imported: {"@erpnet.result", "sheets": […],
         "objects": […]}, the answers of the first rows.
         """
         if call.transaction_id is not None:
@@ -154,15 +154,15 @@ def import_sheets(
 ) -> Iterator[dict[str, Any]]:
     """Import the rows, or `limit` of them behind the first `offset`; yields an answer for each, in order.
 
-    Answers of refused rows, and all of a dry run, say where the row is and what it holds. The file is read a second
+    Answers say where the row is; of refused rows, and all of a preview, what it holds, too. The file is read a second
     time beside the answers, which in all-objects mode come after all rows.
     """
     end = None if limit is None else offset + limit
     bodies, rows = islice(source.bodies(), offset, end), islice(source.rows(), offset, end)
     for answer, (sheet, row) in zip(import_objects(context, bodies, options, summary), rows, strict=False):
+        answer["@erpnet.source"] = {"sheet": sheet.sheet.name, "row": row.number}
         if options.rolled_back or answer["@erpnet.result"] == "fail":
-            cells = sheet.cells(row)
-            answer["@erpnet.source"] = {"sheet": sheet.sheet.name, "row": row.number, "cells": cells}
+            answer["@erpnet.source"]["cells"] = sheet.cells(row)
         yield answer
 
 
