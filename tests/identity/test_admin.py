@@ -196,5 +196,8 @@ def test_a_row_policy_that_cannot_be_applied_is_refused_at_its_field(admin: Clie
     url = reverse("admin:identity_rowpolicy_add")
     form = {"role": Role.objects.get().pk, "repository": "Crm.Sales.SalesOrders", "filter": "bad", "on_read": "on"}
     assert b"(position 0, at" in admin.post(url, form).content
+    unknown = admin.post(url, {**form, "repository": "Crm.Sales.SalesOrder", "filter": "Void eq false"})
+    message = "There is no repository Crm.Sales.SalesOrder. Did you mean Crm.Sales.SalesOrders?"
+    assert unknown.context["adminform"].form.errors == {"repository": [message]}
     admin.post(url, {**form, "filter": "Void eq false"})
     assert RowPolicy.objects.get().filter == "Void eq false"

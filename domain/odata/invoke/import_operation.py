@@ -56,8 +56,8 @@ class Import(Operation):
         """{"@erpnet.result", "objects": […], "data-exchange"?} in input order.
 
         A spreadsheet is the body, or the field `file` of a form. Answers of its rows have `@erpnet.source`: sheet, row
-        and, where a row is refused, cells. With `preview`, even an empty one, nothing is imported: {"@erpnet.result", "sheets": […],
-        "objects": […]}, the answers of the first rows.
+        and, where a row is refused, cells. With `preview`, even an empty one, nothing is imported:
+        {"@erpnet.result", "sheets": […], "objects": […]}, the answers of the first rows.
         """
         if call.transaction_id is not None:
             raise invalid_body(Message("Import has transactions of its own; send no TransactionId"))
