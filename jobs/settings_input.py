@@ -36,6 +36,13 @@ class SettingsInput(forms.Widget):
     def __init__(self, context: CallContext) -> None:
         super().__init__()
         self._context = context
+        self._refused: set[str] = set()
+
+    def refuse(self, setting: str, message: str) -> str:
+        """Mark the inputs of a setting; returns the message with their label."""
+        self._refused.add(setting)
+        labels = (each.label for job_type in job_types for each in job_type.settings if each.name == setting)
+        return f"{gettext(next(labels, setting))}: {message}"
 
     def id_for_label(self, id_: str) -> str:
         """None: the label names a group of inputs."""
@@ -58,7 +65,8 @@ class SettingsInput(forms.Widget):
             widget = _widget(setting, value, self._context)
             # Of several boxes each has a label of its own.
             target = "" if setting.type is list and setting.choices else f"id_{key}"
-            yield gettext(setting.label), target, widget.render(key, _shown(setting, value), {"id": f"id_{key}"})
+            attributes = {"id": f"id_{key}"} | ({"aria-invalid": "true"} if setting.name in self._refused else {})
+            yield gettext(setting.label), target, widget.render(key, _shown(setting, value), attributes)
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
         """JobConfigurations of the chosen type; what is left empty is left out."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 
 from domain.model.registry import repositories
@@ -80,7 +79,7 @@ def show_error(form: forms.ModelForm[Any], error: PlatformError, collections: fr
     for target, code, message in messages_of(error):
         row = row_of(target)
         if row is None or row.collection not in collections:
-            _add(form, _field(form, repository, target), code, message)
+            _add(form, repository, target, code, message)
 
 
 def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None:
@@ -94,19 +93,32 @@ def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None
             continue
         form = row.form_among(stored, new)
         if form is not None:
-            _add(form, _field(form, repository, row.attribute), code, message)
+            _add(form, repository, row.attribute, code, message)
         else:
             formset._non_form_errors.append(message)
 
 
-def _add(form: forms.ModelForm[Any], field: str | None, code: ErrorCode, message: str) -> None:
-    """Add a message; a missing or taken value has Django's message, without names of types."""
-    if field is not None and code is errors.REQUIRED_MISSING:
-        form.add_error(field, ValidationError(forms.Field.default_error_messages["required"], code="required"))
-    elif field is not None and code is errors.DUPLICATE_VALUE:
+def _add(
+    form: forms.ModelForm[Any], repository: Repository[Any], target: str | None, code: ErrorCode, message: str
+) -> None:
+    """Add a message; at a field without the name that the API has for it.
+
+    A missing or taken value has Django's message, without names of types. A widget with several inputs has a method
+    `refuse(name, message)`, which marks one of them and returns the message with its label.
+    """
+    field = _field(form, repository, target)
+    if field is None:
+        form.add_error(None, message)
+        return
+    if code is errors.DUPLICATE_VALUE:
         form.add_error(field, form.instance.unique_error_message(form._meta.model, (field,)))
-    else:
-        form.add_error(field, message if field is None else reason_shown(code, message))
+        return
+    name, _, part = (target or "").partition("/")
+    reason = reason_shown(code, message).removeprefix(f"{name}: ")
+    if code is errors.REQUIRED_MISSING:
+        reason = str(forms.Field.default_error_messages["required"])
+    refuse = getattr(form.fields[field].widget, "refuse", None)
+    form.add_error(field, refuse(part, reason) if refuse and part else reason)
 
 
 def reason_shown(code: ErrorCode, message: str) -> str:

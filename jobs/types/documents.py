@@ -20,7 +20,7 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
 from identity.context import CallContext
 from jobs.run import Run
-from jobs.types.base import JobType, Setting, Values, job_types
+from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 
 #: Keys that are read at once.
 PAGE = 200
@@ -42,23 +42,25 @@ class DocumentChangeState(JobType):
         Setting("State", str, "Closed", _("New state"), choices=lambda context: FORWARD),
     )
 
-    def check(self, values: Values, context: CallContext) -> Iterator[str]:
+    def check(self, values: Values, context: CallContext) -> Iterator[SettingRefused]:
         """The repository has documents, the filter can be read there, and the state exists."""
         try:
             state = DOCUMENT_STATE.member(values["State"])
         except ValueError:
             state = ""
         if state not in FORWARD:
-            yield Message("{0} is not one of {1}", quoted(values["State"]), ", ".join(FORWARD))
+            yield SettingRefused("State", Message("{0} is not one of {1}", quoted(values["State"]), ", ".join(FORWARD)))
         name = values["Repository"]
         documents = _documents()
         if name not in documents:
-            yield Message("there are no documents in {0}.{1}", quoted(name), near(name, documents))
+            yield SettingRefused(
+                "Repository", Message("there are no documents in {0}.{1}", quoted(name), near(name, documents))
+            )
             return
         try:
             select_ids(repositories[name], ctx=context, filter=_filter(values, ""), limit=1)
         except errors.PlatformError as exc:
-            yield Message("the filter does not fit: {0}", exc.message)
+            yield SettingRefused("Filter", Message("the filter does not fit: {0}", exc.message))
 
     def run(self, run: Run, values: Values) -> str:
         """Raises Refused if every document was refused."""

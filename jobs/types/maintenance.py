@@ -14,7 +14,7 @@ from foundation.messages import quoted
 from foundation.pruning import pruners
 from identity.context import CallContext
 from jobs.run import Run
-from jobs.types.base import JobType, Setting, Values, job_types
+from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 
 
 @job_types.register
@@ -32,13 +32,14 @@ class Prune(JobType):
     )  # fmt: skip
     administrators_only = True
 
-    def check(self, values: Values, context: CallContext) -> Iterator[str]:
+    def check(self, values: Values, context: CallContext) -> Iterator[SettingRefused]:
         """The names are those of `manage.py prune --only`."""
         for name in values["Only"]:
             if name not in pruners:
-                yield Message(
+                told = Message(
                     "there is nothing to prune with the name {0}.{1}", quoted(name), near(str(name), pruners.names())
                 )
+                yield SettingRefused("Only", told)
 
     def run(self, run: Run, values: Values) -> str:
         """One after the other; a failing one does not keep the others. Raises Refused with the failures."""

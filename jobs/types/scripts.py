@@ -17,7 +17,7 @@ from foundation.messages import quoted
 from identity.context import CallContext
 from identity.licences import ADVANCED_BPM, require_feature
 from jobs.run import Run
-from jobs.types.base import JobType, Setting, Values, job_types
+from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 from scripts import managed
 from scripts.services import FailedRun
 
@@ -40,10 +40,10 @@ class RunScript(JobType):
         Setting("Arguments", dict, {"percent": 5}, _("Arguments, as a JSON object"), required=False, default={}),
     )
 
-    def check(self, values: Values, context: CallContext) -> Iterator[str]:
+    def check(self, values: Values, context: CallContext) -> Iterator[SettingRefused]:
         """The script exists."""
         if Dataset(context).find_one(_SCRIPTS, code=values["Script"]) is None:
-            yield Message("there is no script with the code {0}", quoted(values["Script"]))
+            yield SettingRefused("Script", Message("there is no script with the code {0}", quoted(values["Script"])))
 
     def run(self, run: Run, values: Values) -> str:
         """Raises Refused: the script is missing, inactive, refused or failed; JOB_INTERRUPTED."""
