@@ -34,7 +34,7 @@ from domain.admin.context import admin_dataset, edit_refusal, is_administrator
 from domain.admin.deletion import deletion_shown
 from domain.admin.entity_lists import EntityLists
 from domain.admin.fieldsets import form_fieldsets
-from domain.admin.forms import ChildFormSet, EntityForm
+from domain.admin.forms import ChildFormSet, EntityForm, texts_of_fields
 from domain.admin.inlines import ChildInline, inline_classes
 from domain.admin.lists import list_columns, list_filters, search_fields
 from domain.admin.measures import attribute_name
@@ -231,7 +231,7 @@ class EntityAdmin(VersionPages, EntityLists):
         """The form class of a request, with the current custom properties."""
         if custom := custom_properties.custom_fields(self.repository, request):
             kwargs.setdefault("form", type(self.form.__name__, (self.form,), custom))
-        form: Any = super().get_form(request, obj, change, **kwargs)
+        form: Any = super().get_form(request, obj, change, **texts_of_fields(self.repository), **kwargs)
         form.submission = getattr(self, "submission", None)
         return form
 

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 
+from domain.admin.forms import EntityForm
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
@@ -73,7 +75,7 @@ def messages_of(error: PlatformError) -> Iterator[tuple[str | None, ErrorCode, s
         yield detail.row or detail.target, detail.code, detail.message
 
 
-def show_error(form: forms.ModelForm[Any], error: PlatformError, collections: frozenset[str]) -> None:
+def show_error(form: EntityForm, error: PlatformError, collections: frozenset[str]) -> None:
     """Add messages at the form's fields, else above the form; except those about rows of `collections`."""
     repository = repositories.for_model(form._meta.model)
     for target, code, message in messages_of(error):
@@ -98,9 +100,7 @@ def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None
             formset._non_form_errors.append(message)
 
 
-def _add(
-    form: forms.ModelForm[Any], repository: Repository[Any], target: str | None, code: ErrorCode, message: str
-) -> None:
+def _add(form: EntityForm, repository: Repository[Any], target: str | None, code: ErrorCode, message: str) -> None:
     """Add a message; at a field without the name that the API has for it.
 
     A missing or taken value has Django's message, without names of types. A widget with several inputs has a method
@@ -111,7 +111,8 @@ def _add(
         form.add_error(None, message)
         return
     if code is errors.DUPLICATE_VALUE:
-        form.add_error(field, form.instance.unique_error_message(form._meta.model, (field,)))
+        taken = form.instance.unique_error_message(form._meta.model, (field,))
+        form._update_errors(ValidationError({field: [taken]}))
         return
     name, _, part = (target or "").partition("/")
     reason = reason_shown(code, message).removeprefix(f"{name}: ")
@@ -131,7 +132,7 @@ def _is_deleted(formset: Any, form: Any) -> bool:
     return bool(formset.can_delete and formset._should_delete_form(form))
 
 
-def _field(form: forms.ModelForm[Any], repository: Repository[Any], target: str | None) -> str | None:
+def _field(form: EntityForm, repository: Repository[Any], target: str | None) -> str | None:
     if target in form.fields:
         return target  # a custom property: its field has the API name
     attribute = repository.attribute((target or "").partition("/")[0])

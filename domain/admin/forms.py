@@ -6,6 +6,7 @@ import re
 from typing import Any, ClassVar, Protocol
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import HttpRequest
 from django.utils.functional import cached_property
@@ -21,6 +22,11 @@ from foundation.kinds import Kind
 from identity.admin_bases import NameInput
 
 _ABBREVIATIONS = re.compile(r"\b(?:uri|url|utc|xml|id)\b", re.I)
+
+
+def texts_of_fields(repository: Repository[Any]) -> dict[str, Any]:
+    """Labels and hints of a repository's forms, for the factories of forms: read-only fields have them, too."""
+    return {"labels": repository.admin_options.labels, "help_texts": repository.admin_options.hints}
 
 
 class Saving(Protocol):
@@ -48,12 +54,10 @@ class EntityForm(forms.ModelForm[Any]):
                 continue
             if name in options.short_texts and isinstance(field.widget, forms.Textarea):
                 field.widget.attrs["rows"] = 3
-            field.label = options.labels.get(name) or _ABBREVIATIONS.sub(
-                lambda match: match[0].upper(), str(field.label)
-            )
+            if name not in options.labels:
+                field.label = _ABBREVIATIONS.sub(lambda match: match[0].upper(), str(field.label))
             if name in repository.by_python_name:
                 field.label = self._with_measure(repository.by_python_name[name], str(field.label))
-                field.help_text = options.hints.get(name) or field.help_text
             if name in options.repository_names and isinstance(field.widget, forms.TextInput):
                 field.widget = NameInput("repository-names", repository_names)
             if name in repository.by_python_name and _must_be_entered(repository, repository.by_python_name[name]):
@@ -69,6 +73,14 @@ class EntityForm(forms.ModelForm[Any]):
         measure = measure_text(self.repository, attribute, self.instance) if attribute.is_measured else ""
         return f"{label} ({measure})" if measure else label
 
+    def lacks_values(self) -> bool:
+        """Whether valid input leaves out what nothing but the person gives."""
+        attributes = self.repository.by_python_name
+        return any(
+            name in attributes and _must_be_entered(self.repository, attributes[name]) and value in (None, "", {})
+            for name, value in self.cleaned_data.items()
+        )
+
     @property
     def repository(self) -> Repository[Any]:
         """The repository whose entity is edited."""
@@ -79,6 +91,14 @@ class EntityForm(forms.ModelForm[Any]):
         super().full_clean()
         if self.submission is not None and self.is_bound and not self.errors:
             self.submission.save(self)
+
+    def _update_errors(self, errors: ValidationError) -> None:
+        """As Django's; a value that is taken is named by the label of its input."""
+        for name, found in errors.error_dict.items():
+            for each in found:
+                if each.code == "unique":
+                    each.params = {**(each.params or {}), "field_label": self.fields[name].label}
+        super()._update_errors(errors)  # type: ignore[misc]
 
     def _post_clean(self) -> None:
         """Without the check of constraints: it names an index above the form, the dataset names the attribute."""

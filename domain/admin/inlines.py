@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from domain.admin.context import edit_refusal, once, permitted
 from domain.admin.entity_fields import EntityFields
 from domain.admin.fieldsets import row_fieldsets
-from domain.admin.forms import ChildFormSet
+from domain.admin.forms import ChildFormSet, texts_of_fields
 from domain.admin.measures import ValueColumn, attribute_name
 from domain.admin.visible_rows import rows_of, text_paths
 from domain.model.attributes import Child
@@ -81,7 +81,9 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """The class of the rows' forms, for this request."""
-        formset: Any = super().get_formset(request, obj, **kwargs)
+        formset: Any = super().get_formset(
+            request, obj, **texts_of_fields(repositories.for_model(self.model)), **kwargs
+        )
         formset.request = request
         if obj is not None:
             formset.fixed = self._not_covered(request, obj, "update")

@@ -92,7 +92,8 @@ class Submission:
     def _write(self, dataset: Dataset, form: EntityForm) -> list[tuple[Any, Record]]:
         """(form, record) of the entity and of its rows; those of rows that do not change are not among them."""
         if form.instance._state.adding:
-            if not form.has_changed() and not any(formset.has_changed() for formset in self.formsets):
+            changed = form.has_changed() or any(formset.has_changed() for formset in self.formsets)
+            if not changed and not form.lacks_values():
                 # Some entities, offers for instance, need no value; an unchanged form is a mistake.
                 raise errors.Refused(errors.VALIDATION_FAILED, gettext("nothing has been entered."))
             record = dataset.create(form.repository, by_client=True)

@@ -158,6 +158,15 @@ def test_a_login_that_is_taken_is_told_at_the_login(boss: Client) -> None:
     assert "The login BOSS belongs or belonged to another user." in errors["login"][0]
 
 
+@pytest.mark.parametrize(
+    "model, fields",
+    [("identity_user", {"login", "name"}), ("identity_role", {"name"}), ("domain_customentity", {"name"})],
+)
+def test_an_empty_form_tells_what_must_be_entered(boss: Client, model: str, fields: set[str]) -> None:
+    _, errors = sent(boss, model)
+    assert errors == {name: ["This field is required."] for name in fields}
+
+
 def test_missing_values_are_told_at_their_fields_without_names_of_types(boss: Client) -> None:
     _, errors = sent(boss, "domain_webhook", code="W1")
     required = ["This field is required."]

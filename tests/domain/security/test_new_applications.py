@@ -148,6 +148,12 @@ def test_problems_are_shown_at_their_fields(admin: Client, kind: str, changes: d
     assert (TrustedApplication.objects.filter(name="Shop").exists(), User.objects.count()) == (False, users)
 
 
+def test_a_client_id_that_is_taken_is_called_as_the_page_calls_it(admin: Client) -> None:
+    answer = admin.post(f"{ADD}?kind=web", {**ENTERED["web"], "application_uri": "WebDemoClient"})
+    message = "Trusted application with this Client id already exists."
+    assert answer.context["adminform"].form.errors == {"application_uri": [message]}
+
+
 def test_a_scope_that_the_kind_does_not_offer_is_not_known(admin: Client) -> None:
     """The checkboxes only propose; the checks of applications decide."""
     answer = admin.post(f"{ADD}?kind=service", {**ENTERED["service"], "scope": ["everything"]})
