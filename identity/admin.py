@@ -14,9 +14,11 @@ import django.contrib.auth.admin  # noqa: F401  (these two register pages, which
 import oauth2_provider.admin  # noqa: F401
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
@@ -246,6 +248,16 @@ class SessionAdmin(ReadOnlyAdmin):
         for session in changelist.result_list:
             session.open_transactions = counts.get(str(session.pk), 0)
         return changelist
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        """Adds a button for the list's action, which closes the session."""
+        session: Session | None = kwargs.get("obj")
+        if session is not None and session.is_open and self.has_change_permission(request):
+            fields = {"action": "close_sessions", ACTION_CHECKBOX_NAME: session.pk}
+            url = reverse("admin:identity_session_changelist")
+            button = {"title": gettext("Close the session"), "url": url, "icon": "logout", "fields": fields}
+            context["page_buttons"] = [button]
+        return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description=_("Opened"), ordering="opened")
     def since(self, session: Session) -> str:

@@ -49,7 +49,7 @@ class Session(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user_id} through {self.application_id}"
+        return f"{self.user.login} – {self.application.application_uri}"
 
     @property
     def is_open(self) -> bool:

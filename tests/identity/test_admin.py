@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -20,6 +21,7 @@ from identity.models import (
     RolePermission,
     RowPolicy,
     Session,
+    SigningKey,
     TrustedApplication,
     User,
 )
@@ -74,6 +76,27 @@ def test_sessions_are_closed_by_the_action(admin: Client) -> None:
     admin.post(url, {"action": "close_sessions", "_selected_action": [session.pk]})
     session.refresh_from_db()
     assert session.close_reason == "administrator"
+
+
+def test_the_page_of_a_session_says_whose_it_is_and_closes_it(admin: Client) -> None:
+    session = open_session()
+    address = reverse("admin:identity_session_change", args=[session.pk])
+    page = admin.get(address).content.decode()
+    assert "<title>demo – WebDemoClient" in page
+    button = re.search(r'<li class="page-button"><form method="post" action="([^"]+)">(.*?)Close the session', page)
+    assert button is not None
+    fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]+)"', button[2]))
+    admin.post(button[1], fields)
+    session.refresh_from_db()
+    assert session.close_reason == "administrator"
+    assert "Close the session" not in admin.get(address).content.decode()
+
+
+def test_a_signing_key_is_shown_without_styles_in_its_page(admin: Client) -> None:
+    key = SigningKey.objects.create(kid="k1", public_jwk={"kty": "RSA", "n": "AQAB"})
+    page = admin.get(reverse("admin:identity_signingkey_change", args=[key.pk])).content.decode()
+    assert "&quot;kty&quot;: &quot;RSA&quot;" in page
+    assert "style=" not in page.partition('id="content"')[2]
 
 
 def test_the_licence_shows_its_use(admin: Client) -> None:

@@ -129,6 +129,7 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("user-view-as", f"/admin/identity/user/{ids['user']}/view-as/")
     yield State("role", f"/admin/identity/role/{ids['role']}/change/")
     yield State("session", "/admin/identity/session/?state=all", _first_row)
+    yield State("signing-key", "/admin/identity/signingkey/", _first_row)
     yield State("licence", "/admin/identity/licence/1/change/", _charts)
     yield State("reference-token", "/admin/identity/referencetoken/add/")
     yield State("registration-policy", "/admin/identity/registrationpolicy/add/")
