@@ -152,6 +152,13 @@ def test_a_form_that_is_sent_as_it_came_adds_nothing(boss: Client, model: str) -
     assert count() == 0
 
 
+def test_a_list_sorts_without_heads_of_columns(boss: Client) -> None:
+    page = boss.get("/admin/identity/user/?o=2").content.decode()
+    menu = page.partition('class="list-tools sort-by')[2].partition("</ul>")[0]
+    assert '<a href="?o=-2" aria-current="true">User type ↑</a>' in menu
+    assert ">Creation time utc</a>" in menu
+
+
 def test_a_login_that_is_taken_is_told_at_the_login(boss: Client) -> None:
     _, errors = sent(boss, "identity_user", login="BOSS", name_en="Another")
     assert list(errors) == ["login"]

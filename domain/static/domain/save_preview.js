@@ -23,7 +23,7 @@ document.addEventListener('click', async (event) => {
     const close = document.createElement('form');
     close.method = 'dialog';
     const closing = document.createElement('button');
-    closing.className = 'button';
+    closing.className = 'quiet-button';
     closing.textContent = shown.dataset.close;
     close.append(closing);
     dialog.append(close, shown);
