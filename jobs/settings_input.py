@@ -36,11 +36,11 @@ class SettingsInput(forms.Widget):
     def __init__(self, context: CallContext) -> None:
         super().__init__()
         self._context = context
-        self._refused: set[str] = set()
+        self._refused: frozenset[str] = frozenset()
 
     def refuse(self, setting: str, message: str) -> str:
         """Mark the inputs of a setting; returns the message with their label."""
-        self._refused.add(setting)
+        self._refused |= {setting}
         labels = (each.label for job_type in job_types for each in job_type.settings if each.name == setting)
         return f"{gettext(next(labels, setting))}: {message}"
 
