@@ -214,9 +214,9 @@ def _outcome(said: str, obj: Any, numbers: list[int], hidden: Members) -> str:
     """What restoring did; [the restored version, the newest] may differ in what restoring does not set."""
     restored, now = _texts(own_repository(obj), obj, numbers, hidden)
     said = said.replace("{0}", str(numbers[0]))
-    return (
-        said if restored == now else f"{said} {gettext('Restoring does not set the state and other computed values.')}"
-    )
+    if restored == now:
+        return said
+    return f"{said} {gettext('Restoring does not set the state and other computed values.')}"
 
 
 def text_of(document: Document, hidden: frozenset[str] = frozenset()) -> str:
