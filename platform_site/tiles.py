@@ -122,7 +122,7 @@ def _refusal(response: ODataResponse) -> str:
 
 def _rows(response: ODataResponse) -> list[Row]:
     """The rows of a collection; an entity or a value as one row. Raises ValueError where there are none to read."""
-    if response.poll is not None or response.status != 200:
+    if response.push is not None or response.status != 200:
         raise ValueError(response.status)
     body: Any = json.loads(response.body, parse_float=Decimal)
     found = body.get("value", body) if isinstance(body, dict) else body

@@ -28,7 +28,7 @@ from domain.odata.sheets.exporting import KINDS, MOST_IN_A_MINUTE, importable, r
 from domain.odata.sheets.writing import SheetWriter
 from foundation.errors import PlatformError, TooManyRequests
 from foundation.execution_slot import STEP, defer_to_slot
-from foundation.file_responses import TemporaryFileResponse
+from foundation.streamed_responses import TemporaryFileResponse
 from identity.audit_actors import actor_of
 from identity.audit_kinds import DataExported
 from identity.rate_limits import count

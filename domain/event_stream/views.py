@@ -24,7 +24,7 @@ from domain.query.base.access import Access
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
-from foundation.pushed_responses import PushedResponse
+from foundation.streamed_responses import PushedResponse
 from identity.authentication import authenticated, require_scope_of
 from identity.context import CallContext
 from identity.credentials import read_credential
@@ -81,6 +81,7 @@ class EventsView(PlatformView):
         hub.check_room(context.user.id if context.user is not None else "")
         is_stream = media == ServerSentEvents.content_type
         subscription = Subscription(
+            hub,
             context,
             asked,
             _FRAMINGS[media](),
@@ -89,8 +90,6 @@ class EventsView(PlatformView):
             seconds=STREAM_SECONDS if is_stream else wanted["wait"],
             renew=lambda: _renewed(request._request),
             refusal=lambda error: failure_response(error, request._request),
-            joins=hub.add,
-            leaves=hub.remove,
         )
         # Proxies must not collect parts: X-Accel-Buffering is nginx's.
         headers = {"Content-Type": media, "X-Accel-Buffering": "no"}

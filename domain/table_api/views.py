@@ -36,7 +36,7 @@ from domain.table_api.table_request import TableRequest
 from domain.table_api.translation import unknown_table
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
-from foundation.piped_responses import PipedResponse
+from foundation.streamed_responses import PipedResponse
 from foundation.wsgi import on_disconnect
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import DataExported

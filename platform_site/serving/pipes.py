@@ -1,4 +1,4 @@
-"""Sends piped responses (foundation.piped_responses) as fast as their clients read.
+"""Sends piped responses (foundation.streamed_responses) as fast as their clients read.
 
 Granian buffers a streamed response without a limit, but reads a file only as fast as the client reads the response. So
 the server is given the path of a named pipe, which a thread fills: the thread waits while the pipe is full, and its
@@ -25,7 +25,7 @@ from typing import Final, Self
 from django.db import DatabaseError
 
 from foundation.execution_slot import stand_aside
-from foundation.piped_responses import Parts
+from foundation.streamed_responses import Parts
 from platform_site.serving.connections import break_off
 from platform_site.serving.exchange import HttpProtocol, ResponseHead
 

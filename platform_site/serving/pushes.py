@@ -1,4 +1,4 @@
-"""Sends pushed responses (foundation.pushed_responses), without a thread for each.
+"""Sends pushed responses (foundation.streamed_responses), without a thread for each.
 
 The server buffers what it is sent without a limit. So after UNREAD_BYTES the client must have read them before more is
 sent; one that reads nothing for STALLED_SECONDS is disconnected.
@@ -12,7 +12,7 @@ from typing import Final
 
 from django.http import HttpResponse
 
-from foundation.pushed_responses import Push
+from foundation.streamed_responses import Push
 from platform_site.serving.connections import ClientConnection
 from platform_site.serving.exchange import HttpProtocol, ResponseHead, Stream
 
@@ -23,7 +23,7 @@ STALLED_SECONDS: Final = 60.0
 
 
 class ServerOutlet:
-    """The response to one client, as a foundation.pushed_responses.Outlet."""
+    """The response to one client, as a foundation.streamed_responses.Outlet."""
 
     def __init__(self, protocol: HttpProtocol, client: str, head: ResponseHead, push: Push) -> None:
         self._connection = ClientConnection(client)

@@ -24,8 +24,8 @@ from domain.odata.service.current_model import with_current_model
 from domain.odata.sheets.exporting import KINDS, MOST_IN_A_MINUTE, checked_names, importable, rows_of, write_export
 from domain.query.base.access import Access
 from foundation import errors
-from foundation.file_responses import TemporaryFileResponse
 from foundation.messages import TranslatableMessage as Message
+from foundation.streamed_responses import TemporaryFileResponse
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import DataExported
 from identity.authentication import require_scope_of

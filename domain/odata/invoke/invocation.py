@@ -158,8 +158,8 @@ def render(
     if result.failure is not None:
         return _failed(request, result.failure, dataset)
     headers = {**NO_STORE, **result.headers}
-    if result.poll is not None and not request.depth:
-        return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.poll)
+    if result.push is not None and not request.depth:
+        return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.push)
     if result.no_content or (
         result.record is None and result.text is None and result.value is None and operation.returns is None
     ):

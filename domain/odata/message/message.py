@@ -14,8 +14,8 @@ from domain.query.base.representation import MetadataLevel, Representation, Vers
 from domain.syntax.ast import QueryOptions, ResourcePath
 from foundation import errors
 from foundation.error_summaries import ErrorSummary
-from foundation.long_polls import LongPoll
 from foundation.messages import TranslatableMessage as Message
+from foundation.streamed_responses import Push
 from identity.context import CallContext
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class ODataRequest(ReceivedRequest):
 class ODataResponse:
     """A response.
 
-    poll          a long poll that makes the body later
+    push          sends the body later
     error         of a failed request, else the first of the failed parts of a batch or objects of an import
     failed_parts  their number
     """
@@ -95,7 +95,7 @@ class ODataResponse:
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    poll: LongPoll | None = None
+    push: Push | None = None
     error: ErrorSummary | None = None
     failed_parts: int = 0
 

@@ -29,7 +29,7 @@ from foundation import errors
 from foundation.catalogue import Catalogue
 from foundation.enums import EnumType
 from foundation.error_summaries import ErrorSummary
-from foundation.long_polls import LongPoll
+from foundation.streamed_responses import Push
 from identity.context import CallContext
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Result:
     records    entities in this order, as `returns` says, rendered by the read engine with the caller's query options
     no_content respond with 204
     text       respond with text/plain (BeginTransaction) unless the caller accepts only JSON
-    poll       a long poll that responds later; in a batch, which has one response for all, `value` is the response
+    push       sends the response later; in a batch, which has one response for all, `value` is the response
     error      of the first of `failed_parts`, the number of objects that an import refused
     """
 
@@ -113,7 +113,7 @@ class Result:
     no_content: bool = False
     text: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    poll: LongPoll | None = None
+    push: Push | None = None
     error: ErrorSummary | None = None
     failed_parts: int = 0
 
