@@ -37,6 +37,7 @@ from domain.query.base.representation import Representation
 from domain.syntax import parse_boolean_expression, parse_select
 from domain.syntax.ast import QueryOptions
 from foundation import errors
+from foundation.texts import utc_text
 from identity.context import CallContext
 
 logger = logging.getLogger("platform.events")
@@ -123,7 +124,7 @@ def _event(
             "source": f"{context.root_url}{SOURCE_PATH}",
             "type": type_of(entry.repository, entry.operation),
             "subject": f"{repository.set_name}({entry.entity_id})",
-            "time": entry.changed_at.isoformat().replace("+00:00", "Z"),
+            "time": utc_text(entry.changed_at),
             "datacontenttype": "application/json",
             "cursor": cursor_of(entry.id),
             "data": {"entity": None if entity is None else orjson.Fragment(entity), "changes": changes},
