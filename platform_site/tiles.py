@@ -32,7 +32,7 @@ from domain.admin.context import admin_context
 from domain.api_site.query_charts import MOST_CATEGORIES, Row, cell_number, cell_text, chart_of_rows, has_fraction
 from domain.api_site.saved_queries import home_queries
 from domain.model.registry import repositories
-from domain.model.saved_queries import SavedQuery
+from domain.model.saved_settings import SavedQuery
 from domain.odata.http.views import service_root
 from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service import handler
