@@ -117,13 +117,11 @@ class Listeners(Generic[L]):
     look_seconds   interval in which the thread looks for events
     places         maximum listeners of a process; all of an instance may be connected to the same one
     reserved       the last places are for callers with fewer listeners than this, so that no caller takes all
-    full           the error if there is no place
     """
 
     look_seconds: ClassVar[float]
     places: int
     reserved: int
-    full: ClassVar[errors.ErrorCode]
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -136,11 +134,15 @@ class Listeners(Generic[L]):
         """Give listeners what they wait for, with the database; returns whether there is more to give at once."""
         raise NotImplementedError
 
+    def full(self) -> errors.Unavailable:
+        """The error if there is no place."""
+        raise NotImplementedError
+
     def check_room(self, caller: str) -> None:
         """Raise Unavailable if the process has no place for another listener of the caller."""
         taken_by = [each.caller for each in self.all()]
         if not has_place(taken_by, caller, places=self.places, reserved=self.reserved):
-            raise errors.Unavailable(self.full, self.places, RETRY_SECONDS, retry_after_seconds=RETRY_SECONDS)
+            raise self.full()
 
     def all(self) -> list[L]:
         """Those whose responses are open."""

@@ -26,8 +26,8 @@ class TemporaryFileResponse(StreamingHttpResponse):
     """A download of `file`, a NamedTemporaryFile, which is closed and so deleted when it has been sent."""
 
     def __init__(self, file: IO[bytes], *, filename: str, content_type: str, **options: Any) -> None:
-        file.seek(0, 2)
-        size = file.tell()
+        file.flush()
+        size = file.seek(0, 2)
         file.seek(0)
         super().__init__(_blocks(file), content_type=content_type, **options)
         self.headers["Content-Length"] = str(size)

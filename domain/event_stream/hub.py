@@ -19,7 +19,7 @@ from domain.event_stream.subscription import Rendered, Subscription
 from foundation import errors
 from foundation.execution_slot import stand_aside
 from foundation.fair_queue import FairQueue
-from foundation.listeners import Listeners
+from foundation.listeners import RETRY_SECONDS, Listeners
 from identity.session_positions import position_note
 
 logger = logging.getLogger("platform.events")
@@ -41,13 +41,17 @@ class Hub(Listeners[Subscription]):
     look_seconds = 0.2
     places = 800
     reserved = 100
-    full = errors.TOO_MANY_SUBSCRIBERS
 
     def __init__(self) -> None:
         super().__init__()
         # Of the thread alone: those that wait for events, in the order of their callers' turns.
         self._queue: FairQueue[Subscription] = FairQueue()
         self._queued: set[Subscription] = set()
+
+    def full(self) -> errors.Unavailable:
+        return errors.Unavailable(
+            errors.TOO_MANY_SUBSCRIBERS, self.places, RETRY_SECONDS, retry_after_seconds=RETRY_SECONDS
+        )
 
     def serve(self, listeners: list[Subscription]) -> bool:
         """Give subscribers their next events, the callers in turn; returns whether there is more to give at once."""

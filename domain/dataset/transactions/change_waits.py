@@ -16,7 +16,7 @@ from django.db import DatabaseError
 from domain.dataset.tables.models import DomainTransaction
 from foundation import errors
 from foundation.execution_slot import stand_aside
-from foundation.listeners import WHITE_SPACE, Listener, Listeners
+from foundation.listeners import RETRY_SECONDS, WHITE_SPACE, Listener, Listeners
 
 logger = logging.getLogger("platform.transactions")
 
@@ -68,7 +68,9 @@ class ChangeWaits(Listeners[ChangeWait]):
     look_seconds = 0.5
     places = 256
     reserved = 48
-    full = errors.TOO_MANY_WAITING
+
+    def full(self) -> errors.Unavailable:
+        return errors.Unavailable(errors.TOO_MANY_WAITING, self.places, retry_after_seconds=RETRY_SECONDS)
 
     def waits_for(self, transaction_id: str) -> bool:
         """Whether a client of this process waits for the transaction."""

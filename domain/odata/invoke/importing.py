@@ -10,7 +10,7 @@ import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Literal, cast
 
 import orjson
@@ -27,6 +27,7 @@ from domain.odata.message.json_body import invalid_body
 from domain.odata.message.references import annotation, reference_path
 from domain.odata.write.payload import PayloadReader
 from foundation import dry_runs, errors
+from foundation.batches import batched
 from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
@@ -181,7 +182,7 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
         iterator = iter(objects)
         try:
             with transaction.atomic():
-                while bodies := list(islice(iterator, CHUNK)):
+                for bodies in batched(iterator, CHUNK):
                     chunk = _Chunk(context, options, bodies)
                     result = run_with_retries(chunk.write, locks=locks)
                     answers.writelines(orjson.dumps(answer) + b"\n" for answer in result)

@@ -72,6 +72,7 @@ def test_more_than_can_wait_are_told_so(api: Api, waits: ChangeWaits, monkeypatc
     first.push.start(ReadOutlet())
     refused = inside.get("WaitForChanges()")
     assert (refused.status_code, error_of(refused)["type"], refused["Retry-After"]) == (503, "TooManyWaiting", "5")
+    assert error_of(refused)["parameters"] == ["1"]
     first.push.close()
     assert inside.get("WaitForChanges()").status_code == 200
 
