@@ -17,6 +17,11 @@ def decode_base64(text: str) -> bytes:
     return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
 
 
+def comma_separated(text: str) -> list[str]:
+    """The parts of a list separated by commas, without white space around them and without empty ones."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def base64url(content: bytes) -> str:
     """base64url without padding (RFC 7515, 2)."""
     return base64.urlsafe_b64encode(content).decode().rstrip("=")

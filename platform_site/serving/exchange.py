@@ -151,3 +151,17 @@ class FileAnswer:
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self.file)
+
+
+def on_disconnect(protocol: HttpProtocol, callback: Callable[[], None]) -> Callable[[], None]:
+    """Call `callback` when the client disconnects; the function that is returned ends this.
+
+    Without it the server would keep the callback for as long as the connection.
+    """
+    future = protocol.client_disconnect()
+    future.add_done_callback(lambda done: callback(), context=None)
+
+    def end() -> None:
+        future.cancel()
+
+    return end

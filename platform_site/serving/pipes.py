@@ -26,15 +26,13 @@ from django.db import DatabaseError
 
 from foundation.execution_slot import stand_aside
 from foundation.streamed_responses import Parts
-from platform_site.serving.connections import break_off
+from platform_site.serving.connections import STALLED_SECONDS, break_off
 from platform_site.serving.exchange import HttpProtocol, ResponseHead
 
 logger = logging.getLogger("platform.serving")
 
 #: Bytes between the thread and the server: some parts.
 PIPE_BYTES: Final = 256 * 1024
-#: A client that reads nothing for this time has gone, or holds up what others could use.
-STALLED_SECONDS: Final = 60.0
 #: Time for the responses to end when the process stops: that of a statement that is cancelled.
 STOP_SECONDS: Final = 5.0
 #: Time for the server to open the pipe.

@@ -44,6 +44,7 @@ from platform_site.serving.exchange import (
     ResponseHead,
     Scope,
     environ_of,
+    on_disconnect,
 )
 from platform_site.serving.pipes import Pipes
 from platform_site.serving.pushes import ServerOutlet
@@ -302,7 +303,7 @@ class Receiver:
         """Queue work of a request; False if the queue of its caller is full, and the request was refused."""
         caller, is_unknown = self._policy.caller(environ)
         resolve = partial(self._policy.find_caller, environ) if is_unknown else None
-        if self._scheduler.submit(Request(caller, work, partial(_notify, protocol), resolve)):
+        if self._scheduler.submit(Request(caller, work, partial(on_disconnect, protocol), resolve)):
             return True
         refusal = errors.TooManyRequests(MAX_QUEUED, 1, retry_after_seconds=1, code=errors.QUEUE_FULL)
         _refuse(protocol, environ, refusal)
@@ -320,7 +321,7 @@ class Receiver:
 
     def _answer(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
         start = ResponseHead()
-        environ[ON_DISCONNECT] = partial(_notify, protocol)
+        environ[ON_DISCONNECT] = partial(on_disconnect, protocol)
         try:
             answer = self._application(environ, start)
         except Exception:
@@ -347,20 +348,6 @@ class Receiver:
             head.headers.append(("Content-Length", str(os.fstat(file.fileno()).st_size)))
         protocol.response_file(head.status, head.headers, file.name)
         self._files.append((time.monotonic(), file))
-
-
-def _notify(protocol: HttpProtocol, callback: Callable[[], None]) -> Callable[[], None]:
-    """Call `callback` when the client disconnects; the function that is returned ends this.
-
-    Without it the server would keep the callback for as long as the connection.
-    """
-    future = protocol.client_disconnect()
-    future.add_done_callback(lambda done: callback(), context=None)
-
-    def end() -> None:
-        future.cancel()
-
-    return end
 
 
 class _NotReceived(io.RawIOBase):
