@@ -13,6 +13,8 @@ from tests.domain.calculations.conftest import ORDER_SET, SET, Orders, body, ref
 from tests.rules.cast import PRODUCTS, World
 from tests.support.api import Api
 
+pytestmark = pytest.mark.once
+
 REFUSED = (
     ("10: ADD CONST:1", "row 10: ADD needs parameters: 2; it has 1"),
     ("10: ADD CONST:1 EXP:20", "row 20: there is no such row"),
