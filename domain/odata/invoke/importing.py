@@ -71,10 +71,10 @@ class ImportSummary:
 
 def read_options(members: dict[str, Any]) -> ImportOptions:
     """Options from the body's members. Raises BadRequest for unknown names and values."""
-    known = {"transaction", "model", "loggingLevel", "objects"}
+    known = ("objects", "transaction", "model", "loggingLevel")
     unknown = [name for name in members if name not in known and "@" not in name]
     if unknown:
-        raise errors.BadRequest(errors.UNKNOWN_PARAMETER, "Import", unknown[0], target=unknown[0])
+        raise errors.unknown_parameter("Import", unknown[0], known)
     if "objects" not in members:
         raise errors.BadRequest(errors.MISSING_PARAMETER, "Import", "objects", target="objects")
     mode = _given(members, "transaction", "per-object")
