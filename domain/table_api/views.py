@@ -55,13 +55,19 @@ _PAGE_DIGITS = 9
 class TableView(PlatformView):
     """What the views of the Table API share. Reading only."""
 
-    http_method_names = ["get", "head"]
+    http_method_names = ["get", "head", "options"]
     authentication_classes = (TableAuthentication,)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the caller and the scope."""
         super().initial(request, *args, **kwargs)
         require_scope_of(context_of(request).scopes, "read")
+
+    def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        """204 with Allow (RFC 9110, 9.3.7)."""
+        if "table" in kwargs:
+            with_current_model(lambda: _table(kwargs["table"]))
+        return HttpResponse(status=204)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Set OData-Version."""
