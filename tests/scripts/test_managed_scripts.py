@@ -127,7 +127,8 @@ def test_what_json_cannot_hold_is_an_error(api: Api, value: str, named: str) -> 
     for text in (f"return {value}", f"parameters.any = {value}"):
         assert api.patch(path, {"ScriptText": text}).status_code == 204
         error = error_of(api.post(f"{path}/Execute", {}))
-        assert error["code"] == 3113 and "has no JSON form" in error["message"], error
+        assert error["code"] == 3113, error
+        assert "has no JSON form" in error["message"], error
         assert named in error["message"], error
 
 

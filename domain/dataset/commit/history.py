@@ -276,7 +276,7 @@ def _changes(record: Record, kept: _Kept) -> str:
         for code in {**former, **record.custom}:
             if former.get(code) != record.custom.get(code):
                 result[f"@{code}"] = (_shortened(former.get(code)), _shortened(record.custom.get(code)))
-    return orjson.dumps(result, default=_plain).decode()
+    return orjson.dumps(result, default=_plain, option=orjson.OPT_UTC_Z).decode()
 
 
 def frozen_values(record: Record) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def frozen_values(record: Record) -> dict[str, Any]:
 
 def _json(values: dict[str, Any], kept: _Kept) -> str:
     _normalize(values, kept)
-    return orjson.dumps(values, default=_plain).decode()
+    return orjson.dumps(values, default=_plain, option=orjson.OPT_UTC_Z).decode()
 
 
 def _normalize(values: dict[str, Any], kept: _Kept) -> None:

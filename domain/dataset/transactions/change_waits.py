@@ -59,7 +59,7 @@ class ChangeWait(Listener):
             self.end(self.at_end())
             return
         if found:
-            self.end(orjson.dumps(found))
+            self.end(orjson.dumps(found, option=orjson.OPT_UTC_Z))
 
 
 class ChangeWaits(Listeners[ChangeWait]):

@@ -277,4 +277,4 @@ def _representation(
 
 def json_response(value: Any, *, headers: Mapping[str, str] | None = None) -> ODataResponse:
     """A response with a JSON body."""
-    return ODataResponse(200, orjson.dumps(value), {"Content-Type": JSON, **(headers or {})})
+    return ODataResponse(200, orjson.dumps(value, option=orjson.OPT_UTC_Z), {"Content-Type": JSON, **(headers or {})})

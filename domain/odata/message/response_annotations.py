@@ -76,4 +76,4 @@ def with_members(body: bytes, members: Mapping[str, Any]) -> bytes:
     # Inserted as text: parsing a large body again would cost more than rendering it did.
     rest = body.rstrip()[:-1]
     comma = b"" if rest.strip() == b"{" else b","
-    return rest + comma + orjson.dumps(members, default=str)[1:]
+    return rest + comma + orjson.dumps(members, default=str, option=orjson.OPT_UTC_Z)[1:]

@@ -25,6 +25,7 @@ from foundation.batches import batched
 from foundation.execution_slot import defer_to_slot
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
 from identity.rate_limits import count
 
@@ -150,6 +151,8 @@ def _json(repository: Repository[Any], name: str, value: Any) -> Any:
     match value:
         case Decimal():
             return f"{value:f}"
+        case datetime.datetime():
+            return utc_text(value)
         case datetime.date():
             return value.isoformat()
         case bytes():
