@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_an_answer_without_a_body_has_them_in_the_header_alone(api: Api, warned:
     response = api.post(SET, DOLLAR, Prefer="return=minimal")
     assert (response.status_code, response.content) == (204, b"")
     assert response["X-Warnings"] == "Rates for USD?"
+
+
+def test_the_header_is_percent_encoded_and_the_body_is_not(api: Api, world: World) -> None:
+    said = "Preisänderung: 10 % – Ж"
+    write_rule(world, CURRENCIES, ["CLIENTCOMMIT"], code="W", actions=[warn_action(said)])
+    response = api.post(SET, DOLLAR)
+    assert response["X-Warnings"] == "Preis%C3%A4nderung: 10 %25 %E2%80%93 %D0%96"
+    assert unquote(response["X-Warnings"]) == said
+    assert body_of(response)["@erpnet.warnings"] == [said]
 
 
 def test_an_answer_without_warnings_has_neither(api: Api) -> None:

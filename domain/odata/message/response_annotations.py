@@ -1,6 +1,7 @@
 """Adds warnings and, on request, traces of rules to a response (spec 05, 5.3, 5.5).
 
-X-Warnings, @erpnet.warnings    messages of WARNING actions; the annotation in responses that are a JSON object
+X-Warnings, @erpnet.warnings    messages of WARNING actions, in the header percent-encoded; the annotation in responses
+                                that are a JSON object
 @erpnet.trace, X-Rule-Trace     the run of rules, for administrators who send `Prefer: erpnet.trace-rules`; the
                                 annotation in responses that are a JSON object, the header in all others and in
                                 errors, up to MAX_TRACE_HEADER_BYTES
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -19,6 +21,8 @@ from domain.odata.message.message import JSON, ODataResponse
 from foundation import dry_runs
 from identity.context import CallContext
 
+#: Printable ASCII without the percent sign.
+_PLAIN_IN_HEADERS = "".join(map(chr, range(32, 127))).replace("%", "")
 TRACE_RULES = "erpnet.trace-rules"
 #: Servers and proxies refuse responses with larger headers than some 8 KB in all.
 MAX_TRACE_HEADER_BYTES = 4096
@@ -38,7 +42,7 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
         for warning in dataset.warnings:
             run.add("warnings", warning)
     if dataset.warnings and response.status < 400:
-        response.headers["X-Warnings"] = " | ".join(" ".join(text.split()) for text in dataset.warnings)
+        response.headers["X-Warnings"] = " | ".join(header_text(text) for text in dataset.warnings)
         annotations["@erpnet.warnings"] = dataset.warnings
     if trace_asked(dataset.context):
         applied = response.headers.get("Preference-Applied")
@@ -49,6 +53,11 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
     if annotations and is_object(response):
         response.body = with_members(response.body, annotations)
     return response
+
+
+def header_text(text: str) -> str:
+    """The text in one line of ASCII: `%` and characters beyond it are percent-encoded in UTF-8 (decodeURIComponent)."""
+    return quote(" ".join(text.split()), safe=_PLAIN_IN_HEADERS)
 
 
 def trace_header(traces: Sequence[Mapping[str, Any]]) -> str:
