@@ -26,6 +26,7 @@ _PLAIN_IN_HEADERS = "".join(map(chr, range(32, 127))).replace("%", "")
 TRACE_RULES = "erpnet.trace-rules"
 #: Servers and proxies refuse responses with larger headers than some 8 KB in all.
 MAX_TRACE_HEADER_BYTES = 4096
+MAX_WARNINGS_HEADER_BYTES = 2048
 
 
 def trace_asked(context: CallContext) -> bool:
@@ -42,7 +43,7 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
         for warning in dataset.warnings:
             run.add("warnings", warning)
     if dataset.warnings and response.status < 400:
-        response.headers["X-Warnings"] = " | ".join(header_text(text) for text in dataset.warnings)
+        response.headers["X-Warnings"] = warnings_header(dataset.warnings)
         annotations["@erpnet.warnings"] = dataset.warnings
     if trace_asked(dataset.context):
         applied = response.headers.get("Preference-Applied")
@@ -55,9 +56,20 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
     return response
 
 
-def header_text(text: str) -> str:
-    """The text in one line of ASCII: `%` and characters beyond it are percent-encoded in UTF-8 (decodeURIComponent)."""
-    return quote(" ".join(text.split()), safe=_PLAIN_IN_HEADERS)
+def warnings_header(warnings: Sequence[str]) -> str:
+    """The warnings in one line of ASCII: `%` and characters beyond it are percent-encoded in UTF-8.
+
+    As many as there is room for, at least one; `…` stands for those that are left out.
+    """
+    shown, size = [], 0
+    for text in warnings:
+        part = quote(" ".join(text.split()), safe=_PLAIN_IN_HEADERS)
+        size += len(part) + 3
+        if shown and size > MAX_WARNINGS_HEADER_BYTES:
+            shown.append(quote("…"))
+            break
+        shown.append(part)
+    return " | ".join(shown)
 
 
 def trace_header(traces: Sequence[Mapping[str, Any]]) -> str:
