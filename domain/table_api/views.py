@@ -11,6 +11,7 @@ import orjson
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from audit.record import note
 from domain.odata.http.views import http_response, lower_headers
@@ -63,11 +64,11 @@ class TableView(PlatformView):
         super().initial(request, *args, **kwargs)
         require_scope_of(context_of(request).scopes, "read")
 
-    def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+    def options(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
         """204 with Allow (RFC 9110, 9.3.7)."""
         if "table" in kwargs:
             with_current_model(lambda: _table(kwargs["table"]))
-        return HttpResponse(status=204)
+        return Response(status=204)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Set OData-Version."""

@@ -61,7 +61,8 @@ def warnings_header(warnings: Sequence[str]) -> str:
 
     As many as there is room for, at least one; `…` stands for those that are left out.
     """
-    shown, size = [], 0
+    shown: list[str] = []
+    size = 0
     for text in warnings:
         part = quote(" ".join(text.split()), safe=_PLAIN_IN_HEADERS)
         size += len(part) + 3

@@ -106,15 +106,15 @@ class MakeVoid(Operation):
                     document_make_void(below, reason)
         document_make_void(document, reason)
         if call.arguments["resetParentState"]:
-            _release_parent(document)
+            _release_parent(call.dataset, document)
         return Result(no_content=True)
 
 
-def _release_parent(document: Record) -> None:
+def _release_parent(dataset: Dataset, document: Record) -> None:
     """A completed parent is Released again, since a document that it was completed with is void."""
     parent = next(_above(document), None)
     if parent is not None and parent.values["State"] == "Completed" and not parent.void:
-        document.dataset.open(parent.repository, parent.id, "update")
+        dataset.open(parent.repository, parent.id, "update")
         document_change_state(parent, "Released")
 
 
