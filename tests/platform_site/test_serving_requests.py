@@ -72,7 +72,7 @@ def test_a_chunked_script_that_breaks_off_is_not_run(live_platform: LivePlatform
 
 @pytest.mark.process
 @pytest.mark.once
-@pytest.mark.parametrize("name", [b"TransactionId", b"If-Match", b"If-None-Match"])
+@pytest.mark.parametrize("name", [b"TransactionId", b"If-Match", b"If-None-Match", b"X-Change-Reason"])
 @pytest.mark.parametrize("value", [b"\xe4", 'W/"ä"'.encode(), b""])
 def test_a_header_that_is_not_ascii_is_not_left_out(live_platform: LivePlatform, name: bytes, value: bytes) -> None:
     """The web server gives an empty value."""
