@@ -60,7 +60,7 @@ class Authors:
         self.table._default_manager.update_or_create(pk=id, defaults={"author": author})
 
     def describe(self, id: str | None) -> str:
-        """For people: who saved an entity last, and whether it may change access rights; id None: not saved."""
+        """Text for people: the entity's author, and whether it may change access rights; id None: not saved yet."""
         who = NOBODY if id is None else self.of([id]).get(id, NOBODY)
         user = None if who in (PLATFORM, NOBODY) else User.objects.filter(pk=who).first()
         if is_administrator(who):

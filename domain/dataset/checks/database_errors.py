@@ -140,7 +140,7 @@ def _attribute(repository: Repository[Any], column: str) -> Attribute | None:
 
 
 def operational_error(exc: OperationalError) -> errors.PlatformError | OperationalError:
-    """The public error for a busy or unreachable database or too long texts; the exception itself for other ones."""
+    """The public error for a busy or unreachable database or too long texts; else the exception itself."""
     if sqlstate(exc) == _PROGRAM_LIMIT:
         return errors.Refused(
             errors.VALIDATION_FAILED, Message("its texts are too long for a row or an index of the database")

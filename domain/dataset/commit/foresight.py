@@ -1,9 +1,8 @@
-"""Foresight: what a commit would fill into the pending entities, for reads inside a Domain transaction (spec 03, 3.2).
+"""Computes the values that a commit would fill into pending entities, for reads in a Domain transaction (spec 03, 3.2).
 
-The effects of edits, late defaults and calculations run on copies of the pending entities. Autoflush shows the copies;
-so a read changes no entity of the dataset, and the commit starts from what callers gave. Nothing that belongs to the
-commit alone happens: no events and rules, no validations, no deferred writes. Numbers are taken in autoflush's
-savepoint, whose rollback returns them.
+The effects of edits, late defaults and calculations run on copies of the pending entities. Autoflush writes the copies,
+so a read changes no entity of the dataset, and the commit starts from the callers' values. Events, rules, validations
+and deferred writes run at the commit only. Numbers are taken in autoflush's savepoint, whose rollback returns them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from foundation import errors
 class Foresight(ChangeTracker):
     """Copies of a dataset's pending entities with the values that a commit would fill in.
 
-    start   repository and guid of the entity of which alone, among those of its kind, something is shown
+    start   repository and guid of the only entity of its kind that the read shows
     """
 
     def __init__(self, original: ChangeTracker) -> None:
@@ -47,7 +46,7 @@ class Foresight(ChangeTracker):
         self._followed = original.changes
         #: Repositories in which behaviours have looked for entities.
         self._consulted: set[str] = set()
-        #: Whether numbers were taken, which others may take when they have been returned.
+        #: Whether numbers were taken: after the rollback other requests may take the same ones.
         self._is_numbered = False
         self._events = _NoEvents(self)
         self._changes = AttributeChanges(self, self._events)
@@ -68,7 +67,7 @@ class Foresight(ChangeTracker):
         self.freeze_now()
         self.take()
         if self.pending_source is None:
-            # Otherwise members may be pending that the dataset has not loaded.
+            # Pending members may exist that the dataset has not loaded.
             self.child_collections.follow(original.child_collections)
 
     def commit(self, *, savepoint: bool = True) -> CommitResult:
@@ -106,11 +105,11 @@ class Foresight(ChangeTracker):
     # --- copies ---------------------------------------------------------------------------------------------------
 
     def follow(self, *, are_rows: bool) -> bool:
-        """Follow what has changed in the dataset since; False if the copies have to be made anew.
+        """Copy changes of the dataset since the last call; False if all copies must be made anew.
 
-        Further entities change nothing about the others, unless behaviours have looked for such.
+        New entities affect no existing copies, unless behaviours have queried their repository.
 
-        are_rows   the copies become rows, for which the numbers must be free
+        are_rows   the copies are written as rows, so their numbers must be free
         """
         if self._is_numbered and are_rows:
             return False
@@ -139,7 +138,7 @@ class Foresight(ChangeTracker):
             self.borrow(record.key)
 
     def borrow(self, key: tuple[str, str]) -> None:
-        """Copy one entity of the dataset, pending or not, unless that has happened."""
+        """Copy one entity of the dataset, pending or not, unless it is copied already."""
         record = self._original.records.get(key)
         if record is None or key in self.records:
             return
@@ -206,7 +205,7 @@ class Foresight(ChangeTracker):
         return root if own.issuperset(tables) else None
 
     def fill_in(self, touched: Sequence[Record]) -> None:
-        """Fill the copies with what a commit would give them, as far as it would not refuse them."""
+        """Fill in the values that a commit would set; values that it would refuse stay missing."""
         self._untouched -= {record.key for record in touched}
         for record in touched:
             record.dirty |= self._original.records[record.key].dirty
@@ -238,7 +237,7 @@ class Foresight(ChangeTracker):
         return [record for record in self.changed() if record.key not in done]
 
     def calculate(self, records: Sequence[Record]) -> None:
-        """As in every dataset; an entity with a calculation that is refused remains without its values."""
+        """As ChangeTracker.calculate; an entity whose calculation is refused keeps its values missing."""
         while True:
             try:
                 super().calculate(records)
@@ -250,7 +249,7 @@ class Foresight(ChangeTracker):
                 return
 
     def _keep_within_limits(self, record: Record) -> None:
-        """Take back what no column could hold."""
+        """Withdraw values that the columns cannot hold."""
         if record.is_deleted:
             return
         try:
@@ -262,7 +261,7 @@ class Foresight(ChangeTracker):
 
 
 class _NoEvents(Events):
-    """Rules run at the commit, and once."""
+    """Raises no events: rules run once, at the commit."""
 
     def raise_event(
         self, record: Record, event: str, parameter: str = "", attributes: Mapping[str, Any] | None = None

@@ -1,8 +1,8 @@
 """Writes the change history of a commit (spec 12, 12.2): one change set, and a row for each entity that it changed.
 
 The statements are part of the commit's transaction: one for the change set, one for each chunk of changes, and one if
-the commit changes aggregates of level 1. What is stored has no secrets: encrypted and unpublished attributes are left
-out, an app masks others with `mask_in_history`.
+the commit changes aggregates of level 1. The history contains no secrets: it omits encrypted and unpublished
+attributes, and masks those for which an app called `mask_in_history`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from foundation.kinds import Kind
 
 #: Key of the custom properties in the values before a change.
 CUSTOM = "@custom"
-#: Characters of a text in `changes`; the values before a change are whole.
+#: Maximum characters of a text in `changes`; `old_values` has whole texts.
 LONGEST_TEXT = 2_000
 _RULES_LENGTH = 254
 _LONG_KINDS = frozenset({Kind.STRING, Kind.MULTILANGUAGE, Kind.BINARY})
@@ -51,7 +51,7 @@ _LAST_CHANGES_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """How secrets in the values of one attribute are left out of the history.
+    """How the history masks secrets in the values of one attribute.
 
     hide     value → the value with masks
     reveal   masked value, current value → the value with the secrets of the current one, or None if a mask is left
@@ -91,12 +91,12 @@ def is_kept(attribute: Attribute, level: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is kept of a repository's values.
+    """The attributes of a repository whose values the history keeps.
 
     names      API names
-    decimals   with functions that write a number at the scale of the attribute
-    masked     with their masks
-    long       that may have more than LONGEST_TEXT characters
+    decimals   decimal attributes, with functions that write a number at the scale of the attribute
+    masked     masked attributes, with their masks
+    long       attributes that may have more than LONGEST_TEXT characters
     """
 
     names: tuple[str, ...]
@@ -137,7 +137,7 @@ def _at_scale(attribute: Attribute) -> Callable[[Decimal], str]:
 
 
 def write_history(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Write the change set of the commit, as far as the repositories are tracked."""
+    """Write the change set of the commit, for the repositories with a tracking level."""
     levels = tracking()
     rows: list[Sequence[Any]] = []
     roots: dict[tuple[str, str], Record] = {}
@@ -197,7 +197,7 @@ def _write_changeset(dataset: ChangeTracker, changeset: str, stamp: Any) -> None
 
 
 def _write_last_changes(dataset: ChangeTracker, roots: Sequence[Record], stamp: Any) -> None:
-    """Note who changed the aggregates."""
+    """Store user and time of the last change of each aggregate of level 1."""
     for gone in batched((root.id for root in roots if root.is_deleted), CHUNK):
         LastChange.objects.filter(root_id__in=gone).delete()
     user, application = dataset.context.user, dataset.context.application
@@ -254,7 +254,7 @@ def _before(record: Record, kept: _Kept) -> str:
 
 
 def _changes(record: Record, kept: _Kept) -> str:
-    """The values after the change; those before it stand with the attributes that differ."""
+    """The changed attributes as JSON: attribute → [old, new]."""
     values, originals, is_new = record.values, record.original_values, record.state == "Added"
     result: dict[str, Any]
     if is_new:

@@ -129,8 +129,8 @@ def _run_rounds(dataset: ChangeTracker) -> None:
 
 
 def begin_to_write(dataset: ChangeTracker, result: CommitResult) -> None:
-    """On SQLite, others may have written until now. From now on what is checked stays as it is, and the time is taken
-    again: who asks for all changes since the newest that they have seen misses none.
+    """On SQLite, take the writer's lock: other requests may have written until now, and cannot from now on. The time of
+    the commit is read again, so that a client that reads changes since its newest timestamp misses none.
     """
     if begin_writing():
         dataset.freeze_now()
@@ -161,7 +161,7 @@ def write_deletes(dataset: ChangeTracker, result: CommitResult) -> None:
             if key in deleted:
                 continue
             known = dataset.records.get((referrer.repository.identity_name, key))
-            # References that this commit removes do not count.
+            # References that this commit changes or deletes do not count.
             if known is None or known.values.get(referrer.attribute.name) in deleted:
                 raise errors.Refused(
                     errors.REFERENCE_IN_USE,
@@ -189,8 +189,8 @@ def write_inserts(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def _first_unwritten(inserted: Sequence[Record]) -> Record | None:
-    """The record whose insert failed, on SQLite, where the earlier rows of the statement are there. PostgreSQL says
-    which value it was, and answers no query any more.
+    """The record whose insert failed, on SQLite, where the statement's earlier rows remain. PostgreSQL names the value
+    in its error, and runs no further query in the failed transaction.
     """
     if connection.vendor != "sqlite":
         return None
@@ -325,7 +325,7 @@ def run_late_defaults(
 ) -> None:
     """Fill missing values and those that depend on others; last of all numbers, whose sequences stay locked.
 
-    records   the changed records concerned, asked for again when late defaults may have created further ones
+    records   returns the changed records concerned; called again when late defaults may have created further ones
     run       runs one late default
     """
     for are_numbers in (False, True):
@@ -425,7 +425,7 @@ def _custom(record: Record) -> dict[str, Any] | None:
 
 
 def _public_error(exc: BaseException, result: CommitResult) -> BaseException:
-    """The public error; the exception itself if it is one."""
+    """The public error for the exception; the exception itself if it is public."""
     match exc:
         case IntegrityError():
             return duplicate_error(exc, result)

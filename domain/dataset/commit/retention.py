@@ -58,7 +58,7 @@ def history_prune() -> int:
 
 
 def _note(limit: datetime.datetime, names: list[str]) -> None:
-    """Move the start of what is known to the limit, in the settings that hold for these repositories."""
+    """Set `tracked_since` to the limit, in the settings that apply to these repositories."""
     own = set(RepositoryTracking.objects.filter(repository_name__in=names).values_list("repository_name", flat=True))
     concerned = [*own, DEFAULTS] if any(root_of(repositories[name]).name not in own for name in names) else [*own]
     old = RepositoryTracking.objects.filter(repository_name__in=concerned, tracked_since__lt=limit)

@@ -111,8 +111,8 @@ class Record:
     """An entity in its dataset; the same object for the same entity.
 
     Built-in behaviours (late defaults, calculations, validations) use Python names: `order.customer` is a Record or
-    None, `order.customer_id` its guid, `order.document_no = "…"` sets as the server. Code that acts for a caller uses
-    Dataset methods and API names instead.
+    None, `order.customer_id` its guid, `order.document_no = "…"` assigns as the server. Code that acts for a caller
+    uses Dataset methods and API names instead.
 
     values          API name → canonical value
     original_values changed attributes' values as loaded: API name → canonical; empty for Added
@@ -271,7 +271,7 @@ _classes: dict[Repository[Any], type[Record]] = {}
 def _record_class(repository: Repository[Any]) -> type[Record]:
     """A record class with properties for members of the repository: `customer`, `customer_id` for the guid.
 
-    Properties are built once for a repository; a look-up at each access took a tenth of an order's time.
+    Properties are built once per repository: a look-up at each access took a tenth of the time of creating an order.
     """
     result = _classes.get(repository)
     if result is None:
@@ -284,7 +284,7 @@ def _record_class(repository: Repository[Any]) -> type[Record]:
                 members[python_name] = property(_reader(attribute), _writer(attribute))
         for name in members.keys() & set(dir(Record)) - {"__slots__"}:
             # Attributes of Record take precedence: `parent` is the aggregate's root and never a document's parent,
-            # which only `parent_id` gives. Assignment uses the same name all the same.
+            # which only `parent_id` gives. Assignment still uses the name `parent`.
             own = getattr(Record, name)
             if name not in Record.__slots__ and isinstance(own, property):
                 members[name] = property(own.fget, members[name].fset)

@@ -34,7 +34,7 @@ class Row:
     custom: dict[str, Any]
 
 
-#: Kinds whose columns SQLite's driver would convert by their declared types, slower than we do.
+#: Kinds whose columns SQLite's driver would convert by their declared types, slower than our readers.
 _CONVERTED_BY_DRIVER = frozenset({Kind.BOOL, Kind.DATE, Kind.DATETIME})
 
 
@@ -88,7 +88,7 @@ def _parameters_writer(columns: Sequence[_Column]) -> _Writer:
 
 
 def _told(repository: Repository[Any]) -> tuple[str, ...]:
-    """What only the read engine shows, because it depends on the rights of the reader."""
+    """API names of attributes that only the read engine computes, because they depend on the reader's rights."""
     return () if repository.tells_of is None else repository.tells_of.values
 
 
@@ -181,7 +181,7 @@ class RowStorage:
         return [str(id) for (id,) in fetch(f"SELECT {key} FROM {joined}{condition}", parameters)]
 
     def _condition(self, values: Mapping[str, Any], limit: int | None) -> tuple[str, list[Any]]:
-        """What follows WHERE, and its parameters."""
+        """The SQL after WHERE, and its parameters."""
         shape = (*((name, value is None) for name, value in values.items()), limit is None)
         columns = {column.attribute.name: column for column in self.columns}
         condition = self._finds.get(shape)
@@ -369,7 +369,7 @@ def references_in_use(repository: Repository[Any], ids: Sequence[str]) -> Iterat
                 parameters.extend(part)
             with connection.cursor() as cursor:
                 cursor.execute(" UNION ALL ".join(selects), parameters)
-                # Thousands of its entities may be deleted with them; callers stop at the first that counts.
+                # A commit may delete thousands of the referring entities, too; callers stop at the first one it keeps.
                 while rows := cursor.fetchmany(CHUNK):
                     for number, key in rows:
                         yield group[number], str(key)

@@ -20,7 +20,7 @@ from foundation import dry_runs, stamps
 
 
 class Overtaken(Exception):
-    """Stamps have changed since a deferred transaction started: the work used former rules or permissions."""
+    """Stamps have changed since a deferred transaction started: the work used outdated rules or permissions."""
 
 
 class _Deferred(threading.local):
@@ -45,14 +45,14 @@ def write_transaction(*, savepoint: bool = True, deferred: bool = False) -> Iter
 
     savepoint   within an open transaction, a failure preserves its earlier writes
     deferred    on SQLite, it takes the lock of the only writer when it begins to write (`begin_writing`). Until then
-                others write, as on PostgreSQL; the caller repeats the work where that matters (commit.retries)
+    other transactions write, as on PostgreSQL; the caller retries after conflicts (commit.retries)
     Raises ModelChanged if the definition of a custom entity has changed since the work began.
     """
     connection: Any = connections["default"]
     is_outermost = not connection.in_atomic_block
     is_deferred = deferred and is_outermost and connection.vendor == "sqlite"
     with connection.deferring_begin() if is_deferred else nullcontext(), transaction.atomic(savepoint=savepoint):
-        if is_outermost or dry_runs.current() is None:  # a dry run has read them as it began
+        if is_outermost or dry_runs.current() is None:  # a dry run has read the stamps at its start
             check_stamps()
         if is_outermost and is_outdated():
             raise ModelChanged
@@ -62,20 +62,18 @@ def write_transaction(*, savepoint: bool = True, deferred: bool = False) -> Iter
         try:
             yield is_deferred
         finally:
-            if is_outermost:  # before hooks of the commit, which write by themselves
+            if is_outermost:  # before the on_commit hooks, which begin transactions of their own
                 _open.is_on_sqlite, _deferred.stamps = False, None
 
 
 def holds_write_lock() -> bool:
-    """Whether the work of this thread keeps all other writers waiting: in a `write_transaction` on SQLite that has
-    begun.
-    """
+    """Whether this thread blocks all other writers: in a `write_transaction` on SQLite that has begun."""
     connection: Any = connections["default"]
     return _open.is_on_sqlite and not connection.begin_is_deferred
 
 
 def begin_writing() -> bool:
-    """Begin a deferred transaction. Call before the last checks of a write, and before work that no version guards.
+    """Begin a deferred transaction. Call before the last checks of a write, and before work without a version check.
 
     Returns whether a deferred transaction has begun by this call, so that what was read before may have changed. Always
     False on PostgreSQL. Raises Overtaken, and OperationalError while another connection holds the lock for too long.

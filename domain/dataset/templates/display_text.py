@@ -42,7 +42,7 @@ def _template(repository: Repository[Any]) -> Template:
 
 @derived
 def _names_attributes(repository: Repository[Any]) -> bool:
-    """Whether the format has nothing that administrators add to a repository or remove from it."""
+    """Whether the format names only attributes, neither custom properties nor calculated attributes."""
     placeholders = (part for part in parse(repository.display_format) if isinstance(part, Placeholder))
     return not any(each.sigil or each.path[-1].startswith("#") or _is_added(repository, each) for each in placeholders)
 

@@ -17,7 +17,7 @@ Report = dict[str, Any]
 
 
 def report(record: Record, before: PendingChange | None) -> Report | None:
-    """The report for a changed record; None if it is again as last reported.
+    """The report for a changed record; None if it equals the last report again.
 
     before   its row as the last request stored it; None for an entity that this request was the first to change
     """

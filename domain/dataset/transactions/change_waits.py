@@ -1,7 +1,7 @@
 """Waits for changes in Domain transactions (WaitForChanges; spec 03, 3.2).
 
-A transaction's row counts its changes, by all processes. The thread of a process's waiting clients polls the rows that
-they wait for, all with one query; a change by this process wakes it at once.
+A transaction's row counts the changes by all processes. In each process one thread polls the rows for all waiting
+clients with one query; a change by this process wakes it at once.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ChangeWaits(Listeners[ChangeWait]):
         return any(wait.transaction_id == transaction_id for wait in self.all())
 
     def serve(self, listeners: list[ChangeWait]) -> bool:
-        """Answer those whose transaction has changed or is over, one after the other: other requests go first."""
+        """Answer the clients whose transaction has changed or is over, one after the other: other requests go first."""
         ids = {wait.transaction_id for wait in listeners}
         sequences = dict(DomainTransaction.objects.filter(id__in=ids).values_list("id", "sequence"))
         for wait in listeners:

@@ -73,7 +73,7 @@ def transactions_expire() -> int:
 def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
     """The transaction's dataset for one request, locked until the block ends; changes are stored if it succeeds.
 
-    Raises BadRequest(INVALID_TRANSACTION_ID) for one that is unknown, over, or another caller's.
+    Raises BadRequest(INVALID_TRANSACTION_ID) if the transaction is unknown, over, or another caller's.
     """
     with write_transaction():
         row = _locked(context, id)
@@ -147,9 +147,7 @@ class TransactionDataset(Dataset):
 
 
 def _note_changes(dataset: TransactionDataset) -> None:
-    """In a dry run, collect what this request changes in the transaction: its pending entities, as against the stored
-    ones.
-    """
+    """In a dry run, collect this request's changes in the transaction: pending entities compared with stored ones."""
     run = dry_runs.current()
     if run is None:
         return
@@ -169,7 +167,7 @@ Show = Callable[[Record, Attribute], Any]
 def changes_take(dataset: TransactionDataset, operation: str, show: Show) -> dict[str, dict[str, dict[str, Any]]]:
     """{"insert", "update", "delete": {set: {id: {attribute: value}}}} since the last call; {} without changes.
 
-    Clears what it returns. Raises Refused(CHANGES_NOT_TRACKED), which names the operation.
+    Clears the returned changes. Raises Refused(CHANGES_NOT_TRACKED), which names the operation.
     """
     if not dataset.row.track_changes:
         raise errors.Refused(errors.CHANGES_NOT_TRACKED, operation)
@@ -190,7 +188,7 @@ def changes_take(dataset: TransactionDataset, operation: str, show: Show) -> dic
         by_set[row.entity_id] = values
     rows.update(reported=None)
     dataset.row.changes.filter(state=GONE).delete()
-    # Clients of the reference read the three members without asking whether they are there (spec 14.1).
+    # Clients of the reference implementation read the three members without a check (spec 14.1).
     return {operation: result.get(operation, {}) for operation in ("insert", "update", "delete")} if result else {}
 
 
@@ -221,11 +219,11 @@ def _as_seen(record: Record, values: dict[str, Any], show: Show) -> dict[str, An
 
 
 def changes_take_later(context: CallContext, id: str, show: Show) -> tuple[dict[str, dict[str, dict[str, Any]]], int]:
-    """As `changes_take`, in a separate request; also the transaction's sequence up to which that reports.
+    """As `changes_take`, in a separate request; also the transaction's sequence that the report covers.
 
     Raises BadRequest(INVALID_TRANSACTION_ID) for one that is over.
     """
-    # Many clients may wait for one transaction, and one of them gets the change: the others need no lock to see that.
+    # Of many clients that wait for one transaction, one gets the change; the others check without a lock.
     row = DomainTransaction.objects.filter(id=id).first()
     if row is not None and not _unreported_rows(id).exists():
         return {}, row.sequence

@@ -117,7 +117,7 @@ class PendingRows(PendingSource):
 
     def adopt(self, rows: Sequence[PendingChange]) -> list[Record]:
         """Add pending rows to the dataset; returns their records."""
-        # A known row that is not in the dataset is that of a new entity which this request has deleted.
+        # A known row without a record belongs to a new entity that this request has deleted.
         present = self.dataset.records
         fresh = [row for row in rows if (key := (row.identity, row.entity_id)) not in present and key not in self.known]
         self._load_bases(fresh)

@@ -255,7 +255,6 @@ class ChangeTracker(ABC):
         """Set an attribute to a canonical value for the caller. Raises BadRequest for read-only and unknown ones."""
         member = self._member(record, attribute)
         if member.read_only or member.name == "Id":
-            # Writing the current value back changes nothing.
             if value == (record.id if member.name == "Id" else record.values.get(member.name)):
                 return
             raise errors.BadRequest(
@@ -395,8 +394,8 @@ class ChangeTracker(ABC):
             self._fill_early(record)
 
     def foresee(self, records: Sequence[Record]) -> None:
-        """Run the late defaults and calculations that need no commit, for values to look at before it. Parents come
-        first in records.
+        """Run the late defaults and calculations that need no commit, to show their values before it. records: parents
+        first.
         """
         for record in records:
             self._fill_early(record)
@@ -450,7 +449,7 @@ class ChangeTracker(ABC):
         """Write all changes or none; see Dataset.commit."""
 
     def freeze_now(self) -> None:
-        """`now` stays what it is until the commit ends."""
+        """Freeze `now` until the commit ends."""
         self._now = utc_now()
 
     def end_commit(self) -> None:

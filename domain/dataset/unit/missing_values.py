@@ -24,7 +24,7 @@ _TABLE = re.compile(r'"(\w+)" (t\d+)\b')
 _COLUMN = re.compile(r'\b(t\d+)\."(\w+)"')
 _INNER_JOIN = re.compile(r'(?<!LEFT )\bJOIN "')
 _ORDER = re.compile(r" (?:ASC|DESC)\b(?! NULLS)")
-#: Of Unicode's private use area, which texts rarely contain: 6,400 characters from here.
+#: First character of Unicode's private use area, which texts rarely contain, and the number of its characters.
 _PRIVATE, _PRIVATE_COUNT = 0xE000, 6_400
 
 
@@ -74,7 +74,7 @@ class MissingValues:
             return text
         # A required reference is joined without LEFT; if it is missing, the row must remain.
         hidden = _INNER_JOIN.sub('LEFT JOIN "', hidden)
-        # A required value has no place of its nulls in an order; PostgreSQL's is not that of OData.
+        # ORDER BY on a required column has no NULLS clause, and PostgreSQL's default is not OData's order.
         return _ORDER.sub(lambda found: f"{found[0]} NULLS {'FIRST' if found[0] == ' ASC' else 'LAST'}", hidden)
 
     def _stand_in(self, attribute: Attribute) -> Any:
