@@ -86,7 +86,7 @@ def _is_script(attribute: Record) -> bool:
 
 
 def _check_script(attribute: Record) -> None:
-    """A script has a body that parses; rows have the type of their result, and no script beside them."""
+    """Check that a script parses, and that a definition has either a script or rows with a result type."""
     values = attribute.values
     if not _is_script(attribute):
         for name in ("ScriptText", "ValueType"):
@@ -104,7 +104,7 @@ def _check_script(attribute: Record) -> None:
 
 
 def _others(attribute: Record) -> Iterator[Definition]:
-    """The definitions that are saved together with this one, and may refer to each other."""
+    """The other definitions in the same commit, to which this one may refer."""
     for other in attribute.dataset.changed():
         if other is attribute or other.repository is not attribute.repository or other.is_deleted:
             continue

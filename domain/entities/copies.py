@@ -17,7 +17,7 @@ _NOT_COPIED = frozenset(
 
 
 def values_of_copy(source: Record, parent: Record | None) -> dict[str, Any]:
-    """API name → value of a copy under `parent`: what callers may set. References to hidden entities are null."""
+    """Values of a copy under `parent` that callers may set, by API name. References to hidden entities are null."""
     repository = source.repository
     values: dict[str, Any] = {}
     for attribute in repository.attributes.values():

@@ -117,7 +117,7 @@ def check_adjusted_document(document: Record) -> None:
         return
     adjusted, repository = document.adjusted_document, document.repository
     if adjusted is None:
-        # The check of references says so.
+        # The check of references reports it.
         return
     if adjusted.repository is not repository:
         raise errors.Refused(

@@ -30,7 +30,7 @@ def planned_becomes_firm(document: Record) -> None:
 
 
 def planned_root_becomes_firm(part: Record) -> None:
-    """Edit effect: lines and other parts are edits of their document."""
+    """Edit effect: an edit of a line or other part counts as an edit of its document."""
     if part.is_new or part.is_deleted or part.original_values or part.custom_changed:
         for root in part.roots:
             if "State" in root.values:
@@ -64,8 +64,8 @@ def _root_open(part: Record, attribute: str) -> None:
 
 
 def _line_open(line: Record, attribute: str) -> None:
-    """Edit guard of lines that adjustments correct. Within a Domain transaction the corrections of a document that is
-    stored as released may be pending: CreateAdjustmentDocuments takes them, and a commit refuses them.
+    """Edit guard of lines that adjustments correct. A Domain transaction may keep pending corrections of a document
+    stored as released: CreateAdjustmentDocuments moves them to an adjustment, and a commit refuses them.
     """
     if attribute not in CORRECTED or not line.dataset.keeps_edits or not _is_stored_as_released(line.root):
         _root_open(line, attribute)

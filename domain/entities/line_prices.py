@@ -84,9 +84,9 @@ def price_of_product(line: Record) -> None:
 
 
 def price_for_quantity(line: Record) -> None:
-    """Calculation: another quantity may have another price, but never replaces a user's price.
+    """Calculation: the effective price for the new quantity.
 
-    Nor the price of a released document, whose quantity an adjustment corrects.
+    Keeps a price that a user set, and that of a released document, whose quantity an adjustment corrects.
     """
     header = line.parent
     if header is not None and is_released(header):
@@ -164,7 +164,7 @@ def _standard_price(line: Record, product: Record, header: Record, sold: Unit, d
     if amount == 0 or source is None or source == target:
         return amount
     rate = exchange_rate(line.dataset, source, target, date)
-    # Without a rate there is no price: zero is noticed, a sum in the wrong currency is not.
+    # Without a rate the price is zero, which users notice; they may overlook an amount in the wrong currency.
     return exchange(amount, *rate) if rate is not None else Decimal(0)
 
 
@@ -198,8 +198,8 @@ def _load_prices(dataset: UnitOfWork, products: Iterable[str], currency: str) ->
 def _stored_prices(products: Sequence[str], currency: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """(guid, Python name → value) of the active prices of the products in the currency.
 
-    The currency is no part of the statement: most prices have the same one, and SQLite without statistics would look
-    through all of those by its index.
+    The statement does not filter by currency: most prices have the same one, and SQLite without statistics would scan
+    them all by that column's index.
     """
     repository = repositories[_PRICES]
     names = {name: repository.by_python_name[name.removesuffix("_id")].name for name in _PRICE_AND_BUYERS}

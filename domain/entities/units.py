@@ -9,7 +9,7 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit: one of it is multiplier ÷ divisor of its category's base unit."""
+    """A unit that equals multiplier ÷ divisor of its category's base unit."""
 
     id: str
     category: str
