@@ -1,8 +1,8 @@
 """Calculated attributes: read-only attributes that administrators define for a repository (spec 10.1).
 
 Definitions are entities (Systems.Bpm.CalculatedAttributes), cached in the process under the stamp of the custom
-properties, which each commit of definitions bumps, so that plans and metadata are made anew too. This module knows
-their rows as text; domain.query.bind.calculations binds them and knows their types.
+properties; each commit of definitions bumps it, which invalidates plans and metadata too. This module reads their rows
+as text; domain.query.bind.calculations binds them and determines their types.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def definition(repository: Repository[Any], name: str) -> Definition | None:
 
 
 def stored_row(number: int, operator: str, values: Iterable[tuple[str | None, str | None]]) -> ExpressionRow:
-    """The row of an entity's operator and (type, value) pairs; a pair without type ends nothing and is left out."""
+    """The row of an entity's operator and (type, value) pairs; pairs without a type are skipped."""
     parameters = (Parameter(kind, value or "") for kind, value in values if kind is not None)
     return ExpressionRow(number, operator, tuple(parameters))
 

@@ -1,9 +1,9 @@
-"""The version of the model that administrators extend: which custom entities this process serves.
+"""The version of the model, which administrators extend by custom entities: the one that this process serves.
 
 Definitions are rows; each commit of definitions bumps STAMP. domain.entities.custom_entities.live builds repositories
-of them between two requests and records here the stamp that they were built for. Each thread remembers the stamp with
-which its unit of work began: what it holds of the model is from then, whatever other threads do. A write that begins
-with a newer stamp is repeated with the new model (ModelChanged), and so is a read that has met a newer stamp.
+of them between two requests and records here the stamp that they were built for. Each thread records the stamp at
+which its unit of work began: its repositories are from that time, even if other threads rebuild some. A write or read
+that finds a newer stamp is retried with the new model (ModelChanged).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Served:
 
 
 class _Work(threading.local):
-    #: The stamp that was served when this thread's unit of work began; None in a thread that never began one.
+    #: The served stamp at the start of this thread's unit of work; None in a thread that never began one.
     stamp: int | None = None
 
 
@@ -41,18 +41,18 @@ _work = _Work()
 
 
 def register_follower(follow: Callable[[], None]) -> None:
-    """Give the function that serves the current definitions; called once at start-up."""
+    """Register the function that serves the current definitions; called once at start-up."""
     _Served.follow = staticmethod(follow)
 
 
 def follow_if_first() -> None:
-    """Serve the current definitions if this process has served none: a command's first dataset.
+    """Serve the current definitions if this process has served none. For the first dataset of a command.
 
-    Whatever called this cannot hold a repository that changes, so it need not be a place where work begins.
+    No caller can hold a repository that this rebuilds, so it need not be the start of a unit of work.
     """
     if _Served.stamp == 0 and not is_served():
         _Served.follow()
-        # It is no unit of work: the thread may go on for long.
+        # This begins no unit of work: the thread may continue for long.
         _work.stamp = None
 
 
@@ -83,7 +83,7 @@ def is_outdated() -> bool:
 
 
 def has_changed(check: Callable[[], None] = stamps.check) -> bool:
-    """As is_outdated, with one query: no commit before it is missed. False inside a transaction, which sees its own.
+    """As is_outdated, with one query, so that no earlier commit is missed. False inside a transaction.
 
     check: runs the query, for callers with a faster way than Django's cursor.
     """
@@ -93,5 +93,5 @@ def has_changed(check: Callable[[], None] = stamps.check) -> bool:
         check()
         return is_outdated()
     except Error:
-        # The database is away; whoever asks has that error to report.
+        # The database is unavailable: the caller reports its own error.
         return False

@@ -1,6 +1,6 @@
-"""What users save under names: views of lists, queries of the query tool, mappings of spreadsheets.
+"""Named settings of users: views of lists, queries of the query tool, mappings of spreadsheets.
 
-Each is a user's own. One that is shared can be used, but not changed, by others, with the rights that they have.
+Each belongs to a user. Others can use a shared one with their own rights, but not change it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from foundation.fields import guid_primary_key
 from identity.models import User
 
 NAME_CHARACTERS = 80
-#: Bounds of a list's query string; of the address of a query, and of a column's name in its chart.
+#: Maximum length of a list's query string, of a saved query's path, of a column's name in its chart.
 QUERY_CHARACTERS, PATH_CHARACTERS, COLUMN_CHARACTERS = 2000, 4000, 200
-#: Settings of one kind that a user may save; those of others that are offered.
+#: Maximum settings of one kind that a user may save; maximum shared settings of others that are listed.
 MOST_OF_USER, MOST_SHARED = 100, 200
 
 
@@ -29,7 +29,7 @@ class SavedSetting(models.Model):
     """A setting that a user saved under a name.
 
     is_shared   others may use it, too
-    full        the refusal of one more than MOST_OF_USER
+    full        the error for more than MOST_OF_USER
     """
 
     id = guid_primary_key()
@@ -72,7 +72,7 @@ class SavedQuery(SavedSetting):
     """A GET request.
 
     path        path and query below the service root, as typed
-    chart       how its rows are drawn (domain.api_site.query_charts.ChartChoice); None: not at all
+    chart       the chart of its rows (domain.api_site.query_charts.ChartChoice); None: no chart
     on_home_of  users whose home page has a tile of the query: its owner and, while it is shared, others
     """
 
@@ -108,7 +108,7 @@ def usable_by(user_id: object) -> Q:
 
 
 def settings_list(known: QuerySet[S], user_id: object) -> list[S]:
-    """The user's own ones of these, then at most MOST_SHARED that others share, each part by name."""
+    """The user's own settings, then at most MOST_SHARED shared ones of others, each part by name."""
     ordered = known.order_by("name", "id")
     return [*ordered.filter(user_id=user_id), *ordered.filter(is_shared=True).exclude(user_id=user_id)[:MOST_SHARED]]
 
@@ -116,7 +116,7 @@ def settings_list(known: QuerySet[S], user_id: object) -> list[S]:
 def setting_save(kind: type[S], user_id: object, values: Mapping[str, Any], **key: Any) -> S:
     """Save a setting, or replace the user's setting with this key. Raises Refused for more than MOST_OF_USER."""
     with transaction.atomic():
-        # One save of a user at a time: two would both find room for the last one.
+        # Serialize a user's saves: two concurrent ones could exceed MOST_OF_USER.
         User.objects.select_for_update().get(pk=user_id)
         own = kind.objects.filter(user_id=user_id)
         if not own.filter(**key).exists() and own.count() >= MOST_OF_USER:
@@ -125,6 +125,6 @@ def setting_save(kind: type[S], user_id: object, values: Mapping[str, Any], **ke
 
 
 def setting_delete(kind: type[SavedSetting], user_id: object, id: UUID) -> None:
-    """Delete a setting of the user. Raises NotFound, for settings of others, too."""
+    """Delete a setting of the user. Raises NotFound, also for settings of others."""
     if not kind.objects.filter(user_id=user_id, pk=id).delete()[0]:
         raise errors.NotFound(errors.RESOURCE_NOT_FOUND, str(id))

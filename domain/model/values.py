@@ -124,7 +124,7 @@ def _parse_date(attribute: Attribute, value: Any, language: str) -> datetime.dat
         return value
     if not isinstance(value, str):
         raise TypeError
-    # Clients of 4.0 send midnight date-times for dates; the date part counts.
+    # Clients of OData 4.0 send midnight date-times for dates; only the date part is used.
     parsed = parse_date(value[:10])
     if parsed is None or (len(value) > 10 and parse_datetime(value) is None):
         raise ValueError

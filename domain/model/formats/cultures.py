@@ -1,6 +1,6 @@
-"""Cultures: the separators, patterns and names by which a language writes numbers and dates.
+"""Cultures: separators, patterns and names for the numbers and dates of a language.
 
-The data are those of Unicode CLDR in Babel, as .NET takes its own from CLDR. Patterns of dates are in .NET's syntax
+The data come from Unicode CLDR (Babel), which .NET uses, too. Patterns of dates are in .NET's syntax
 (domain.model.formats.dates). A language without a country stands for the most likely one: en for en-US, de for de-DE,
 bg for bg-BG.
 """
@@ -31,7 +31,7 @@ Names = Mapping[tuple[str, str], Mapping[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Affixes:
-    """What stands around the digits of a currency amount or percentage, and its sizes of digit groups."""
+    """Prefix and suffix of a currency amount or percentage, and its sizes of digit groups."""
 
     prefix: str
     suffix: str
@@ -44,7 +44,7 @@ class Affixes:
 
 @dataclass(frozen=True, slots=True)
 class Culture:
-    """How a language writes numbers and dates.
+    """The formats of numbers and dates in a language.
 
     groups  sizes of digit groups from the decimal point on, the last one repeated
     months, days  names; months count from 1, days from 0 for Monday
@@ -73,12 +73,12 @@ class Culture:
 
     @property
     def date_separator(self) -> str:
-        """What `/` in a pattern stands for."""
+        """The date separator, for `/` in a pattern."""
         return _separator(self.short_date, "/")
 
     @property
     def time_separator(self) -> str:
-        """What `:` in a pattern stands for."""
+        """The time separator, for `:` in a pattern."""
         return _separator(self.short_time, ":")
 
 
@@ -88,7 +88,7 @@ def culture_of(language: str) -> Culture:
     try:
         return _culture(_locale(language))
     finally:
-        # Babel keeps what it has read: all languages, which callers choose, would take 130 MB.
+        # Babel caches each locale without limit: all of them, which callers choose, would take 130 MB.
         localedata._cache.clear()
 
 
@@ -200,7 +200,7 @@ def _affixes(pattern: str) -> Affixes:
 def machine_culture() -> Culture:
     """The culture of values for machines: .NET's invariant culture, but without group separators.
 
-    A number in a URL or a JSON body is parsed again, and 1,234.50 is no number there.
+    Programs parse numbers in URLs and JSON bodies, where 1,234.50 is not a number.
     """
     return replace(
         culture_of("en"),
