@@ -1,4 +1,4 @@
-"""Saved queries of the query tool: each user's own, and those that others share; some are tiles of the home page."""
+"""Saved queries of the query tool: a user's own and shared ones; a user may put them on the home page as tiles."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def saved_queries_list(user: User) -> list[SavedQuery]:
 
 
 def home_queries(user_id: object) -> QuerySet[SavedQuery]:
-    """The queries that the user has on the home page: own ones, and others' while they are shared."""
+    """The queries on the user's home page: own ones, and those of others while they are shared."""
     return SavedQuery.objects.filter(usable_by(user_id), on_home_of=user_id).order_by("name", "id")
 
 
 def saved_query_pin(*, user: User, query_id: UUID, on_home: bool) -> None:
-    """Put a query on the user's home page, or take it away.
+    """Add a query to the user's home page, or remove it.
 
     Raises NotFound for another's query that is not shared, Refused for more than MOST_TILES.
     """
@@ -98,7 +98,7 @@ class SavedQueriesView(PlatformView, BrowserPage):
     permission_classes = ()
 
     def get(self, request: Request) -> Response:
-        """The user's own queries and those that others share."""
+        """The user's own queries and shared ones of others."""
         return Response([SavedQuerySerializer(each).data for each in saved_queries_list(page_user(request._request))])
 
     def post(self, request: Request) -> Response:
@@ -118,7 +118,7 @@ class SavedQueryView(PlatformView, BrowserPage):
     permission_classes = ()
 
     def patch(self, request: Request, query_id: UUID) -> Response:
-        """Put the query on the user's home page, or take it away."""
+        """Add the query to the user's home page, or remove it."""
         user = page_user(request._request)
         wanted = PinSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
