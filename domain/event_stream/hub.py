@@ -1,8 +1,8 @@
 """The subscribers of a process, and the thread that reads the change feed for all of them.
 
-It reads with one query while nothing has happened. Subscribers with the same position share what is read, and those
-that also have the same rights what is rendered. The others are served one by one, a page at a time, and their callers
-take turns: many subscribers of one caller, each with an old cursor, hold up no other caller's.
+While there are no new entries, it runs one query. Subscribers at the same position share the entries read, and those
+with equal rights also the rendered events. Others are served one by one, a page at a time, and their callers take
+turns, so that many subscribers of one caller with old cursors do not delay other callers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from identity.session_positions import position_note
 
 logger = logging.getLogger("platform.events")
 
-#: Events that a subscriber is given at once.
+#: Maximum events given to a subscriber at once.
 PAGE = 50
-#: A round ends after this time; the next one goes on with the callers whose turn it is.
+#: Maximum time of a round; the next round continues with the next callers.
 ROUND_SECONDS = 0.4
-#: The rights of a subscriber are those that it had at most this long ago.
+#: Maximum age of a subscriber's rights.
 RENEW_SECONDS = 4.0
 
 _Pages = dict[tuple[int, frozenset[str] | None], Page]
@@ -44,7 +44,7 @@ class Hub(Listeners[Subscription]):
 
     def __init__(self) -> None:
         super().__init__()
-        # Of the thread alone: those that wait for events, in the order of their callers' turns.
+        # Used only by the hub's thread: subscribers that wait for events, in the order of their callers' turns.
         self._queue: FairQueue[Subscription] = FairQueue()
         self._queued: set[Subscription] = set()
 
@@ -61,7 +61,7 @@ class Hub(Listeners[Subscription]):
             if each not in self._queued and (feed.is_news(each.last) or _is_to_renew(each)):
                 self._queued.add(each)
                 self._queue.put(each)
-        # They may read next what they are told.
+        # Subscribers may next read the entities of their events.
         position_note(each.context.session_id for each in self._queued)
         deadline = time.monotonic() + ROUND_SECONDS
         pages: _Pages = {}
@@ -90,7 +90,7 @@ class Hub(Listeners[Subscription]):
         except Exception as error:
             if is_temporary(error):
                 raise
-            # It may go on from its cursor. The others must not wait for it.
+            # The client can reconnect with its cursor. The other subscribers must not wait.
             subscription.fail(error)
             return False
         stand_aside()
@@ -102,7 +102,7 @@ def _is_to_renew(subscription: Subscription) -> bool:
 
 
 def _is_renewed(subscription: Subscription) -> bool:
-    """Whether the subscriber still has rights; the response of one that has none ends, as its token has."""
+    """Renew the subscriber's rights; False, with its response ended, if its token or rights have ended."""
     if not _is_to_renew(subscription):
         return True
     try:

@@ -1,4 +1,4 @@
-"""One subscriber of the change stream: what it asked for, its position, and the framing of its response."""
+"""One subscriber of the change stream: its filter, its position, and the framing of its response."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from domain.event_stream.feed import Entry, cursor_of
 from foundation.listeners import WHITE_SPACE, Listener, Listeners
 from identity.context import CallContext
 
-#: A stream ends after this time, and the client connects again: so connections are spread anew, and none is endless.
+#: Maximum duration of a stream; then the client reconnects, which redistributes connections over the processes.
 STREAM_SECONDS = 3600.0
-#: Bytes of events that are sent at once.
+#: Maximum bytes of events sent at once.
 PART_BYTES = 128 * 1024
 
 #: An event: its entry, and its JSON.
@@ -26,7 +26,7 @@ Rendered = tuple[Entry, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a subscriber wants to hear of.
+    """The filter of a subscriber.
 
     names        of repositories, a base with those derived from it; None for all
     operations   I, U, D
@@ -36,12 +36,12 @@ class Asked:
     operations: frozenset[str]
 
     def wants(self, entry: Entry) -> bool:
-        """Whether the entry is asked for."""
+        """Whether the entry matches the filter."""
         return entry.operation in self.operations and (self.names is None or entry.repository in self.names)
 
 
 class Framing(Protocol):
-    """How events become a response."""
+    """The framing of events in a response."""
 
     def opening(self, last: int) -> bytes:
         """The first part."""
@@ -50,10 +50,10 @@ class Framing(Protocol):
         """The part for events; last: the position after them."""
 
     def still_here(self, last: int) -> bytes:
-        """The part that tells a silent client that the connection lives."""
+        """The keep-alive part of an idle connection."""
 
     def at_end(self, last: int) -> bytes:
-        """The part at the end of the time."""
+        """The part when the time is over."""
 
     def failure(self, error: bytes) -> bytes:
         """The last part of a response that has begun and fails; error: the JSON of an error response."""
@@ -68,11 +68,11 @@ class ServerSentEvents:
     content_type = "text/event-stream"
 
     def opening(self, last: int) -> bytes:
-        """The time after which a client connects again, in milliseconds, and its position."""
+        """The client's reconnection time in milliseconds, and its position."""
         return b"retry: 1000\n" + self.still_here(last)
 
     def events(self, events: Sequence[Rendered], last: int) -> bytes:
-        """One message for each."""
+        """One message for each event."""
         return b"".join(
             b"id: %b\nevent: %b\ndata: %b\n\n"
             % (cursor_of(entry.id).encode(), type_of(entry.repository, entry.operation).encode(), event)
@@ -80,13 +80,13 @@ class ServerSentEvents:
         )
 
     def still_here(self, last: int) -> bytes:
-        """An id without data moves the client's position, and is no message."""
+        """An id without data: updates the client's position, without dispatching a message."""
         return b"id: %b\n\n" % cursor_of(last).encode()
 
     at_end = still_here
 
     def failure(self, error: bytes) -> bytes:
-        """A message without an id: the client connects again where it was."""
+        """A message without an id: the client reconnects at its last position."""
         return b"event: error\ndata: %b\n\n" % error
 
     def ends_after(self, events: Sequence[Rendered]) -> bool:
@@ -122,10 +122,10 @@ class Subscription(Listener):
     """A subscriber.
 
     context   of the caller
-    renew     authenticates the caller again. Raises PlatformError if it may not listen any more
+    renew     authenticates the caller again. Raises PlatformError if the caller may no longer subscribe
     last      position up to which the subscriber has all events
-    earlier   ids of entries behind `last` that the subscriber must not get: they were there when it began to listen
-    seconds   after which the response ends
+    earlier   ids of entries after `last` that the subscriber must not get: they existed when it subscribed
+    seconds   duration of the response
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Subscription(Listener):
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """Subscribers with equal ones see the same: all that rights, row policies and texts depend on."""
+        """All values on which rights, row policies and texts depend: subscribers with equal scopes get equal events."""
         context = self.context
         return (
             context.permissions.key, self.caller, context.application, context.company_id,
@@ -178,14 +178,14 @@ class Subscription(Listener):
         self.close()
 
     def renew(self) -> None:
-        """Take over the caller's present rights. Raises PlatformError."""
+        """Update the context to the caller's current rights. Raises PlatformError."""
         self.context = self._renew()
         self.renewed_at = time.monotonic()
 
     def give(self, events: Sequence[Rendered], last: int) -> bool:
-        """Send events, at most PART_BYTES of them and at least one; returns whether these are all.
+        """Send events up to PART_BYTES, at least one; returns whether all are sent.
 
-        last: the position after all of them, which the subscriber has then.
+        last: the subscriber's position once all are sent.
         """
         if self._earlier:
             events = [event for event in events if event[0].id not in self._earlier]
