@@ -45,7 +45,7 @@ def write_transaction(*, savepoint: bool = True, deferred: bool = False) -> Iter
 
     savepoint   within an open transaction, a failure preserves its earlier writes
     deferred    on SQLite, it takes the lock of the only writer when it begins to write (`begin_writing`). Until then
-    other transactions write, as on PostgreSQL; the caller retries after conflicts (commit.retries)
+                other transactions write, as on PostgreSQL; the caller retries after conflicts (commit.retries)
     Raises ModelChanged if the definition of a custom entity has changed since the work began.
     """
     connection: Any = connections["default"]
