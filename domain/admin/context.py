@@ -25,7 +25,7 @@ from identity.instance import client_address
 from identity.permissions import permissions_for
 
 T = TypeVar("T")
-#: Request → cached results: Django checks the same permission many times.
+#: Request → cached results, since Django checks the same permission many times.
 _results: WeakKeyDictionary[HttpRequest, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
@@ -87,7 +87,7 @@ def own_repository(obj: models.Model) -> Repository[Any]:
 
 
 def edit_refusal(request: HttpRequest, obj: models.Model | None) -> str:
-    """Why the stored entity cannot be edited in its state (a released document, for example); "" if it can."""
+    """The reason why the stored entity cannot be edited in its state (such as a released document); "" if it can."""
     if obj is None or obj._state.adding:
         return ""
     repository = own_repository(obj)
@@ -107,7 +107,7 @@ def edit_refusal(request: HttpRequest, obj: models.Model | None) -> str:
 
 
 def once(request: HttpRequest, key: Hashable, make: Callable[[], T]) -> T:
-    """The result of `make`, which is called once for the request and key."""
+    """The result of `make`, called once per request and key."""
     results = _results.setdefault(request, {})
     if key not in results:
         results[key] = make()

@@ -1,7 +1,7 @@
-"""Exports of lists: every row of the list as it is filtered, searched and ordered, in its columns or to be imported.
+"""Exports of lists: all rows with the list's filters, search and order; in its columns, or in the import format.
 
-The rows are read in batches and written to a temporary file, which is sent when it is complete: a client that reads
-slowly holds no database connection, and the memory needed does not grow with the number of rows.
+Rows are read in batches and written to a temporary file, which is sent when it is complete: a slow client holds no
+database connection, and memory use does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from identity.audit_kinds import DataExported
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file.
+    """A file format.
 
-    writer   writes the list's columns; None for a file that Import takes (spec 11, 11.2): the values of the attributes
-             that can be set
+    writer   writes the list's columns; None for the import format (spec 11, 11.2): the values of the attributes that
+             callers may set
     """
 
     ending: str
     writer: Callable[[IO[bytes]], SheetWriter] | None = None
 
 
-#: Name in the address → format.
+#: Name in the URL → format.
 FORMATS = {
     "csv": Format("csv", CsvListWriter),
     "xlsx": Format("xlsx", XlsxListWriter),
@@ -56,7 +56,7 @@ FORMATS = {
 
 
 def exported(page: Any, request: HttpRequest, changelist: Any, name: str) -> HttpResponseBase:
-    """The list as a file; a redirect to the list, which says why, if it is too long or the user has exported enough."""
+    """The list as a file; a redirect with a message if it is too long or the user has reached the export limit."""
     limit: int = settings.EXPORT_ROWS
     form = FORMATS[name]
     file: IO[bytes] = tempfile.NamedTemporaryFile(prefix="export-")  # noqa: SIM115  (closed when it has been sent)
@@ -64,7 +64,7 @@ def exported(page: Any, request: HttpRequest, changelist: Any, name: str) -> Htt
     if not refusal:
         try:
             title = (_write_list if form.writer else _write_entities)(file, form, page, request, changelist)
-        except PlatformError as refused:  # a cell that XLSX cannot have
+        except PlatformError as refused:  # a cell that XLSX cannot contain
             refusal = refused.message
     if refusal:
         messages.error(request, refusal)
@@ -75,7 +75,7 @@ def exported(page: Any, request: HttpRequest, changelist: Any, name: str) -> Htt
 
 
 def _write_list(file: IO[bytes], form: Format, page: Any, request: HttpRequest, changelist: Any) -> str:
-    """Write the list's columns; the name of the file."""
+    """Write the list's columns. Returns the name of the file."""
     title = str(capfirst(page.opts.verbose_name_plural))
     columns = export_columns(page, changelist.list_display)
     entities = _entities(page, request, changelist, settings.EXPORT_ROWS)
@@ -89,7 +89,7 @@ def _write_list(file: IO[bytes], form: Format, page: Any, request: HttpRequest, 
 
 
 def _write_entities(file: IO[bytes], form: Format, page: Any, request: HttpRequest, changelist: Any) -> str:
-    """Write the attributes that can be set; the name of the file, which tells the import what is in it."""
+    """Write the attributes that callers may set. Returns the name of the file, from which the import finds the set."""
     context = admin_context(request)
     names = importable(page.repository, context)
     keys = changelist.queryset.values_list("pk", flat=True)[: settings.EXPORT_ROWS].iterator(chunk_size=STEP)

@@ -1,4 +1,4 @@
-"""Assigns errors of the dataset to forms: at the field, in the row, else above the form.
+"""Assigns errors of the dataset to form fields and rows, else to the form.
 
 Targets of errors:
 
@@ -7,7 +7,7 @@ Targets of errors:
     Lines(guid)/Quantity  a field of a stored row
     Lines[+2]/Quantity    a field of the third new row
 
-Rows are counted as the dataset counts children: deleted and empty rows do not count.
+As in the dataset's collections, deleted and empty rows do not count.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None
 
 
 def _add(form: forms.ModelForm[Any], field: str | None, code: ErrorCode, message: str) -> None:
-    """Add a message; a missing or taken value has Django's message, without names of types."""
+    """Add a message; for a missing or taken value Django's message, which has no type names."""
     if field is not None and code is errors.REQUIRED_MISSING:
         form.add_error(field, ValidationError(forms.Field.default_error_messages["required"], code="required"))
     elif field is not None and code is errors.DUPLICATE_VALUE:

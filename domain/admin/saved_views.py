@@ -1,4 +1,4 @@
-"""Saved views of lists: stored, found, opened as far as their reader may see what they show."""
+"""Saved views of lists. Opening a view leaves out columns and filters that the user may not see."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def views_of(page: Any, request: HttpRequest) -> list[SavedView]:
 
 
 def find_view(page: Any, request: HttpRequest, view_id: str) -> SavedView | None:
-    """A view of the list that is the user's or shared."""
+    """The user's own or shared view of the list with this id, or None."""
     if not is_guid(view_id):
         return None
     return _of_list(page).filter(usable_by(request.user.pk), pk=view_id).first()
 
 
 def default_view(page: Any, request: HttpRequest) -> SavedView | None:
-    """The view that the user's list is without a query string."""
+    """The user's default view, for a list without a query string."""
     return _of_list(page).filter(user_id=request.user.pk, is_default=True).first()
 
 
 def opened(page: Any, request: HttpRequest, view: SavedView) -> tuple[QueryDict, list[str]]:
-    """(the view's query for this user, names of columns and filters that it lacks, as the user may not see these)."""
+    """(the view's query for this user, names of columns and filters left out because the user may not see them)."""
     stored = QueryDict(view.query)
     known, wanted = page.known_columns(request), wanted_columns(stored)
     columns = [name for name in wanted if name in known] or page.standard_columns(request)
@@ -61,7 +61,7 @@ def opened(page: Any, request: HttpRequest, view: SavedView) -> tuple[QueryDict,
 def save_view(
     page: Any, request: HttpRequest, name: str, query: str, *, is_shared: bool, is_default: bool
 ) -> SavedView:
-    """Save the list with this query string as the user's view of this name, in place of an earlier one.
+    """Save the list with this query string as the user's view of this name; replaces an earlier one.
 
     Raises Refused.
     """
@@ -85,7 +85,7 @@ def _refused(reason: str) -> errors.Refused:
 
 
 def delete_view(page: Any, request: HttpRequest, view_id: str) -> SavedView | None:
-    """Delete a view of the user; administrators also delete those that others share. None if there is none such."""
+    """Delete a view of the user; administrators may also delete shared ones of others. None if there is no such."""
     view = find_view(page, request, view_id)
     if view is None or not may_delete(request, view):
         return None
@@ -99,7 +99,7 @@ def may_delete(request: HttpRequest, view: SavedView) -> bool:
 
 
 def _stored(page: Any, request: HttpRequest, query: QueryDict) -> str:
-    """What a view stores of a list's query string: names of columns, those of the order, search and filters."""
+    """The part of a list's query string that a view stores: columns, order by names, search and filters."""
     known = page.known_columns(request)
     columns = [name for name in wanted_columns(query) if name in known]
     shown = columns or page.standard_columns(request)
