@@ -1,4 +1,4 @@
-"""The card of the home page that leads an administrator of a new instance through what comes first."""
+"""The card of the home page with the first steps for the administrator of a new instance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from platform_site.cards import GOOD, WARNING, Card, Line, number_text
 
 
 def first_steps_card(request: HttpRequest) -> Card | None:
-    """The steps with those that are done; None when all are. Four queries, whatever the size of the tables."""
+    """The steps, done and open; None when all are done. Runs four queries, for any size of the tables."""
     steps = (
         (gettext("Change the password of admin"), _password_changed(), reverse("identity:password")),
         (
@@ -63,5 +63,5 @@ def _password_changed() -> bool:
 
 @lru_cache(maxsize=8)
 def _is_initial(stored: str) -> bool:
-    """Whether a stored password is the demo's; asked once for each, since hashing takes its time by design."""
+    """Whether a stored password is the demo password; cached, since password hashing is slow by design."""
     return check_password("admin", stored)

@@ -18,13 +18,13 @@ _POLICY = (
 
 
 def origin_of(url: str) -> str:
-    """The source expression of a URL: its origin, or its scheme where it has no origin."""
+    """The CSP source expression of a URL: its origin, or its scheme if it has no origin."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in {"http", "https"} else f"{parts.scheme}:"
 
 
 class SecurityHeadersMiddleware:
-    """Content-Security-Policy and Permissions-Policy on every page."""
+    """Sets Content-Security-Policy and Permissions-Policy on every page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -37,7 +37,7 @@ class SecurityHeadersMiddleware:
 
 
 def _policy(response: HttpResponse) -> str:
-    # Browsers check the redirects of a form, too: a login that ends at a client must name the client.
+    # Browsers apply form-action to redirects, too: a login that redirects to a client must name the client.
     form_action: str | None = getattr(response, "form_action", None)
     frames: list[str] = getattr(response, "frame_sources", [])
     forms = " ".join(["'self'", *([origin_of(form_action)] if form_action else [])])

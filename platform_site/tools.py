@@ -28,7 +28,7 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project
 
 
 class ToolView(PublicView):
-    """Scripts of any origin may read the response."""
+    """Base of public views whose responses scripts of any origin may read (CORS)."""
 
     default_response_headers = {"Access-Control-Allow-Origin": "*"}
 
@@ -41,7 +41,7 @@ class SecretSerializer(serializers.Serializer[None]):
 
 @method_decorator(sensitive_post_parameters(), name="dispatch")
 class Sha256View(ToolView):
-    """The base64 SHA-256 of `secret`, as ApplicationSecretHash holds it. The secret is neither stored nor logged."""
+    """The base64 SHA-256 of `secret`, as in ApplicationSecretHash. The secret is neither stored nor logged."""
 
     def get(self, request: Request) -> Response:
         return self._hashed(request.query_params)
@@ -87,7 +87,7 @@ class ServerInfoView(ToolView):
 
 
 class HealthView(PublicView):
-    """Liveness: the process answers. The database is not checked, so that a slow database gets no process killed."""
+    """Liveness: the process responds. Does not check the database, so that a slow one restarts no processes."""
 
     def get(self, request: Request) -> HttpResponse:
         return HttpResponse("ok\n", content_type="text/plain")
@@ -106,7 +106,7 @@ class FindingSerializer(serializers.Serializer[health.Finding]):
 
 
 class ReadyView(PublicView):
-    """Readiness: database, cache, queue and sandbox work, else 503. The workers are listed, but not required."""
+    """Readiness: 503 unless database, cache, queue and sandbox work. Reports the workers, but does not require them."""
 
     def get(self, request: Request) -> Response:
         findings = health.examine_all()
