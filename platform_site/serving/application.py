@@ -1,6 +1,6 @@
-"""The WSGI application for request threads: with pooled connections.
+"""The WSGI application for request threads, with pooled connections.
 
-Piped and pushed responses are made outside of the request, with what they hold themselves.
+Piped and pushed responses are produced after the request, with resources of their own.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class PooledApplication:
             if isinstance(answer, PipedResponse | PushedResponse):
                 return answer
             if isinstance(answer, TemporaryFileResponse):
-                answer.close()  # leaves the file open: its iterator has not begun
+                answer.close()  # leaves the file open, because its iterator has not begun
                 return FileAnswer(answer.temporary_file)
-            # Read other responses here: the server would iterate them without a connection.
+            # Read other responses here, since the server would iterate them without database connection.
             try:
                 return _read_whole(answer)
             finally:
@@ -41,7 +41,7 @@ class PooledApplication:
 
 
 def _read_whole(parts: Iterable[bytes]) -> list[bytes] | FileAnswer:
-    """All parts: in memory up to RESPONSE_BYTES, else in a file. Other requests go first between two parts."""
+    """All parts: in memory up to RESPONSE_BYTES, else in a file. Lets other requests run between two parts."""
     held: list[bytes] = []
     file: IO[bytes] | None = None
     size = 0

@@ -41,7 +41,7 @@ class HttpProtocol(Protocol):
         """The whole body."""
 
     def __aiter__(self) -> Parts:
-        """The body in parts; none is read from the connection before it is asked for."""
+        """The body in parts; each is read from the connection on request."""
 
     def client_disconnect(self) -> Future:
         """Done when the client disconnects."""
@@ -86,13 +86,13 @@ _SAME: dict[str, Any] = {
     "wsgi.run_once": False,
     "wsgi.version": (1, 0),
 }
-#: Name of a header → key of the environment; "" for a name that is dropped.
+#: Name of a header → key of the environ; "" for a name that is dropped.
 _keys: dict[str, str] = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 _KEYS_KEPT = 1000
 
 
 def environ_of(scope: Scope) -> dict[str, Any]:
-    """WSGI's environment (PEP 3333), without `wsgi.input`."""
+    """The WSGI environ (PEP 3333), without `wsgi.input`."""
     environ = _SAME.copy()
     path = scope.path
     environ["PATH_INFO"] = path if path.isascii() else path.encode().decode("latin-1")
@@ -108,14 +108,14 @@ def environ_of(scope: Scope) -> dict[str, Any]:
         if key is None:
             key = _key(name)
         if key in environ:
-            # RFC 9110, 5.3; cookies are RFC 9113's 8.2.3.
+            # RFC 9110, 5.3; for cookies RFC 9113, 8.2.3.
             environ[key] += ("; " if key == "HTTP_COOKIE" else ",") + value
         elif key:
             environ[key] = value
     if "HTTP_HOST" not in environ:
         environ["HTTP_HOST"] = scope.authority or ""
     for name in scope.headers.keys():  # noqa: SIM118  (granian: no mapping)
-        # granian leaves out values that are not ASCII. A condition or an id must not count as absent for that.
+        # granian drops values that are not ASCII; a condition or an id must not count as absent because of that.
         if key := _keys.get(name) or _key(name):
             environ.setdefault(key, "")
     return environ
@@ -144,7 +144,7 @@ class ResponseHead:
 
 
 class FileAnswer:
-    """The body of a response (PEP 3333): the content of a file that the server opens by its name."""
+    """A response body (PEP 3333) with the content of a file that the server opens by its name."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -154,9 +154,9 @@ class FileAnswer:
 
 
 def on_disconnect(protocol: HttpProtocol, callback: Callable[[], None]) -> Callable[[], None]:
-    """Call `callback` when the client disconnects; the function that is returned ends this.
+    """Call `callback` when the client disconnects; returns a function that cancels this.
 
-    Without it the server would keep the callback for as long as the connection.
+    Without cancelling, the server keeps the callback as long as the connection.
     """
     future = protocol.client_disconnect()
     future.add_done_callback(lambda done: callback(), context=None)

@@ -1,7 +1,7 @@
-"""Sends pushed responses (foundation.streamed_responses), without a thread for each.
+"""Sends pushed responses (foundation.streamed_responses) without a thread for each.
 
-The server buffers what it is sent without a limit. So after UNREAD_BYTES the client must have read them before more is
-sent; one that reads nothing for STALLED_SECONDS is disconnected.
+The server buffers sent data without a limit. So after UNREAD_BYTES nothing more is sent until the client has read them;
+a client that reads nothing for STALLED_SECONDS is disconnected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foundation.streamed_responses import Push
 from platform_site.serving.connections import STALLED_SECONDS, ClientConnection
 from platform_site.serving.exchange import HttpProtocol, ResponseHead, Stream, on_disconnect
 
-#: Bytes that may wait in the server and the system for one client.
+#: Maximum unread bytes for one client in the buffers of the server and the system.
 UNREAD_BYTES: Final = 128 * 1024
 
 
@@ -27,7 +27,7 @@ class ServerOutlet:
         self._connection = ClientConnection(client)
         self._lock = threading.Lock()
         self._protocol, self._head = protocol, head
-        # The head is sent with the first part: until then the response can become a refusal.
+        # The head is sent with the first part: until then an error response is possible.
         self._stream: Stream | None = None
         self._is_ended = False
         self._unread = 0
@@ -54,7 +54,7 @@ class ServerOutlet:
             if not self._is_ended:
                 self._is_ended = True
                 self._begun()
-            # The response ends with the object; the callback would keep the connection.
+            # Deleting the stream ends the response; the callback would keep the connection.
             self._stream = None
         self._end_watch()
 

@@ -1,10 +1,11 @@
-"""Receives requests: a request is submitted to the scheduler only when it is complete.
+"""Receives requests, and submits them to the scheduler when they are complete.
 
-The web server calls `Receiver.take` in its thread when it has the head of a request, and calls again for each part of
+The web server calls `Receiver.take` in its thread when it has the head of a request, and a callback for each part of
 the body. So a slow connection holds no thread and at most KNOWN_BYTES of memory.
 
-A body must arrive at a minimum rate (Arrival.deadline), and one of more than KNOWN_BYTES from a known sender
-(serving.callers), so that unknown senders cannot fill the disk. Their requests are answered without the body.
+A body must arrive at a minimum rate (Arrival.deadline), and a body of more than KNOWN_BYTES must come from a known
+sender (serving.callers), so that unknown senders cannot fill the disk. Others get a response without the body being
+received.
 """
 
 from __future__ import annotations
@@ -52,20 +53,20 @@ from platform_site.serving.scheduler import MAX_QUEUED, Request, Scheduler
 
 logger = logging.getLogger("platform.serving")
 
-#: The server receives a body of at most this declared length as a whole, in one call.
+#: Maximum declared length of a body that the server receives as a whole, in one call.
 AT_ONCE_BYTES: Final = 16 * 1024
-#: A body up to this size is stored in memory, and accepted from unknown senders.
+#: Maximum size of a body that is stored in memory, and of one from an unknown sender.
 KNOWN_BYTES: Final = 64 * 1024
 #: Time for every body, and the bytes that extend it by a second (Apache's mod_reqtimeout has 20 and 500).
 BODY_SECONDS: Final = 20.0
 BYTES_PER_SECOND: Final = 500
-#: The file is deleted after this time; the server, which has opened it, continues to read.
+#: Time after which the file of a response is deleted; the server, which has opened it, continues to read.
 FILE_SECONDS: Final = 10.0
-#: Bodies that arrive, and connections, are looked at this often.
+#: Interval of the checks of arriving bodies and connections.
 WATCH_SECONDS: Final = 0.25
-#: Key of the environment: address and port of the client, which may be a proxy.
+#: Key of the environ: address and port of the client, which may be a proxy.
 CONNECTION: Final = "platform.connection"
-#: When the process stops, unfinished bodies have this time.
+#: Time for unfinished bodies to arrive when the process stops.
 STOP_SECONDS: Final = 3.0
 
 
@@ -118,7 +119,7 @@ class Receiver:
     """The requests of one web process.
 
     scheduler   executes the requests when their turn comes (platform_site.serving.scheduler)
-    balance     knows which connections are too many for this process
+    balance     determines which connections of this process to close
     """
 
     def __init__(
@@ -139,26 +140,26 @@ class Receiver:
         try:
             self._take(protocol, scope)
         except Exception:
-            # An exception in the server's own code would stop it.
+            # An exception would stop the server.
             logger.exception("could not take a request")
             protocol.response_bytes(500, [], b"")
 
     def call_soon_threadsafe(self, callback: Callable[..., None], *arguments: Any, context: Any = None) -> None:
-        """The server calls this in one of its threads when a future is done: the receiver is its event loop."""
+        """Called by the server in one of its threads when a future is done: the receiver is its event loop."""
         callback(*arguments)
 
-    #: The same, for a future that was done before a callback was added.
+    #: The same for a future that was done before the callback was added.
     call_soon = call_soon_threadsafe
 
     def watch(self) -> None:
-        """Refuse bodies that arrive too slowly, and balance connections; a loop for its own thread."""
+        """Refuse bodies that arrive too slowly, and balance connections; an endless loop for a separate thread."""
         while True:
             time.sleep(WATCH_SECONDS)
             try:
                 self.check(time.monotonic())
                 self._balance.compare(self._scheduler.count_requests())
             except Exception:
-                # If this thread ended, slow bodies would have no deadline.
+                # If this thread ended, deadlines of bodies would not be enforced.
                 logger.exception("could not check the bodies that arrive")
 
     def check(self, now: float) -> None:
@@ -175,7 +176,7 @@ class Receiver:
             self._files.popleft()[1].close()
 
     def stop(self) -> None:
-        """The process stops: limit the time of unfinished bodies, and end piped responses."""
+        """When the process stops: limit the time of unfinished bodies, and abort piped responses."""
         self._stop_at = time.monotonic() + STOP_SECONDS
         self._pipes.stop()
 
@@ -212,7 +213,7 @@ class Receiver:
         try:
             then(arrival, *arguments)
         except Exception:
-            # The server ignores a callback's exception, and the client would get no response.
+            # The server ignores exceptions of callbacks, and the client would get no response.
             logger.exception("could not receive a body")
             if self._end(arrival):
                 arrival.protocol.response_bytes(500, [], b"")
@@ -300,7 +301,7 @@ class Receiver:
         self._queue(protocol, environ, partial(self._answer, protocol, environ))
 
     def _queue(self, protocol: HttpProtocol, environ: dict[str, Any], work: Callable[[], None]) -> bool:
-        """Queue work of a request; False if the queue of its caller is full, and the request was refused."""
+        """Queue work of a request; False if the queue of its caller is full and the request was refused."""
         caller, is_unknown = self._policy.caller(environ)
         resolve = partial(self._policy.find_caller, environ) if is_unknown else None
         if self._scheduler.submit(Request(caller, work, partial(on_disconnect, protocol), resolve)):
@@ -314,8 +315,8 @@ class Receiver:
         self._arrivals.discard(arrival)
         if not arrival.ended.acquire(blocking=False):
             return False
-        # Break the reference cycle future → callback → arrival: else the server keeps the connection, and a stopping
-        # process waits for it.
+        # Break the reference cycle future → callback → arrival, which would keep the connection open and delay the stop
+        # of the process.
         arrival.future = None
         return True
 
@@ -330,7 +331,7 @@ class Receiver:
             return
         finally:
             environ["wsgi.input"].close()
-        # The rest of a connection whose body was not received is the body.
+        # On a connection whose body was not received, the next bytes are that body: close it.
         if self._balance.closes(environ[CONNECTION]) or isinstance(environ["wsgi.input"], _NotReceived):
             start.headers.append(("Connection", "close"))
         if isinstance(answer, FileAnswer):
@@ -372,7 +373,7 @@ def _refuse_part(arrival: Arrival) -> None:
 
 
 def _refuse(protocol: HttpProtocol, environ: dict[str, Any], error: errors.PlatformError) -> None:
-    """Respond instead of the application, and close the connection, whose further input is the rest of the body."""
+    """Send an error response, and close the connection, whose next bytes are the rest of the body."""
     request = WSGIRequest({**environ, "wsgi.input": io.BytesIO()})
     request_id = assign_request_id(request)
     with activate_request_language(request) as language:
@@ -382,5 +383,5 @@ def _refuse(protocol: HttpProtocol, environ: dict[str, Any], error: errors.Platf
     protocol.response_bytes(rendered.status, [*headers, *rendered.headers.items()], orjson.dumps(rendered.body))
     with request_logged_as(request_id):
         logger.info("%s %s %d %s", request.method, request.path, rendered.status, error.code.type)
-    # Written with the next request of this process.
+    # The record is written with the next request of this process.
     record_request(request, HttpResponse(status=rendered.status), error=summary_of(error))
