@@ -77,7 +77,7 @@ class SitePage:
 
 
 class PlatformAdminSite(AdminSite):
-    """The admin site of an instance, in the look of django-unfold.
+    """The admin site of an instance, with the theme django-unfold.
 
     load_admin_pages sets these, since this module is imported before the admin modules of the apps:
 

@@ -137,7 +137,7 @@ class UserAdmin(EntityAdmin):
             raise Http404
         caller = request.user
         if not isinstance(caller, User) or not caller.is_admin or not _may_log_in(user):
-            raise PermissionDenied  # whoever has the link can take over the account
+            raise PermissionDenied  # the link gives access to the account
         link = ""
         if request.method == "POST":
             link = password_link_make(user, link_base_url(request))

@@ -44,7 +44,7 @@ class CalculatedColumn:
         self.boolean = value_type.sort is Sort.BOOL
 
     def __eq__(self, other: object) -> bool:
-        """Django looks fields up in its lists of read-only ones."""
+        """Equal by name, since Django searches for fields in lists of read-only fields."""
         return isinstance(other, CalculatedColumn) and other.attribute_name == self.attribute_name
 
     def __hash__(self) -> int:

@@ -120,7 +120,7 @@ class DocumentAdmin(BoardPage):
         messages.success(request, done)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        """With the changes of the document's state, which any client may have made."""
+        """Adds the changes of the document's state by all clients."""
         response = super().history_view(request, object_id, extra_context)
         if isinstance(response, TemplateResponse):
             values = response.context_data or {}

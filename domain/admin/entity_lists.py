@@ -73,7 +73,7 @@ class EntityChangeList(ChangeList):
         return rows.order_by(*self.get_ordering(request, rows))
 
     def get_filters_params(self, params: Any = None) -> Any:
-        """Only the filters."""
+        """The parameters that are filters."""
         result = super().get_filters_params(params)
         for name in (COLUMNS, VIEW):
             result.pop(name, None)

@@ -72,7 +72,7 @@ class ValueColumn:
         self.admin_order_field = attribute.python_name
 
     def __eq__(self, other: object) -> bool:
-        """Django looks fields up in its lists of read-only ones."""
+        """Equal by attribute, since Django searches for fields in lists of read-only fields."""
         return isinstance(other, ValueColumn) and other.attribute is self.attribute
 
     def __hash__(self) -> int:

@@ -124,7 +124,7 @@ class PictureField(forms.FileField):
         super().__init__(widget=PictureInput(), **kwargs)
 
     def clean(self, data: Any, initial: Any = None) -> Any:
-        """The base64 text of an uploaded picture, else what was stored. Raises ValidationError for another file."""
+        """The base64 text of an uploaded picture, else the stored text. Raises ValidationError for another file."""
         cleaned = super().clean(data, initial)
         if not hasattr(cleaned, "read"):
             return cleaned

@@ -170,7 +170,7 @@ def needed_by_no_calculation(definition: Record) -> None:
 
 
 def default_of_its_type(definition: Record) -> None:
-    """The default must be an allowed value; that of a Reference is checked when an entity is created."""
+    """The default must be a valid value of the property; that of a Reference is checked when an entity is created."""
     values = definition.values
     text = values.get("DefaultValue")
     if text is None:

@@ -18,7 +18,7 @@ class Unit:
 
     @property
     def ratio(self) -> Decimal:
-        """How many base units one unit is."""
+        """The number of base units in one unit."""
         return self.multiplier / self.divisor
 
 

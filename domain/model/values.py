@@ -219,7 +219,7 @@ _PARSERS: dict[Kind, Callable[[Attribute, Any, str], Any]] = {
 
 
 def round_to_scale(attribute: Attribute, number: Decimal) -> Decimal:
-    """The number at the attribute's scale, half up: the dataset then holds what the database will return."""
+    """The number at the attribute's scale, half up, so that the dataset has the value that the database will return."""
     if attribute.scale is None:
         return number
     return number.quantize(_quantum(attribute.scale), ROUND_HALF_UP)

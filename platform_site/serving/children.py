@@ -76,7 +76,7 @@ class Output:
         os.set_blocking(descriptor, False)
 
     def fileno(self) -> int:
-        """For select; -1 once it is closed."""
+        """The file descriptor, for select; -1 once it is closed."""
         return self._descriptor
 
     def read_lines(self) -> list[str]:

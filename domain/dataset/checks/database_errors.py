@@ -48,7 +48,7 @@ def duplicate_error(exc: IntegrityError, result: CommitResult) -> BaseException:
         error.about = record.key
         return error
     if "CHECK" in text.upper():
-        # Only the constraint's name: PostgreSQL adds the whole row, with columns that nobody may read.
+        # Only the constraint's name: PostgreSQL's message has the whole row, with columns that the caller may not read.
         broken = _CHECK.search(text)
         return errors.Refused(errors.VALIDATION_FAILED, broken["rule"] if broken else "CHECK")
     if "FOREIGN KEY" in text.upper():

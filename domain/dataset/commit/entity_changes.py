@@ -46,7 +46,7 @@ class ChangesHook:
     changes: tuple[Mapping[str, Any], ...]
 
     def __call__(self) -> None:
-        """Nothing remains to be done after a commit."""
+        """Do nothing after a commit: the hook only carries the changes for the report."""
 
     def report_entries(self, context: CallContext) -> Iterator[ReportEntry]:
         """The collected changes. They are already limited to what the caller may read."""

@@ -44,7 +44,7 @@ class Foresight(ChangeTracker):
         self.start: tuple[Repository[Any], str] | None = None
         self._original = original
         self._followed = original.changes
-        #: Repositories in which behaviours have looked for entities.
+        #: Repositories that behaviours have queried.
         self._consulted: set[str] = set()
         #: Whether numbers were taken: after the rollback other requests may take the same ones.
         self._is_numbered = False
@@ -56,7 +56,7 @@ class Foresight(ChangeTracker):
         self._mutations: dict[tuple[str, str], int] = {}
         #: Identities of pending entities that no read has touched yet.
         self._untouched: set[tuple[str, str]] = set()
-        #: Identities of the entities that have been filled in, and those that were filled in last.
+        #: Identities of the entities that have been filled in; `_filled_last`: the entities of the last call.
         self._filled: set[tuple[str, str]] = set()
         self._filled_last: list[Record] = []
         self.pending_source = None if original.pending_source is None else _BorrowedPending(self, original)
@@ -67,11 +67,11 @@ class Foresight(ChangeTracker):
         self.freeze_now()
         self.take()
         if self.pending_source is None:
-            # Pending members may exist that the dataset has not loaded.
+            # With a pending source, members may be pending that the dataset has not loaded.
             self.child_collections.follow(original.child_collections)
 
     def commit(self, *, savepoint: bool = True) -> CommitResult:
-        """Copies are never written."""
+        """Raise: copies are never committed."""
         raise NotImplementedError
 
     def next_number(self, sequence: str, *, width: int = 6, start: int = 1) -> str:
@@ -222,7 +222,7 @@ class Foresight(ChangeTracker):
             self._keep_within_limits(record)
 
     def _load_collections(self, parents: Sequence[Record]) -> None:
-        """Load what calculations sum, so that each of many headers does not look for its lines."""
+        """Load the collections that calculations sum, for all headers at once."""
         by_repository: dict[Repository[Any], list[Record]] = {}
         for parent in parents:
             if not parent.is_deleted and parent.repository.collections:
@@ -288,7 +288,7 @@ class _BorrowingLoader(Loader):
 
 
 class _BorrowedPending(PendingSource):
-    """Loads pending changes of earlier requests into the dataset, which remembers them, and copies them."""
+    """Loads pending changes of earlier requests into the dataset, and copies them."""
 
     def __init__(self, foresight: Foresight, original: ChangeTracker) -> None:
         assert original.pending_source is not None
@@ -321,7 +321,7 @@ class _BorrowedPending(PendingSource):
 
 
 def _within(root: Record, records: Sequence[Record]) -> list[Record]:
-    """Those of the records that are or were within the root's aggregate."""
+    """The records that are or were within the root's aggregate."""
     by_owner: dict[str | None, list[Record]] = {}
     for record in records:
         if (owner := record.repository.owner) is not None:
@@ -337,7 +337,7 @@ def _within(root: Record, records: Sequence[Record]) -> list[Record]:
 
 
 def _is_pending(record: Record) -> bool:
-    """Whether a commit would write the record, or calculate it anew."""
+    """Whether a commit would write or recalculate the record."""
     return record.state != "Unchanged" or bool(record.dirty)
 
 

@@ -390,7 +390,7 @@ def _mutations(dataset: ChangeTracker) -> dict[tuple[str, str], int]:
 
 
 def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[CommittedEvent]:
-    """The COMMITTED events that a subscriber watches, with what the commit did; deleted entities as they were."""
+    """The COMMITTED events that a subscriber watches, with the entities' states; deleted entities as they were."""
     raised: list[CommittedEvent] = []
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched = _client_touched(dataset)

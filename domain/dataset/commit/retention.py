@@ -1,4 +1,4 @@
-"""Deletes changes past their retention (spec 12, 12.2): HISTORY_DAYS, or what a repository's setting says."""
+"""Deletes changes past their retention (spec 12, 12.2): HISTORY_DAYS, or the days of a repository's setting."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def names_parent(condition: str) -> bool:
 
 
 def with_parent(condition: str, stored: dict[str, Any]) -> str:
-    """The filter with the parent's stored value in it; null stands for none."""
+    """The filter with the parent's stored value in place of @parent and @parentId; null for no value."""
 
     def literal(match: re.Match[str]) -> str:
         if not match[0].startswith("@"):

@@ -103,7 +103,7 @@ def _evaluated(
 
 
 def _load(node: Any, scopes: dict[Source, list[Record]]) -> None:
-    """Load what an expression reads into the dataset, for all records at once: references and owned collections."""
+    """Load the references and owned collections that an expression reads into the dataset, for all records at once."""
     if isinstance(node, Source):
         _records_at(node, scopes)
     elif isinstance(node, Rows) and node.owner is not None and node.back is not None:

@@ -129,13 +129,13 @@ class ChangeTracker(ABC):
         return self._loader.load_found(repository, values, limit)
 
     def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]:
-        """As `load_many`, of rows that have been read already."""
+        """As `load_many`, for rows that have been read already."""
         return self._loader.load_rows(repository, rows)
 
     def open(self, repository: Repository[Any], id: str, operation: access.Operation = "read") -> Record:
         """As `load`, for a caller. Raises NotFound (missing or not visible) or Forbidden (operation not permitted)."""
         access.require(self.context, repository, "read")
-        # The key behind a null reference is empty.
+        # An empty key comes from a null reference.
         record = self.load(repository, id) if id else None
         if record is None or not issubclass(record.repository.model, repository.model):
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, id)
