@@ -21,6 +21,7 @@ from domain.dataset.checks.authority import check_authorities
 from domain.dataset.checks.database_errors import duplicate_error, operational_error
 from domain.dataset.checks.edit_rules import follow_edits
 from domain.dataset.commit.audit import write_audit
+from domain.dataset.commit.completion import run_late_defaults
 from domain.dataset.commit.conflicts import (
     check_stored_versions,
     check_versions,
@@ -42,8 +43,6 @@ from domain.dataset.tables.models import ChangeFeedEntry
 from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of
 from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
-from domain.model.attributes import FromSequence, LateDefault
-from domain.model.behaviours import late_defaults_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors, stamps
@@ -318,35 +317,6 @@ STAGES: tuple[Stage, ...] = (
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
-
-
-def run_late_defaults(
-    dataset: ChangeTracker, records: Callable[[], Sequence[Record]], run: Callable[[LateDefault, Record], None]
-) -> None:
-    """Fill missing values and those that depend on others; last of all numbers, whose sequences stay locked.
-
-    records   the changed records concerned, asked for again when late defaults may have created further ones
-    run       runs one late default
-    """
-    for are_numbers in (False, True):
-        _run_late_defaults(records, run, are_numbers=are_numbers)
-        dataset.calculate(records())
-
-
-def _run_late_defaults(
-    records: Callable[[], Sequence[Record]], run: Callable[[LateDefault, Record], None], *, are_numbers: bool
-) -> None:
-    """Parents before children."""
-    done: set[tuple[str, str]] = set()
-    while True:
-        waiting = [record for record in records() if record.key not in done and not record.is_deleted]
-        if not waiting:
-            return
-        for record in sorted(waiting, key=depth):
-            done.add(record.key)
-            for late_default in late_defaults_of(record.repository):
-                if isinstance(late_default, FromSequence) is are_numbers and (record.is_new or not are_numbers):
-                    run(late_default, record)
 
 
 def raise_commit_events(

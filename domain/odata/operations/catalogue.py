@@ -153,8 +153,11 @@ class Operation:
     def perform(self, call: OperationCall) -> Result:
         """`run`, with an action's changes caused by the caller (spec 05, 5.1). Raises PlatformError.
 
-        Actions that do not commit (transactions, scripts) change nothing by themselves.
+        What writes works on a bound entity that is complete: rules judge what the commit would store. Actions that do
+        not commit (transactions, scripts) change nothing by themselves.
         """
+        if self.writes and call.record is not None:
+            call.dataset.complete(call.record)
         if self.is_function or not self.commits:
             return self.run(call)
         with call.dataset.operating():

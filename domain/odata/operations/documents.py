@@ -69,6 +69,7 @@ class Complete(Operation):
         document, completion = call.bound, enum_argument(call, "completion", DOCUMENT_COMPLETION)
         if completion != "OnlyDocument":
             for below in reversed(list(_below(call.dataset, document))):
+                call.dataset.complete(below)
                 state = below.values["State"]
                 if below.void or state in ("Completed", "Closed"):
                     continue
@@ -103,6 +104,7 @@ class MakeVoid(Operation):
             for below in reversed(list(_below(call.dataset, document))):
                 if not below.void and (void_type == "VoidWithSubDocuments" or _is_released(below)):
                     call.dataset.open(below.repository, below.id, "update")
+                    call.dataset.complete(below)
                     document_make_void(below, reason)
         document_make_void(document, reason)
         return Result(no_content=True)
