@@ -19,6 +19,7 @@ from rules.read_access import REASON, unreadable
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 from webhooks.headers import InvalidHeader
+from webhooks.late_rendering import LateDelivery, copied
 from webhooks.outbox import delivery_prepare
 from webhooks.render import InvalidTemplate, event_names_used
 from webhooks.templates import WebHookTemplate, web_hook_get
@@ -38,7 +39,10 @@ WEBHOOK_REASON = _("the author of its webhook may not read {0}")
 
 
 class WebHookAction(ActionType):
-    """Parameter 1 names the template by code or id. Rendered at the event, sent after the commit."""
+    """Parameter 1 names the template by code or id. Rendered at the event, sent after the commit.
+
+    A new entity gets its number with the commit, and so the request is rendered there (webhooks.late_rendering).
+    """
 
     name = "WEBHOOK"
     number = 5
@@ -111,6 +115,17 @@ class WebHookAction(ActionType):
         if name := hidden or template.hidden_from_author(firing.record, firing.events):
             why = REASON if hidden else WEBHOOK_REASON
             report_broken(firing.rule, firing.dataset, errors.format_message(why, [name]))
+            return
+        if firing.record.is_new and not firing.dataset.is_committing:
+            late = LateDelivery(
+                template=template.id,
+                author=firing.rule.author,
+                event_type=firing.occurrence.type,
+                rule_code=firing.rule.code,
+                at_event=copied(firing.record),
+                events=firing.events,
+            )
+            firing.dataset.defer_write(firing.key("WEBHOOK", action.spec.index, delivery.id), late)
             return
         once = () if firing.occurrence.type in _SETTLING else (delivery.id,)
         firing.dataset.defer_write(firing.key("WEBHOOK", action.spec.index, *once), delivery)

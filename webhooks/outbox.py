@@ -23,7 +23,7 @@ from domain.database import cursor
 from domain.dataset.checks.access import allowed
 from domain.dataset.lookups.name_binding import EventValues
 from domain.dataset.records.dry_run_hooks import ReportEntry
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import Record, UnitOfWork
 from domain.dataset.templates.record_template import InvalidTemplate
 from domain.dataset.transactions.stored_writes import write_handlers
 from domain.model.registry import repositories
@@ -165,7 +165,7 @@ def deliveries_write(deliveries: Sequence[NewDelivery], database: BaseDatabaseWr
 
 
 @write_handlers.function(_WRITE_HANDLER)
-def deliveries_insert_stored(payloads: Sequence[dict[str, Any]]) -> None:
+def deliveries_insert_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
     """Insert rows that `NewDelivery.freeze` stored, due now."""
     deliveries_insert([NewDelivery(**payload) for payload in payloads])
 
