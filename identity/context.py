@@ -102,6 +102,7 @@ class CallContext:
     session_id         guid of the licensed session; None where none is held (admin, commands, workers)
     scopes             granted scopes
     language           lower-case language code for messages and display texts
+    message_language   of messages, where the caller accepts another one that has translations; "" elsewhere
     culture            the language with a country, for formats: en-GB; "" where the caller names none
     company_id         current enterprise company (guid) or None (spec 08, 8.4); as location_id and role_id one that an
                        administrator has assigned to the user, never merely what the request names
@@ -121,6 +122,7 @@ class CallContext:
     scopes: frozenset[str] = frozenset()
     permissions: Permissions = field(default_factory=AllPermissions)
     language: str = "en"
+    message_language: str = ""
     culture: str = ""
     client_address: str = ""
     request_id: str = ""

@@ -35,7 +35,8 @@ from domain.odata.service.parsing import parse, parse_query
 from domain.odata.service.steps import Exchange, apply, authorize, read, resolve
 from domain.query.base.representation import Version
 from foundation import dry_runs
-from identity.languages import message_language
+from identity.context import CallContext
+from identity.languages import messages_of
 from identity.session_positions import position_note
 
 
@@ -49,7 +50,7 @@ def serve(exchange: Exchange) -> ODataResponse:
     # A dry run leaves nothing, so it keeps no answer either.
     is_dry_run = dry_runs.current() is not None or dry_run.is_dry_run(exchange.received)
     if idempotency.is_repeatable(exchange.received) and not is_dry_run:
-        with _messages_in(exchange.received.context.language):
+        with _messages_in(exchange.received.context):
             response = idempotency.respond_once(exchange.received, partial(_serve, exchange))
             _describe(exchange, response)
         return response
@@ -58,10 +59,9 @@ def serve(exchange: Exchange) -> ODataResponse:
 
 def _serve(exchange: Exchange) -> ODataResponse:
     received = exchange.received
-    language = received.context.language
     is_dry_run = dry_run.is_dry_run(received)
     respond = partial(dry_run.perform, exchange, _respond) if is_dry_run else partial(_respond, exchange)
-    with _messages_in(language):
+    with _messages_in(received.context):
         try:
             exchange.request = parse(received)
             response = with_current_model(
@@ -89,7 +89,7 @@ def _serve(exchange: Exchange) -> ODataResponse:
 def _describe(exchange: Exchange, response: ODataResponse) -> None:
     """Add version and language, unless the response has them."""
     response.headers.setdefault("OData-Version", _version(exchange))
-    response.headers.setdefault("Content-Language", message_language(exchange.received.context.language))
+    response.headers.setdefault("Content-Language", messages_of(exchange.received.context))
 
 
 def _may_repeat(exchange: Exchange) -> bool:
@@ -128,8 +128,9 @@ def _version(exchange: Exchange) -> Version:
     return version_of_refusal(exchange.received.headers, of_batch=exchange.received.batch_version)
 
 
-def _messages_in(language: str) -> AbstractContextManager[None]:
+def _messages_in(context: CallContext) -> AbstractContextManager[None]:
     """Activate the language of messages. Activation costs time, and most requests have the active language."""
+    language = context.message_language or context.language
     return nullcontext() if translation.get_language() == language else translation.override(language)
 
 

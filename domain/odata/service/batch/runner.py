@@ -32,7 +32,7 @@ from foundation import errors
 from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
-from identity.languages import message_language
+from identity.languages import messages_of
 from identity.preferences import parse_prefer
 from identity.rate_limits import check_api_request
 
@@ -239,7 +239,7 @@ class Runner:
     def _failure(self, error: Exception) -> ODataResponse:
         response = failure(error, self.request.context, f"{self.request.method} {self.request.path}")
         response.headers.setdefault("OData-Version", self.request.version)
-        response.headers.setdefault("Content-Language", message_language(self.request.context.language))
+        response.headers.setdefault("Content-Language", messages_of(self.request.context))
         return response
 
     def _check_dependencies(self, part: Part, inside: frozenset[str] | set[str] = frozenset()) -> None:
