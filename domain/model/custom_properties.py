@@ -123,14 +123,25 @@ def definitions(repository: str) -> Mapping[str, Definition]:
 
 def definition(repository: str, api_name: str) -> Definition:
     """The definition of `CustomProperty_x`. Raises BadRequest(UNKNOWN_PROPERTY) with similar names."""
-    known = definitions(repository)
-    result = known.get(api_name)
+    result = named(repository, api_name)
     if result is None:
-        lowered = api_name.lower()
-        result = next((entry for name, entry in known.items() if name.lower() == lowered), None)
-    if result is None:
-        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, near(api_name, known), target=api_name)
+        hint = near(api_name, definitions(repository))
+        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, hint, target=api_name)
     return result
+
+
+def named(repository: str, api_name: str) -> Definition | None:
+    """The active custom property of `CustomProperty_x`, in any case like all names (spec 02, 2.2); None if unknown."""
+    known = definitions(repository)
+    if (result := known.get(api_name)) is not None or not is_name(api_name):
+        return result
+    lowered = api_name.lower()
+    return next((entry for name, entry in known.items() if name.lower() == lowered), None)
+
+
+def is_name(api_name: str) -> bool:
+    """Whether the name, in any case, has the form of a custom property's."""
+    return api_name.lower().startswith(PREFIX.lower())
 
 
 def by_code(repository: Repository[Any], code: str) -> Definition | None:

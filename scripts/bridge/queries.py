@@ -90,8 +90,8 @@ def read_options(given: Any) -> dict[str, Any]:
 def _attribute(
     repository: Repository[Any], name: str, value: Any, entity_id: Callable[[Any], str | None], language: str
 ) -> str:
-    if name.lower().startswith(custom_properties.PREFIX.lower()):
-        known = custom_properties.definition(repository.name, custom_properties.PREFIX + name[15:])
+    if custom_properties.is_name(name):
+        known = custom_properties.definition(repository.name, name)
         return _comparisons(known.api_name, None, value, _text_literal)
     attribute = repository.attribute(name) or repository.attribute_behind(name)
     if attribute is None:

@@ -264,7 +264,8 @@ class PendingRows(PendingSource):
             | ({_AUTHORITIES: sorted(known)} if (known := self.dataset.authorities.get(record.key)) else {})
             | ({_RULES: list(rules)} if (rules := self.dataset.rules_behind.get(record.key)) else {}),
             "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},
-            "custom": record.custom if record.custom_changed else None,
+            # A new entity has default values that nobody has changed.
+            "custom": record.custom if record.custom_changed or (record.is_new and record.custom) else None,
             "reported": report(record, before) if self.row.track_changes else None,
         }
         return PendingChange(**values)

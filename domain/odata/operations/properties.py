@@ -56,10 +56,10 @@ class GetPropertyAllowedValues(Operation):
             return Result(_entities(call.dataset, attribute, search, skip, top))
         if attribute is not None:
             pairs = [] if attribute.enum is None else [_pair(each, in_words(each)) for each in attribute.enum.members]
-        elif name in (known := custom_properties.definitions(repository.name)):
-            pairs = list(_of_custom(call, known[name], search))
+        elif (known := custom_properties.named(repository.name, name)) is not None:
+            pairs = list(_of_custom(call, known, search))
         else:
-            hint = near(name, [*repository.attributes, *known])
+            hint = near(name, [*repository.attributes, *custom_properties.definitions(repository.name)])
             raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.entity_type, hint, target="propertyName")
         found = [pair for pair in pairs if _matches(search, pair["Text"], pair["Value"])]
         return Result(found[skip : skip + top])

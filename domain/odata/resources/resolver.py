@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from domain.model import calculated_attributes
-from domain.model.custom_properties import PREFIX as CUSTOM_PREFIX
+from domain.model import calculated_attributes, custom_properties
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -133,7 +132,10 @@ class Resolver:
             return self._keyed(owned, segment)
         if (calculated := calculated_attributes.definition(repository, segment.name)) is not None:
             return targets.Property(entity, (calculated.api_name,))
-        return targets.Property(entity, (segment.name,)) if segment.name.startswith(CUSTOM_PREFIX) else None
+        if not custom_properties.is_name(segment.name):
+            return None
+        custom = custom_properties.named(repository.name, segment.name)
+        return targets.Property(entity, (segment.name if custom is None else custom.api_name,))
 
     # --- keys and arguments ---------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import orjson
 
 from domain.dataset.lookups.name_binding import Name, UnknownName, bind_path
 from domain.model.attributes import Attribute
+from domain.model.custom_properties import is_name
 from domain.model.naming import in_words, near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -32,7 +33,6 @@ ERROR = "Error"
 _NUMBERS = frozenset({Kind.INT, Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY})
 #: Kinds of attributes by which entities can be found.
 _FINDING = frozenset({Kind.STRING, Kind.MULTILANGUAGE, Kind.INT, Kind.DECIMAL, Kind.BOOL})
-_CUSTOM = "CustomProperty_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def column_of(repository: Repository[Any], header: str, place: int, mapped: Mapp
     if name is None:
         return None
     name = name.strip()
-    if name.startswith(_CUSTOM):
+    if is_name(name):
         return Column(place, header, name, name, _text)
     attribute = _attribute(repository, name)
     if attribute is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.model import calculated_attributes
-from domain.model.custom_properties import definitions
+from domain.model.custom_properties import named
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.syntax import ast
@@ -106,9 +106,8 @@ def _member(repository: Repository[Any], given: str) -> tuple[str, Repository[An
     child = repository.collection(given)
     if child is not None:
         return child.name, repositories[child.repository]
-    lowered = given.lower()
-    custom = next((name for name in definitions(repository.name) if name.lower() == lowered), None)
+    custom = named(repository.name, given)
     if custom is not None:
-        return custom, None
+        return custom.api_name, None
     calculated = calculated_attributes.definition(repository, given)
     return (given if calculated is None else calculated.api_name), None

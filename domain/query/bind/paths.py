@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.model.attributes import Child
-from domain.model.custom_properties import definitions
+from domain.model.custom_properties import named
 from domain.model.members import DISPLAY_TEXT
 from domain.model.naming import near
 from domain.model.registry import repositories
@@ -206,7 +206,7 @@ def member_of(binder: ExpressionBinder, source: Source, name: str) -> Bound | _R
     child = repository.collection(name)
     if child is not None:
         return rows_of(binder, source, child)
-    definition = definitions(repository.name).get(name)
+    definition = named(repository.name, name)
     if definition is not None:
         return custom_value(binder, source, definition)
     if name.lower().endswith("value"):

@@ -176,3 +176,37 @@ def test_every_process_knows_it_within_five_seconds(live_platform: LivePlatform)
             timeout=60,
         )
         assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_an_entity_of_a_transaction_has_the_default_values(api: Api, world: World, model: str) -> None:
+    define(api, "d", DefaultValue="dv", Required=True)
+    inside = api.begin(model=model, trackChanges=True)
+    product = {"Name": {"EN": "new"}, "MeasurementUnit@odata.bind": f"General_Products_MeasurementUnits({world.unit})"}
+    made = inside.create(PRODUCTS, product)["@odata.id"]
+    assert inside.read(f"{made}?$select=CustomProperty_d")["CustomProperty_d"]["Value"] == "dv"
+    (told,) = inside.read("GetChanges()")["insert"][PRODUCTS].values()
+    assert told["CustomProperty_d"]["Value"] == "dv"
+    assert inside.end().status_code == 204
+    assert api.read(f"{made}?$select=CustomProperty_d")["CustomProperty_d"]["Value"] == "dv"
+
+
+def test_names_are_taken_in_any_case(api: Api, world: World) -> None:
+    """Spec 02, 2.2, as all names are."""
+    define(api, "Colour")
+    product, name = f"{PRODUCTS}({world.product})", "customproperty_COLOUR"
+    assert api.patch(product, {name: "red"}).status_code == 204
+    assert api.get(f"{PRODUCTS}/$count?$filter={name} eq 'red'").content == b"1"
+    assert api.read(f"{PRODUCTS}?$orderby={name}")["value"]
+    assert api.read(f"{product}?$select={name}")["CustomProperty_Colour"]["Value"] == "red"
+    assert api.read(f"{product}/{name}")["Value"] == "red"
+    assert "value" in api.read(f"{product}/GetPropertyAllowedValues(propertyName='{name}')")
+    script = f"""
+    const product = Domain.General.Products.ProductsRepository.getById('{world.product}');
+    console.log(`${{product.{name}}}`);
+    product.{name} = 'blue';
+    console.log(`${{product.{name}}}`);"""
+    answer = api.post("ExecuteScript", script, Content_Type="text/plain")
+    assert answer.json()["console"] == "red\nblue"
+    unknown = api.get(f"{PRODUCTS}?$filter=customproperty_nothing eq 'x'")
+    assert (unknown.status_code, error_of(unknown)["type"]) == (400, "UnknownProperty")
