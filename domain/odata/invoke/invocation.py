@@ -11,7 +11,9 @@ from domain.dataset.checks import access
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.transactions.domain_transactions import TransactionDataset
+from domain.model.naming import near
 from domain.model.registry import repositories
+from domain.model.repository import Repository
 from domain.odata.message.failures import failure
 from domain.odata.message.json_body import parse_object
 from domain.odata.message.message import (
@@ -27,7 +29,7 @@ from domain.odata.message.message import (
 from domain.odata.message.pending_json import pending_response
 from domain.odata.message.references import annotation, check_target, parse_reference
 from domain.odata.metadata.csdl import untyped
-from domain.odata.operations.catalogue import Operation, OperationCall, Result, check_arguments
+from domain.odata.operations.catalogue import Operation, OperationCall, Parameter, Result, check_arguments
 from domain.odata.read import reader
 from domain.odata.resources import targets
 from domain.odata.resources.resolver import plain_value
@@ -64,7 +66,7 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
             check_preconditions(request, record)
     given = dict(target.arguments)
     if operation.is_function:
-        given = {**_arguments_of_body(request), **_implicit_arguments(request, operation), **given}
+        given = {**_arguments_of_body(request, operation), **_implicit_arguments(request, operation), **given}
         _check_options(operation, options, given)
     elif not operation.raw_body:
         is_text = operation.takes_text and request.content_type == TEXT
@@ -72,7 +74,7 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
             require_json(request)
         given.update(parse_object(request.body, optional=True))
     # An operation with a raw body reads its parameters from the query string.
-    named = {name: value for name, value in given.items() if "@" not in name}
+    named = _without_annotations(operation, given)
     arguments = named if operation.raw_body else check_arguments(operation, named)
     result = operation.perform(
         OperationCall(
@@ -90,12 +92,31 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
     return lambda: render(request, operation, result, dataset, form)
 
 
-def _arguments_of_body(request: ODataRequest) -> dict[str, Any]:
+def _without_annotations(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by name: the value of `name@odata.bind` is that of a parameter that takes an entity (spec 02, 2.3).
+
+    Other annotations are ignored. Raises BadRequest(UNKNOWN_PARAMETER) for one that binds no such parameter.
+    """
+    entities = {each.name.lower(): each.name for each in operation.parameters if _entities_for(each) is not None}
+    result: dict[str, Any] = {}
+    for name, value in given.items():
+        parameter, sign, term = name.partition("@")
+        if not sign:
+            result[name] = value
+        elif parameter and term.lower().removeprefix("odata.") == "bind":
+            if parameter.lower() not in entities:
+                hint = near(parameter, entities.values())
+                raise errors.BadRequest(errors.UNKNOWN_PARAMETER, operation.name, name, hint, target=name)
+            result[parameter] = value
+    return result
+
+
+def _arguments_of_body(request: ODataRequest, operation: Operation) -> dict[str, Any]:
     """Parameters of a function in the body of a GET, as the platform's .NET client sends them."""
     if not request.body.strip():
         return {}
     require_json(request)
-    return {name: value for name, value in parse_object(request.body, optional=True).items() if "@" not in name}
+    return _without_annotations(operation, parse_object(request.body, optional=True))
 
 
 def _implicit_arguments(request: ODataRequest, operation: Operation) -> dict[str, Any]:
@@ -123,6 +144,11 @@ def _check_options(operation: Operation, options: QueryOptions, arguments: Mappi
         raise errors.NotSupported(Message("${0} behind {1}", name, operation.name), target=f"${name}")
 
 
+def _entities_for(parameter: Parameter) -> Repository[Any] | None:
+    """The repository of the entities that the parameter takes; None for values."""
+    return repositories.for_type(parameter.type) if parameter.type.startswith("Erp.") else None
+
+
 def _dereferenced(
     operation: Operation, arguments: dict[str, Any], request: ODataRequest, dataset: Dataset
 ) -> dict[str, Any]:
@@ -132,7 +158,7 @@ def _dereferenced(
     """
     for parameter in operation.parameters:
         value = arguments.get(parameter.name)
-        declared = repositories.for_type(parameter.type) if parameter.type.startswith("Erp.") else None
+        declared = _entities_for(parameter)
         if value is None or declared is None:
             continue
         text = annotation(value, "id") if isinstance(value, dict) else value

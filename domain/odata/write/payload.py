@@ -17,7 +17,7 @@ from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute, Child
-from domain.model.custom_properties import definition
+from domain.model.custom_properties import definition, is_name
 from domain.model.custom_values import merged_value, stored_form
 from domain.model.naming import near
 from domain.model.registry import repositories
@@ -37,6 +37,13 @@ Action = Literal[
 ]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 _CONTENT_ID = ("core.contentid", "org.odata.core.v1.contentid")
+#: The platform's annotations of bodies.
+_ANNOTATIONS = ("@erpnet.action", "@erpnet.findBy")
+#: Those of answers, which clients may send back.
+_OF_ANSWERS = (
+    "@erpnet.dryRun", "@erpnet.error", "@erpnet.message", "@erpnet.result", "@erpnet.source", "@erpnet.state",
+    "@erpnet.trace", "@erpnet.warning", "@erpnet.warnings",
+)  # fmt: skip
 _ACTION_BY_LOWER = {action.lower(): action for action in ACTIONS}
 
 
@@ -138,7 +145,8 @@ class PayloadReader:
         return record
 
     def action_of(self, body: Mapping[str, Any]) -> Action | None:
-        """`@erpnet.action`, in any case. Raises BadRequest for an unknown one."""
+        """`@erpnet.action`, in any case. Raises BadRequest for an unknown one, and for an unknown `@erpnet.…`."""
+        _check_annotations(body)
         given = body.get("@erpnet.action")
         if given is None:
             return None
@@ -166,7 +174,7 @@ class PayloadReader:
         if child is not None:
             self._collection(record, child, value)
             return
-        if name.startswith("CustomProperty_"):
+        if is_name(name):
             known = definition(repository.name, name)
             if not replaces:
                 value = merged_value(record.custom.get(known.code), value, self.language)
@@ -360,6 +368,19 @@ class PayloadReader:
                 target="@odata.type",
             )
         return concrete
+
+
+def _check_annotations(body: Mapping[str, Any]) -> None:
+    """Raise BadRequest for an annotation of the platform that it does not have: ignored, it would create duplicates.
+    Unknown ones of other namespaces are ignored (OData JSON Format 4.01, 4.6).
+    """
+    for name in body:
+        annotation = "@" + name.partition("@")[2]
+        if annotation.lower().startswith("@erpnet.") and annotation not in (*_ANNOTATIONS, *_OF_ANSWERS):
+            raise invalid_body(
+                Message("{0} is not one of {1}.{2}", name, ", ".join(_ANNOTATIONS), near(annotation, _ANNOTATIONS)),
+                target=name,
+            )
 
 
 def _find_failed(

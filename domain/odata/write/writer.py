@@ -126,7 +126,8 @@ class _Writer:
             return self.dataset.open(target.repository, target.key, "update"), False
         except errors.NotFound:
             is_guarded = "if-match" in self.request.headers or self.payload.has_etag(body)
-            may_upsert = not is_guarded and target.reference is None
+            is_deleted = (target.repository.identity_name, target.key) in self.dataset.records
+            may_upsert = not is_guarded and not is_deleted and target.reference is None
             if not may_upsert or self.dataset.load(target.repository, target.key) is not None:
                 raise
             if not body or target.repository.abstract or action not in (None, "create", "merge", "findOrCreate"):
@@ -242,8 +243,11 @@ def written(
     headers = {"OData-EntityId": request.service_root + path, **NO_STORE}
     if status == 201:
         headers["Location"] = request.service_root + path
-    preferred = request.context.prefer.get("return")
-    if preferred in ("minimal", "representation"):
+    preferred: str | None = request.context.prefer.get("return", "").lower()
+    if preferred not in ("minimal", "representation"):
+        # Unknown preferences are ignored (RFC 7240, 2).
+        preferred = None
+    else:
         headers["Preference-Applied"] = f"return={preferred}"
     response = None if (preferred or default) == "minimal" else _representation(request, dataset, record, status, read)
     if response is None:

@@ -110,7 +110,7 @@ WAYS = pytest.mark.parametrize(
 
 @WAYS
 @pytest.mark.parametrize(
-    ("event", "operation"),
+    "event,operation",
     [
         (("STATECHANGING", "RELEASED"), ("ChangeState", {"newState": "Released"})),
         (("VOIDING",), ("MakeVoid", {"reason": "wrong"})),
