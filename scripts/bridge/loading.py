@@ -144,7 +144,7 @@ def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) 
 def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
     """Display texts: one query for stored entities, from the dataset if changes are pending."""
     if dataset.is_pending or len(records) == 1:
-        return [record.describe() for record in dataset.foreseen(records)]
+        return [dataset.display_text(record) for record in dataset.foreseen(records)]
     by_repository: dict[Repository[Any], list[str]] = {}
     for record in records:
         by_repository.setdefault(record.repository, []).append(record.id)
@@ -152,7 +152,7 @@ def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
     for repository, ids in by_repository.items():
         rows = select_rows(repository, ("Id", "DisplayText"), ctx=dataset.context, ids=ids)
         texts.update((row[0], row[1]) for row in rows)
-    return [texts[record.id] if record.id in texts else record.describe() for record in records]
+    return [texts[record.id] if record.id in texts else dataset.display_text(record) for record in records]
 
 
 def unknown_member(repository: Repository[Any], name: str) -> errors.BadRequest:

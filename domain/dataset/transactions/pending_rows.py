@@ -48,6 +48,8 @@ class PendingRows(PendingSource):
         self.known: dict[tuple[str, str], tuple[PendingChange, int]] = {}
         self.all_loaded = False
         self.repositories_loaded: set[str] = set()
+        #: Guids of which `load_new` has loaded what there is.
+        self._looked_for: set[str] = set()
 
     def forget(self) -> None:
         """Drop all pending changes."""
@@ -74,10 +76,12 @@ class PendingRows(PendingSource):
         return self.adopt(rows)
 
     def load_new(self, ids: Collection[str]) -> None:
-        """Pending new records among the guids, of any repository."""
+        """Pending new records among the guids, of any repository; looked for once in a request."""
         if self.all_loaded:
             return
-        for part in chunks(ids):
+        wanted = [id for id in ids if id not in self._looked_for]
+        self._looked_for.update(wanted)
+        for part in chunks(wanted):
             self.adopt(list(self._rows().filter(state="Added", entity_id__in=part)))
 
     def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:

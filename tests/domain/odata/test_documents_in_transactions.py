@@ -256,3 +256,17 @@ def test_an_operation_completes_its_own_document_only(api: Api, world: World) ->
     assert list(NumberSequence.objects.values_list("name", "last")) == sequences
     assert inside.end().status_code == 204
     assert {each["DocumentNo"] for each in api.read(ORDERS)["value"]} == {"0000000001", "0000000002"}
+
+
+def test_a_message_about_a_document_without_type_and_number_names_its_kind(api: Api, world: World) -> None:
+    """Spec 07: for people. Its display text is empty, for scripts too."""
+    status = _status(world, "Picking", "Released")
+    other = {"Code": "SX", "TypeName": {"EN": "Other order"}, "EntityName": "Crm_Sales_SalesOrders"}
+    api.create("Systems_Documents_DocumentTypes", other)
+    inside = api.begin()
+    order = inside.create(ORDERS, _incomplete(world))["@odata.id"]
+    refused = inside.post(f"{order}/ChangeState", {"newState": "Released", "userStatus": {"@odata.id": status}})
+    assert error_of(refused)["parameters"] == ["Picking", "Released", "Sales order"]
+    script = f"console.log(`<${{Domain.Crm.Sales.SalesOrdersRepository.getById('{id_of({'@odata.id': order})}')}}>`);"
+    shown = inside.post("ExecuteScript", script, Content_Type="text/plain")
+    assert shown.json()["console"] == "<>"

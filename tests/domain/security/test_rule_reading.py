@@ -221,6 +221,24 @@ def test_a_webhook_sends_no_row_that_a_policy_hides_from_its_author(library: Lib
     assert sent(library, administrator) == ""
 
 
+def test_a_webhook_of_a_new_entity_is_checked_when_it_is_rendered(library: Library, administrator: Api) -> None:
+    """At the event a new book has no publisher yet."""
+    saved_hook(author("Library.*", "General.*"), Body='{{"is": "{Code}", "by": "{Publisher.PartyName}"}}')
+    save_rule(administrator, "A1", "Library.Books", "CREATENEW", ("WEBHOOK", "M"))
+    role = RolePermission.objects.filter(role__role_users__user__login="mallory")[0].role
+    RowPolicy.objects.create(role=role, repository=NOT_READABLE, filter=f"not contains(PartyName/EN,'{MARK}')")
+    stamps.bump("permissions")
+    stamps.expire()
+    for code in ("A1", "A2"):
+        publisher = administrator.read(f"{BOOKS}({library.books[code]})?$expand=Publisher")["Publisher"]
+        reference = publisher and {"Publisher@odata.bind": publisher["@odata.id"]}
+        administrator.create(BOOKS, {"Code": f"N{code}", "Title": {"EN": "new"}, **(reference or {})})
+    bodies = list(WebHookDelivery.objects.values_list("request_body", flat=True))
+    assert len(bodies) == 1, bodies
+    assert "NA" in bodies[0]
+    assert MARK not in bodies[0]
+
+
 def test_who_edits_an_administrators_webhook_becomes_its_author(library: Library, administrator: Api) -> None:
     key = saved_hook(administrator)
     save_rule(administrator, "A1", "Library.Books", "COMMIT", ("WEBHOOK", "M"))
