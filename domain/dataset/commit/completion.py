@@ -40,9 +40,10 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
         found = with_new_targets(dataset, within(root, pending), is_pending)
         return [each for key, each in dataset.records.items() if key in found]
 
+    # Marked parents are concerned, too.
+    mark_parents(dataset, concerned())
     touched = concerned()
-    mark_parents(dataset, touched)
-    with _others_left_alone(dataset, within(root, list(dataset.records.values())), touched):
+    with _others_left_alone(dataset, touched):
         follow_edits(touched)
         run_late_defaults(
             dataset, lambda: [each for each in concerned() if each.state != "Unchanged"], with_record, at_commit=False
@@ -50,9 +51,9 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
 
 
 @contextmanager
-def _others_left_alone(dataset: ChangeTracker, *concerned: Sequence[Record]) -> Iterator[None]:
-    """Within the block, changes of other entities trigger no calculations."""
-    keys = {record.key for records in concerned for record in records}
+def _others_left_alone(dataset: ChangeTracker, concerned: Sequence[Record]) -> Iterator[None]:
+    """Within the block, what has changed of other entities triggers no calculations."""
+    keys = {record.key for record in concerned}
     others = [(record, record.dirty) for key, record in dataset.records.items() if record.dirty and key not in keys]
     for record, _ in others:
         record.dirty = set()

@@ -136,6 +136,23 @@ def test_a_rule_judges_pending_edits_of_a_stored_document(api: Api, world: World
     assert error_of(inside.post(f"{order}/ChangeState", {"newState": "Released"}))["message"] == "too much"
 
 
+def test_a_rule_judges_the_total_after_a_line_has_gone(api: Api, world: World) -> None:
+    write_rule(
+        world, "Crm.Sales.SalesOrders", [("STATECHANGING", "RELEASED")], conditions=TOO_MUCH, actions=[fail("too much")]
+    )
+    order = api.create(ORDERS, order_body(world, *2 * [{"Quantity": 1, "UnitPrice": 600}]))["@odata.id"]
+    first, second = (each["@odata.id"] for each in api.read(f"{order}/Lines")["value"])
+    other, _ = _order(api, world)
+    inside = api.begin()
+    assert error_of(inside.post(f"{order}/ChangeState", {"newState": "Released"}))["message"] == "too much"
+    assert inside.delete(first).status_code == 204
+    assert inside.patch(second, {"SalesOrder": {"@odata.id": other}}).status_code == 204
+    assert inside.post(f"{order}/ChangeState", {"newState": "Released"}).status_code == 204
+    assert inside.end().status_code == 204
+    totals = [api.read(f"{each}?$select=TotalLineAmount")["TotalLineAmount"]["Value"] for each in (order, other)]
+    assert totals == [0, 601]
+
+
 def test_a_rule_judges_the_order_that_a_script_has_made(api: Api, world: World) -> None:
     write_rule(
         world, "Crm.Sales.SalesOrders", [("STATECHANGING", "RELEASED")], conditions=TOO_MUCH, actions=[fail("too much")]
