@@ -48,7 +48,7 @@ _OF_ROWS = _SHAPING | {"filter", "search", "orderby", "top", "skip", "count", "s
 def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Callable[[], ODataResponse]:
     """Run the operation; the returned function makes the response once the dataset is committed or stored."""
     operation, options = target.operation, request.options
-    # First: a request without an acceptable media type must not write.
+    # Negotiated first: a request without an acceptable media type must not write.
     served = operation.served
     form = negotiate(request.headers.get("accept", ""), options.format, served) if served else Negotiated("")
     if not operation.is_function:
@@ -177,7 +177,7 @@ def render(
         response.headers.update(headers)
         return response
     if result.record is not None and operation.creates:
-        # As the creation of an entity by POST (OData Protocol 4.01, 11.5.5.1).
+        # Responded to like the creation of an entity by POST (OData Protocol 4.01, 11.5.5.1).
         read = partial(reader.entity_response, request, status=201)
         return written(request, dataset, result.record, status=201, default="representation", read=read)
     if result.record is not None:

@@ -1,4 +1,4 @@
-"""Failures as OData error responses (spec 07)."""
+"""Renders failures as OData error responses (spec 07)."""
 
 from __future__ import annotations
 

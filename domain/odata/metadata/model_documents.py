@@ -17,7 +17,7 @@ from domain.odata.message.message import ODataResponse
 from foundation import stamps
 from foundation.texts import comma_separated
 
-#: The best level: documents are compressed once and read often.
+#: The highest gzip level: documents are compressed once and read often.
 _LEVEL = 9
 
 

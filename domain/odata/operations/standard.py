@@ -248,7 +248,7 @@ class CreateNotification(Operation):
 
 
 def _about(record: Record) -> dict[str, Any]:
-    """The notification's link to its entity, as far as its repository has members for it."""
+    """The members that link the notification to its entity, as far as its repository has such members."""
     members = repositories["Systems.Core.Notifications"].attributes
     link = {"EntityName": record.repository.entity_name, "EntityItemId": record.id, "EntityId": record.id}
     return {name: value for name, value in link.items() if name in members}
