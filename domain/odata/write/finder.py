@@ -36,7 +36,7 @@ class Finder:
     within: Within | None
 
     def lookup_of(self, body: Mapping[str, Any]) -> LookupKey | None:
-        """The first criterion of `@erpnet.findBy`, or of the body itself; None without one or for a body with @odata.id.
+        """The first criterion of `@erpnet.findBy`, or of the body itself; None without one, or if there is @odata.id.
 
         Raises BadRequest for an invalid `@erpnet.findBy`.
         """

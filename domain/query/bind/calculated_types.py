@@ -46,9 +46,9 @@ def _type_of(repository: Repository[Any], name: str) -> ValueType | None:
 def operator_without_sql(
     repository: Repository[Any], name: str, together_with: Sequence[Definition] = ()
 ) -> str | None:
-    """What prevents that the database computes the attribute (INCNUM, JavaScript); None if nothing does.
+    """The first operator of the attribute that has no SQL (INCNUM, JavaScript); None if the database can compute it.
 
-    Raises BadRequest for one that cannot be evaluated.
+    Raises BadRequest for an attribute that cannot be evaluated.
     """
     value = Binder(Access(None), pending=together_with).calculated(new_root(repository), name)
     return None if value is None else python_operator((value.bound, value.failed_row))

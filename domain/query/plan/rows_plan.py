@@ -31,7 +31,7 @@ class AnyBatchPlan(Protocol):
     """Fetches further members of a page's rows: an expansion, or attributes that are computed."""
 
     def groups(self, parents: Sequence[Row], run: Run, size: AnswerSize) -> Mapping[str, Any]:
-        """key → what the row's expression takes from the batch. Raises PayloadTooLarge."""
+        """Key → the value for the row's expression. Raises PayloadTooLarge."""
         ...
 
 
@@ -46,10 +46,10 @@ class BatchPlan:
     skip_nulls: bool
 
     def groups(self, parents: Sequence[Row], run: Run, size: AnswerSize) -> Mapping[str, Any]:
-        """key → JSON of the list of rows (or count, or the JSON of the one row).
+        """Key → JSON of the list of rows (or count, or the JSON of the one row). Raises PayloadTooLarge.
 
-        As JSON and not as objects: a row that belongs to many keys would be serialized again below each of them, level
-        by level, before the length of the response is known. Raises PayloadTooLarge.
+        JSON instead of objects, because a row that belongs to many keys would be serialized again for each of them,
+        level by level, before the length of the response is known.
         """
         position = self.batch.key_column
         keys = list({row[position]: None for row in parents if row[position] is not None})
@@ -89,8 +89,8 @@ def shape_rows(shape: Shaper, rows: Sequence[Row], batches: Sequence[AnyBatchPla
 class Narrow:
     """The inner SELECT of a page's keys, with only the columns and joins that filter and order need.
 
-    A sort holds every output column of every matching row; so an ordered page selects its keys first, and reads only
-    its own rows in full.
+    A sort holds every output column of every matching row. So an ordered page selects its keys first, and reads only
+    the rows of the page in full.
     """
 
     key: Sql

@@ -66,7 +66,7 @@ class Sqlite(Dialect):
         "replace": "bounded_replace({0}, {1}, {2})",
         "like": "(unicode_lower({0}) LIKE {1})",
         "indexof": "(instr({0}, {1}) - 1)",
-        # Beyond 31 bits, substr would count from the end.
+        # For numbers beyond 31 bits, substr counts from the end.
         "substring": f"substr({{0}}, min(max({{1}}, 0), {LONGEST}) + 1)",
         "substring_of": f"substr({{0}}, min(max({{1}}, 0), {LONGEST}) + 1, min(max({{2}}, 0), {LONGEST}))",
         "tolower": "unicode_lower({0})",

@@ -48,7 +48,7 @@ _INT_LEAST = fixed(-(2**31), INTEGER)
 
 class _Conversion(Operator):
     arity = 2, 2
-    #: Function that makes a whole number of a fraction.
+    #: Name of the function that rounds a fraction to an integer.
     whole: ClassVar[str]
 
     def bind(self, at: Place) -> Term:

@@ -51,7 +51,7 @@ class GetObjValue(Operator):
 
 
 def _check_in_database(at: Place, value: Bound) -> None:
-    """Refuse an operator that the database does not have where rows are chosen."""
+    """Refuse an operator without SQL in a condition or order of rows, which the database evaluates."""
     if (found := python_operator(value)) is not None:
         at.refuse(Message("{0} cannot decide which rows a list has", found))
 
