@@ -51,6 +51,6 @@ def known_error(error: Exception) -> Exception:
             # Checked when the database commits: another request has deleted the target meanwhile.
             return errors.Refused(errors.REFERENCE_IN_USE, Message("an entity"), str(error))
         case DatabaseError() if model_version.has_changed():
-            # A statement for columns of a custom entity that are gone.
+            # The statement has columns of a custom entity that were dropped.
             return model_version.ModelChanged()
     return error

@@ -67,7 +67,7 @@ def csdl_tree(version: Version = "4.01", *, custom: bool = True, flat: bool = Fa
     """The whole model as CSDL JSON.
 
     custom   with the instance's custom properties
-    flat     each entity type has all its members and no base type, for clients that know no inheritance (UI5)
+    flat     each entity type has all its members and no base type, for clients without support of inheritance (UI5)
 
     A tree of 4.0, for XML only, has an open complex type where 4.01 has Edm.Untyped.
     """

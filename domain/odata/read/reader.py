@@ -151,7 +151,7 @@ def _collection(request: ODataRequest, target: targets.Collection, representatio
 
 
 def tracks_changes(request: ODataRequest) -> bool:
-    """Whether the request asks for a delta link or follows one."""
+    """Whether the request prefers a delta link or follows one."""
     return request.options.deltatoken is not None or deltas.tracks_changes(request.context)
 
 

@@ -40,7 +40,7 @@ class BoundSheet:
     problems: Mapping[str, errors.BadRequest]
 
     def rows(self) -> Iterator[SheetRow]:
-        """The rows behind the header."""
+        """The rows after the header."""
         rows = self.sheet.rows()
         next(rows)
         return rows

@@ -122,7 +122,7 @@ def _is_date_text(column: ResultColumn, shape: ShapeKey) -> bool:
 
 
 def _control(column: ResultColumn, shape: ShapeKey) -> str:
-    """The type control information of a column; "" where the reader knows the type without it."""
+    """The type control information of a column; "" if $metadata or the JSON value shows the type."""
     if shape.metadata == "none" or (column.is_declared and shape.metadata != "full") or column.target:
         return ""
     if column.measure is not None:

@@ -96,7 +96,7 @@ class ComputedBatch:
 class _Level:
     """The rows of one source: a statement for their keys and cells, and the lists below them.
 
-    decoders   of the cells, by position in the row behind the key
+    decoders   of the cells, by position in the row after the key
     """
 
     source: Source

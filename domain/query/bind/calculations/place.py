@@ -259,7 +259,7 @@ class Place:
         return [self.calculation.literal(each) for each in constants(parameter.value)]
 
     def _walk(self, path: str) -> tuple[Source, str]:
-        """The entity behind all but the last name of a path with dots, and the last name."""
+        """Follow all but the last name of a path with dots; returns the entity and the last name."""
         source, names = self.this, path.strip().split(".")
         if path.startswith("@"):
             return source, CUSTOM_PREFIX + escape_code(path[1:])

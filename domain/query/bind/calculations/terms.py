@@ -59,7 +59,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity: the row in scope behind `source`, or the first of a list.
+    """An entity: the row in scope `source`, or the first of a list.
 
     rows    the list whose first row it is; `source` is then its variable
     """
