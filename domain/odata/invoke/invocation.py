@@ -41,7 +41,7 @@ _SHAPING = frozenset({"select", "expand", "compute"})
 _OF_QUERIES = _SHAPING | {
     "filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index",
 }  # fmt: skip
-#: Options that a collection of entities has for its rows.
+#: Query options for results that are a collection of entities.
 _OF_ROWS = _SHAPING | {"filter", "search", "orderby", "top", "skip", "count", "skiptoken"}
 
 
@@ -209,7 +209,7 @@ def render(
 
 
 def _failed(request: ODataRequest, error: errors.PlatformError, dataset: Dataset) -> ODataResponse:
-    """The error as a response inside a Domain transaction, where raising it would undo earlier commits."""
+    """Raise the error; inside a Domain transaction return its response, as raising would undo earlier commits."""
     if not isinstance(dataset, TransactionDataset):
         raise error
     return failure(error, request.context, f"{request.method} {request.path}")

@@ -28,7 +28,7 @@ from foundation.kinds import Kind
 
 SCHEMA = "Erp"
 CONTAINER = "Container"
-#: The open type of results with undeclared members.
+#: The open complex type, for results with undeclared members.
 OPEN_OBJECT = "OpenObject"
 #: Annotation term of an entity set: the repository's name in stored entity names (spec 14.1).
 ENTITY_NAME = "EntityName"
@@ -180,7 +180,7 @@ def _entity_type(repository: Repository[Any], *, custom: bool, flat: bool) -> No
 
 
 def _calculated(repository: Repository[Any], name: str, value_type: ValueType) -> Node:
-    """A calculated attribute of an administrator."""
+    """A calculated attribute, which an administrator has defined."""
     edm = edm_type(value_type)
     node: Node = {} if edm == "Edm.String" else {"$Type": edm}
     node["$Nullable"] = True

@@ -194,7 +194,7 @@ def _custom(repository: Repository[Any], known: custom_properties.Definition, or
 
 
 def _calculated(repository: Repository[Any], name: str, value_type: ValueType, order: int) -> Node:
-    """A calculated attribute of an administrator."""
+    """A calculated attribute, which an administrator has defined."""
     definition = calculated_attributes.definitions(repository)[name]
     language = active_language()
     node: Node = {

@@ -257,7 +257,7 @@ def _operation_item(operation: Operation, bound: Repository[Any] | None) -> Node
 
 
 def _parameter_schema(type_name: str) -> Node:
-    """A parameter of an entity type takes a reference."""
+    """The schema of a parameter; one of an entity type takes a reference."""
     is_entity = type_name.startswith(f"{SCHEMA}.") and repositories.for_type(type_name) is not None
     return ref(REFERENCE) if is_entity else type_schema(type_node(type_name))
 

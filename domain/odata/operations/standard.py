@@ -38,7 +38,7 @@ class GetVersion(Operation):
     returns = "Erp.OpenObject"
 
     def run(self, call: OperationCall) -> Result:
-        """{version, value}: `value` holds the version, too, for clients that expect a plain text."""
+        """{version, value}: both are the version; `value` is for clients that expect a plain text."""
         return Result({"version": VERSION, "value": VERSION}, is_object=True)
 
 

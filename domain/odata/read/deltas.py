@@ -160,7 +160,7 @@ def _definition(target: targets.Collection, options: QueryOptions) -> tuple[Any,
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """deleted and written are ids of one page of the feed, in order; `rest`: more follow after `upto`."""
+    """Ids of entities in one page of the feed, in order. rest: whether more changes follow after `upto`."""
 
     written: list[str]
     deleted: list[str]
@@ -266,7 +266,7 @@ def _changes(repository: Repository[Any], since: Watermark, page: int) -> _Chang
         if id not in latest and len(latest) >= max(page, len(late) + 1):
             rest = True
             break
-        # The last operation decides; an entity is positioned at its last write.
+        # The last operation on an entity counts, and determines its place.
         latest.pop(id, None)
         latest[id] = operation
         last = entry_id

@@ -196,7 +196,7 @@ def _tracked(
     """
     options, base = request.options, _next_base(request)
     base += "&" if "?" in base else "?"
-    # The engine does not support change tracking and refuses the option.
+    # The read engine would refuse $deltatoken.
     untracked = replace(options, deltatoken=None)
     defining = replace(target, predicates=()), _with_predicates(untracked, target)
     if options.deltatoken is not None and options.skiptoken is None:

@@ -17,7 +17,7 @@ _READING = ("GET", "HEAD")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Base of targets. METHODS are those of a target that is not read-only."""
+    """Base of targets. METHODS: allowed methods of a target that is not read-only."""
 
     METHODS: ClassVar[tuple[str, ...]] = _READING
 

@@ -37,7 +37,7 @@ KINDS = {
 }
 #: Maximum of a user's exports per minute: each counts at least this fraction of EXPORT_ROWS, the rows per minute.
 _MOST_IN_A_MINUTE = 20
-#: Rows of one query.
+#: Number of rows per query.
 _STEP = 1000
 
 

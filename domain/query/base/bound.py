@@ -220,7 +220,7 @@ Origin = Fixed | FromSlot | FromCall
 
 @dataclass(frozen=True, slots=True)
 class Input(Bound):
-    """A literal or a value of the call. `convert` makes it canonical for `type` or raises BadRequest.
+    """A literal or a value of the call. `convert` gives the canonical value of `type`, or raises BadRequest.
 
     literal is its written form, as long as the type of the other operand may still decide its meaning.
     """
@@ -305,7 +305,7 @@ class AnyText(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Quantified(Bound):
-    """Some row of the collection satisfies the predicate (True), or every one does (False)."""
+    """any/all: some row of the collection satisfies the predicate (`some`), or every row does."""
 
     some: bool
     owner: Source

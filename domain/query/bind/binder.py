@@ -303,7 +303,7 @@ class Binder:
             return Member(BOOL, False, operand, ())
         pairs = [unify(operand, item, node.position) for item in items]
         if any(left is not pairs[0][0] for left, _ in pairs):
-            # Items of different types, such as dates among date-times: each compares by its own type.
+            # Items of different types, such as dates and date-times, are compared separately.
             return any_of(*(Compare(BOOL, False, "eq", left, right) for left, right in pairs))
         return Member(BOOL, False, pairs[0][0], tuple(right for _, right in pairs))
 

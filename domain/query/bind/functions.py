@@ -127,7 +127,7 @@ def _text_predicate(binder: ExpressionBinder, node: ast.FunctionCall, scope: Sco
 
 
 def _text_function(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    """A function from text to text; of a multilanguage value the result is one, too."""
+    """A function from text to text; for a multilanguage value its result is multilanguage, too."""
     first, *rest = node.arguments
     bind = _text if node.name == "concat" else _integer
     arguments = [_text(binder, first, scope), *(bind(binder, each, scope) for each in rest)]

@@ -289,7 +289,7 @@ def _from_value(binder: ExpressionBinder, value: Bound, step: ast.Step) -> Bound
             return result if result is not None else fixed(None, STRING)
         return unknown(name, ("Value", "Currency", "Unit"), str(value.attribute.kind.value))
     if value.type.sort is Sort.TEXTS and isinstance(value, Column):
-        # A text composed of several, such as a display text, is text and not JSON.
+        # A text composed of several, such as a display text, is no JSON.
         return Call(STRING, True, "text_in", (value, fixed(name.upper(), STRING)))
     if isinstance(value, CustomText):
         if name.lower() in _CUSTOM_MEMBERS:

@@ -87,7 +87,7 @@ def _unify_custom(left: Bound, right: Bound, position: int) -> tuple[Bound, Boun
         assert isinstance(custom, CustomText)
         return unify(typed_custom(custom), typed_custom(value), position)
     if value.type.sort is Sort.GUID and isinstance(custom, CustomText):
-        # A reference, or an allowed value, by its id.
+        # A guid is compared with the id of the reference or allowed value.
         result = replace(custom, type=STRING, member="ValueId")
         value = retype(value, STRING, _THIS_COMPARISON) if isinstance(value, Input) else call("to_text", STRING, value)
     elif value.type.sort is not Sort.STRING:

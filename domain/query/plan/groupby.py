@@ -107,7 +107,7 @@ def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, kno
     if value.type.sort is Sort.SECRET:
         raise mismatch(path.position, Message("{0} cannot be aggregated or grouped by", value.type))
     if value.type.sort is Sort.CUSTOM or (value.type.sort is Sort.TEXTS and not isinstance(value, Column)):
-        # A stored multilanguage value groups as a whole; a composed text is one text.
+        # A stored multilanguage value is grouped as a whole; a composed one by the caller's text.
         value = as_scalar(value)
     column_known = _known(known, names)
     if column_known is not None:

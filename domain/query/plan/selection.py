@@ -299,7 +299,7 @@ class EntityCode:
         expands: list[ast.ExpandItem],
         depth: int,
     ) -> str:
-        """Members of a derived type, for the rows that are of it."""
+        """Members of a derived type, for the rows of that type."""
         repository = self._derived_type(ast.NameStep(type_name), source.repository)
         derived = cast_source(source, repository)
         selected = SelectedMembers()

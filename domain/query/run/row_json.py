@@ -269,7 +269,7 @@ class AnswerSize:
 
 
 def canonical_decoder(bound: Bound, dialect: Dialect) -> Callable[[Any], Any]:
-    """From an output column to the canonical Python value (foundation.kinds); not called for null."""
+    """The conversion from an output column to the canonical Python value (foundation.kinds); not called for null."""
     sort = bound.type.sort
     if sort is Sort.NUMBER and not bound.type.integer:
         if bound.type.scale is None:

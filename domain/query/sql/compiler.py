@@ -374,7 +374,7 @@ def _join_texts(compiler: Compiler, node: Call) -> Sql:
 
 
 def _startswith(compiler: Compiler, node: Call) -> Sql:
-    """A stored text is compared as a range, which can use an index: from p to p and U+10FFFF."""
+    """Compile startswith; for a stored text as the range from p to p and U+10FFFF, which can use an index."""
     subject, wanted = node.arguments
     arguments = (compiler.value(subject), compiler.value(wanted))
     has_range = isinstance(subject, Column) and compiler.dialect.indexes_by_code_point()

@@ -23,7 +23,7 @@ from domain.syntax import ODataUrlError, ast, parse_boolean_expression
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
-#: Text literals, which are skipped, and references to requests.
+#: String literals, which are skipped, and references to requests.
 _REFERENCE = re.compile(r"'(?:[^']|'')*'|(?<!/)\$(?P<id>[\w.~-]+)(?P<success>/\$succeeded\b)?", re.IGNORECASE)
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le,

@@ -37,7 +37,7 @@ from identity.preferences import parse_prefer
 from identity.rate_limits import check_api_request
 
 MAX_PARTS = 1000
-#: In errors of a group: the request that failed (OASIS vocabulary Core, term ContentID).
+#: Annotation of a group's errors with the id of the failed request (OASIS vocabulary Core, term ContentID).
 CONTENT_ID = "@Org.OData.Core.V1.ContentID"
 #: Seconds after which no further part is started.
 MAX_SECONDS = 30.0

@@ -85,7 +85,7 @@ def parts_of(node: Node) -> Iterator[Node]:
 
 
 def sequence(items: Many[Node]) -> Node:
-    """The items one after the other; adjacent equal edges are one."""
+    """The items one after the other; adjacent equal edges are merged."""
     result: list[Node] = []
     for item in items:
         for each in items_of(item):

@@ -57,7 +57,7 @@ def _check_in_database(at: Place, value: Bound) -> None:
 
 
 def narrowed(at: Place, rows: Rows, index: int) -> Rows:
-    """The rows for which a condition holds; one that fails does not hold."""
+    """The rows for which a condition holds; a condition that fails to evaluate does not hold."""
     if rows.limit is not None:
         at.refuse(Message("the list is cut by TOP already; put the condition inside TOP"))
     condition = at.inside(rows.variable).condition(index)

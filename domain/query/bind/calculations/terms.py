@@ -41,7 +41,7 @@ class Value:
         return replace(self, failures=_distinct((*self.failures, *failures)))
 
     def only_if(self, condition: Bound) -> tuple[Failure, ...]:
-        """Its failures where the condition holds."""
+        """The failures, restricted to where the condition holds."""
         return tuple((number, _both(condition, failed)) for number, failed in self.failures)
 
     @property
