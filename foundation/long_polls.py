@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from django.http import StreamingHttpResponse
 
-#: White space is allowed before a JSON document (RFC 8259, 2). It keeps proxies from timing out, and a server notices
-#: only by writing that its client has disconnected.
-STILL_HERE = b" "
+#: White space is allowed before a JSON document (RFC 8259, 2). It keeps proxies from timing out, and only a write shows
+#: the server that its client has disconnected.
+KEEP_ALIVE = b" "
 
 
 class LongPoll(Protocol):
@@ -36,7 +36,7 @@ def chunks(poll: LongPoll, working: Callable[[], AbstractContextManager[Any]] = 
     try:
         while True:
             if not poll.wait():
-                yield STILL_HERE
+                yield KEEP_ALIVE
                 continue
             with working():
                 content = poll.answer()

@@ -34,7 +34,7 @@ def _end_indexes_in_key(sender: type[models.Model], **_: object) -> None:
     """
     if not issubclass(sender, Entity):
         return
-    # Django's stubs know nothing of db_index and of original_attrs, which migrations are made from.
+    # Django's stubs lack db_index and original_attrs, which migrations are made from.
     meta: Any = sender._meta
     for field in meta.local_fields:
         if (field.db_index or isinstance(field, ReferenceField)) and not field.unique:
@@ -89,7 +89,7 @@ class AggregateRoot(Entity):
 
     external_id = models.CharField(max_length=64, null=True, blank=True)
     external_system = models.CharField(max_length=64, null=True, blank=True)
-    # Indexed for clients that pull what has changed since their last visit.
+    # Indexed for clients that poll for changes since their last request.
     aggregate_last_update_time_utc = models.DateTimeField(null=True, editable=False, db_index=True)
     additional_data_json = JsonDocumentField(max_length=32_000, null=True, blank=True)
 
@@ -115,7 +115,7 @@ class_prepared.connect(_end_indexes_in_key)
 
 
 class VersionStamp(models.Model):
-    """A value whose change invalidates caches of processes: see foundation.stamps."""
+    """The table of foundation.cache_versions."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField(default=0)

@@ -1,7 +1,7 @@
-"""Responses whose parts are made while the client reads them, at the client's speed.
+"""Responses whose parts are produced while the client reads them, at the client's speed.
 
-The server that iterates such a response, platform_site.serving.pipes, has a thread for each. So a view limits how many
-of them there are at once; a response of moderate size is better made within the request.
+The server that iterates such a response, platform_site.serving.pipes, uses a thread for each, so views limit their
+number. A response of moderate size is better produced within the request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Parts(Protocol):
 
 
 class PipedResponse(StreamingHttpResponse):
-    """A response with these parts. They may be made in another thread than the one that executes the request."""
+    """A response with these parts. Another thread than the request's may produce them."""
 
     def __init__(self, parts: Parts, **options: Any) -> None:
         super().__init__(parts, **options)

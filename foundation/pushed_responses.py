@@ -1,4 +1,4 @@
-"""Responses whose parts are sent when something happens, for as long as the client listens.
+"""Responses whose parts are sent as events occur, until the client disconnects.
 
 The server that sends such a response, platform_site.serving.pushes, needs no thread for it. Any other server iterates
 it, in a thread of its own.
@@ -14,23 +14,23 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 
 class Outlet(Protocol):
-    """The way to the client."""
+    """The connection to the client."""
 
     def send(self, part: bytes) -> None:
         """Send a part, without waiting."""
 
     def refuse(self, refusal: HttpResponse) -> None:
-        """Respond with this one instead, if no part has been sent; its headers replace the response's."""
+        """Send this response instead, if no part has been sent; its headers replace the response's."""
 
     def end(self) -> None:
         """End the response. May be called twice."""
 
     def has_room(self) -> bool:
-        """Whether the client reads; if not, parts must wait."""
+        """Whether the send buffer has room; if not, parts must wait."""
 
 
 class Push(Protocol):
-    """What is pushed. Its methods are called by any thread."""
+    """The source of the parts. Its methods are called by any thread."""
 
     def start(self, outlet: Outlet) -> None:
         """The response has begun."""
@@ -40,7 +40,7 @@ class Push(Protocol):
 
 
 class PushedResponse(StreamingHttpResponse):
-    """A response that `push` fills."""
+    """A response with the parts of `push`."""
 
     def __init__(self, push: Push, **options: Any) -> None:
         super().__init__(_iterated(push), **options)
@@ -59,7 +59,7 @@ class _Queue:
         self.parts.put(part)
 
     def refuse(self, refusal: HttpResponse) -> None:
-        """The body alone: such a server has sent the status before the first part."""
+        """Send only the body: such a server has sent the status before the first part."""
         self.send(refusal.content)
         self.end()
 

@@ -18,7 +18,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 
 from foundation.fields import utc_now
-from foundation.lock_waits import hardly_waiting
+from foundation.lock_waits import short_lock_wait
 from foundation.texts import storable
 from identity.instance import client_address
 from identity.lru import GenerationalCache
@@ -62,7 +62,7 @@ def browser_seen(request: HttpRequest, key: str) -> None:
         "last_used": moment,
     }
     try:
-        with hardly_waiting(), transaction.atomic():
+        with short_lock_wait(), transaction.atomic():
             if not BrowserSignIn.objects.filter(pk=key).update(**values):
                 BrowserSignIn.objects.create(session_id=key, since=moment, **values)
     except DatabaseError:  # signed out meanwhile, or the database is busy: a later page notes it

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from foundation import errors
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from identity.models import Licence, ReservedSeat
 
-STAMP = "licence"
+CACHE_VERSION = "licence"
 ADVANCED_BPM = "AdvancedBpm"
 #: Every feature that code checks.
 FEATURES = (ADVANCED_BPM,)
@@ -52,11 +52,11 @@ def licence_read() -> LicenceTerms:
 
 
 def licence_terms() -> LicenceTerms:
-    """The cached terms. No query while the stamp "licence" is unchanged."""
+    """The cached terms. No query while the cache version "licence" is unchanged."""
     return _terms.get()
 
 
-_terms = StampedCache(licence_read, STAMP)
+_terms = VersionedCache(licence_read, CACHE_VERSION)
 
 
 def require_feature(feature: str) -> None:

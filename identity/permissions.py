@@ -1,4 +1,4 @@
-"""Data permissions of callers (spec 01, 1.7): immutable, cached by user until the stamp "permissions" changes.
+"""Data permissions of callers (spec 01, 1.7): immutable, cached by user until the cache version "permissions" changes.
 
 The rights of a user are the union of those of their active roles. A role that grants an operation without a row policy
 grants it on every row; else on the rows that match any of its policies. A policy on a repository also applies, for the
@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import AllPermissions, Lineage, Operation, Permissions
 from identity.lru import GenerationalCache
 from identity.models import RolePermission, RoleUser, RowPolicy, User
 
-STAMP = "permissions"
+CACHE_VERSION = "permissions"
 #: Namespace of the repositories that decide who may do what.
 ACCESS_CONTROL = "Systems.Security."
 #: Repositories that `*` does not grant: access rights, and configuration that runs code or sends data. A role must
@@ -143,7 +143,7 @@ def may_enter_admin(user: User) -> bool:
 
 
 def permissions_for(user_id: str, *, is_admin: bool) -> Permissions:
-    """The rights of a user; equal objects for equal rights. No query while the stamp "permissions" is unchanged."""
+    """The rights of a user; equal objects for equal rights. Cached under the cache version "permissions"."""
     return _ALL if is_admin else _rights(user_id).permissions
 
 
@@ -158,10 +158,10 @@ def roles_of(user_id: str) -> frozenset[str]:
 
 
 def _rights(user_id: str) -> _Rights:
-    stamp = stamps.current(STAMP)
+    version = cache_versions.current(CACHE_VERSION)
     cached = _by_user.get(user_id)
-    if cached is None or cached[0] != stamp:
-        cached = (stamp, _Rights(_load(user_id), _load_assignments(user_id)))
+    if cached is None or cached[0] != version:
+        cached = (version, _Rights(_load(user_id), _load_assignments(user_id)))
         _by_user.put(user_id, cached)
     return cached[1]
 

@@ -1,6 +1,7 @@
 """Rate limits per minute: per application, per user in it, and at the token and login endpoints (spec 01, 1.9).
 
-Fixed windows of a minute of wall time, equal on all nodes. The limits are cached from the admin's row, by stamp.
+Fixed windows of a minute of wall time, equal on all nodes. The limits are cached from the admin's row, by cache
+version.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from django.conf import settings
 from audit.actors import Actor
 from audit.record import failure
 from foundation import errors
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from identity.audit_kinds import ClientRefused, GuessingLimited
 from identity.context import Quota
 from identity.counters import counters
 from identity.models import RateLimits
 from identity.models.applications import SERVICE_SUFFIX
 
-STAMP = "limits"
+CACHE_VERSION = "limits"
 WINDOW_SECONDS = 60
 #: A login with too many failures may be tried once in this time, a divisor of WINDOW_SECONDS.
 TURN_SECONDS = 5
@@ -32,7 +33,7 @@ _AS_A_WHOLE = 10
 # Longer than every name; bounds the counters' memory.
 _NAME_LENGTH = 254
 
-_limits = StampedCache(lambda: RateLimits.objects.filter(pk=1).first() or RateLimits(), STAMP)
+_limits = VersionedCache(lambda: RateLimits.objects.filter(pk=1).first() or RateLimits(), CACHE_VERSION)
 
 
 def limits() -> RateLimits:

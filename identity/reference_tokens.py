@@ -13,7 +13,7 @@ from audit.actors import Actor
 from audit.record import record
 from foundation import errors
 from foundation.fields import utc_now
-from foundation.lock_waits import hardly_waiting, is_locked
+from foundation.lock_waits import is_locked, short_lock_wait
 from foundation.messages import TranslatableMessage as Message
 from identity.audit_kinds import TokenIssued, TokenRevoked
 from identity.credentials import REFERENCE_PREFIX
@@ -103,7 +103,7 @@ def reference_token_load(digest: str) -> ReferenceToken:
 def reference_token_used(token_id: str) -> None:
     """Record the use of the token; not while the database is busy."""
     try:
-        with hardly_waiting():
+        with short_lock_wait():
             ReferenceToken.objects.filter(pk=token_id).update(last_used=utc_now())
     except OperationalError as exc:
         if not is_locked(exc):

@@ -1,9 +1,9 @@
 """Licensed sessions: opened by the first request, extended by the next ones, closed at sign-out (spec 01, 1.8).
 
 A request of a recently used session runs no query: the process caches until when the session is known to be open (at
-most WRITE_SECONDS after the last write), and closing a session bumps the stamp "sessions", so that every process
-queries again. Slots are taken in one serialized database transaction, so there are never more open rows than slots,
-whatever the number of processes.
+most WRITE_SECONDS after the last write), and closing a session bumps the cache version "sessions", so that every
+process queries again. Slots are taken in one serialized database transaction, so there are never more open rows than
+slots, whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.fields import utc_now
-from foundation.lock_waits import hardly_waiting, is_locked
+from foundation.lock_waits import is_locked, short_lock_wait
 from identity import session_hooks
 from identity.licences import LicenceTerms, licence_read
 from identity.lru import GenerationalCache
 from identity.models import Session, TrustedApplication
 from identity.rate_limits import check_session_opening, note_session_opened
 
-STAMP = "sessions"
+CACHE_VERSION = "sessions"
 IDLE = datetime.timedelta(minutes=20)
 SERVICE_LIFETIME = datetime.timedelta(hours=1)
 WRITE_SECONDS = 30
@@ -63,7 +63,7 @@ class _Known:
     """A cached open session; `fresh_until` is a UTC timestamp."""
 
     session_id: str
-    stamp: int
+    version: int
     fresh_until: float
 
 
@@ -78,11 +78,11 @@ def session_touch(key: SessionKey, client_address: str = "") -> str:
     """
     known = _known.get(key.key)
     # utc_now() rather than a monotonic clock: the compared values are stored, and tests move the clock.
-    if known is not None and known.fresh_until > utc_now().timestamp() and known.stamp == stamps.current(STAMP):
+    version = cache_versions.current(CACHE_VERSION)
+    if known is not None and known.fresh_until > utc_now().timestamp() and known.version == version:
         return known.session_id
-    stamp = stamps.current(STAMP)
     session_id, fresh_until = _extend(key) or _open(key, client_address)
-    _known.put(key.key, _Known(session_id, stamp, fresh_until.timestamp()))
+    _known.put(key.key, _Known(session_id, version, fresh_until.timestamp()))
     return session_id
 
 
@@ -137,7 +137,7 @@ def _close(sessions: QuerySet[Session], reason: str) -> int:
         closed = Session.objects.filter(pk__in=ids, closed=None).update(closed=utc_now(), close_reason=reason)
         if closed:
             session_hooks.sessions_closed(ids)
-            stamps.bump(STAMP)
+            cache_versions.bump(CACHE_VERSION)
     return closed
 
 
@@ -155,7 +155,7 @@ def _extend(key: SessionKey) -> tuple[str, datetime.datetime] | None:
     if (now - last_activity).total_seconds() >= WRITE_SECONDS:
         extended = min(now + IDLE, absolute_expires) if absolute_expires else now + IDLE
         try:
-            with hardly_waiting():
+            with short_lock_wait():
                 kept = Session.objects.filter(pk=session_id, closed=None).update(last_activity=now, expires=extended)
         except OperationalError as exc:
             if not is_locked(exc):

@@ -1,8 +1,8 @@
 """Maps a token to its identity, cached in the process by the token's digest (spec 01, 1.5).
 
-The first use of a token costs a signature check and a query. After that it is one lookup, until the stamp "tokens"
-changes: then the state of token, application and user is read again, without any RSA operation. So revoking and
-disabling take effect on the next request (foundation.stamps).
+The first use of a token costs a signature check and a query. After that it is one lookup, until the cache version
+"tokens" changes: then the state of token, application and user is read again, without any RSA operation. So revoking
+and disabling take effect on the next request (foundation.cache_versions).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.changes import TOKENS
 from identity.context import Caller
@@ -56,7 +56,7 @@ class TokenIdentity:
 
 @dataclass(slots=True)
 class _Entry:
-    stamp: int
+    version: int
     identity: TokenIdentity
     used_noted: float = 0.0
 
@@ -71,12 +71,12 @@ def identify(token: str) -> TokenIdentity:
     """The identity of the token. Raises Unauthorized or Forbidden. If cached: no RSA, no query, no write."""
     digest = hashlib.sha256(token.encode()).digest()
     entry = _entries.get(digest)
-    stamp = stamps.current(TOKENS)
+    version = cache_versions.current(TOKENS)
     now = time.time()
-    if entry is None or entry.stamp != stamp:
-        # Read after the stamp: a change in between leads to one reading too many, never to a stale entry.
+    if entry is None or entry.version != version:
+        # Read after the cache version: a change in between leads to one reading too many, never to a stale entry.
         identity = _load(token, digest, known=entry.identity if entry else None)
-        entry = _Entry(stamp, identity, entry.used_noted if entry else 0.0)
+        entry = _Entry(version, identity, entry.used_noted if entry else 0.0)
         _entries.put(digest, entry)
     identity = entry.identity
     if identity.expires <= now:

@@ -44,7 +44,7 @@ class RuleEngine:
     """The event subscriber of this app."""
 
     def watches(self, repository: str, event: str) -> Collection[str]:
-        """Parameters that active rules watch; one lookup, no query while the stamps are unchanged."""
+        """Parameters that active rules watch; one lookup, no query while the cache versions are unchanged."""
         return rule_index().triggers.get((repository, event), _NOTHING)
 
     def handle(self, occurrence: Occurrence) -> None:

@@ -10,8 +10,8 @@ from django.utils.translation import get_language
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.model import custom_properties
 from domain.model.registry import repositories
-from foundation.stamped_cache import StampedCache
-from rules.index import STAMP
+from foundation.versioned_cache import VersionedCache
+from rules.index import CACHE_VERSION
 from rules.models import RuleState
 from rules.specs import stored_rules
 from rules.validation import check_rule
@@ -37,8 +37,8 @@ class FailingRule:
 
 
 #: Language of the reasons → broken rules.
-_broken: StampedCache[dict[str, tuple[BrokenRule, ...]]] = StampedCache(
-    dict, STAMP, custom_properties.STAMP, state=lambda: repositories.generation
+_broken: VersionedCache[dict[str, tuple[BrokenRule, ...]]] = VersionedCache(
+    dict, CACHE_VERSION, custom_properties.CACHE_VERSION, state=lambda: repositories.generation
 )
 
 

@@ -89,7 +89,7 @@ def delivery_send(lease: Lease) -> Outcome:
 
 def _traced(lease: Lease) -> Outcome:
     """The outcome of an attempt, in a span of its own where tracing is on."""
-    if not spans.are_wanted():
+    if not spans.are_configured():
         return _attempt(lease)
     with spans.span("POST webhook", kind="CLIENT", traceparent=value_of(lease.headers, "traceparent") or "") as span:
         outcome = _attempt(lease)

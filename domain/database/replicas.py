@@ -8,7 +8,8 @@ A replica is left out while it does not answer, or is further behind than DATABA
 until it has caught up. A server that was started again may be behind its former self: a new connection is used once it
 has shown everything that the primary had when it was made.
 
-Caches are filled from the replica, too. For that time the thread's stamps stand still at values that the replica has.
+Caches are filled from the replica, too. For that time the thread's cache versions stand still at values that the
+replica has.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from prometheus_client import Counter
 
 from domain.database import postgresql
-from foundation import stamps
-from foundation.execution_slot import stand_aside
+from foundation import cache_versions
+from foundation.execution_slot import yield_to_requests
 from foundation.per_process import PerProcess
 from identity.session_positions import POSITION_NOW, position_note, position_read
 
@@ -235,7 +236,7 @@ class Replicas:
         return chosen, chosen is own
 
     def position_needed(self, session_id: str, values: Mapping[str, int]) -> int:
-        """Where a replica must be that reads for the session and fills caches under these stamps."""
+        """Where a replica must be that reads for the session and fills caches under these cache versions."""
         floor = self._floor
         if floor[0] is not values:
             # Kept locally: another thread may store the position for earlier values meanwhile.
@@ -310,7 +311,7 @@ def read_from_replica(session_id: str | None, read: Callable[[], T]) -> T:
         return read()
     replica, is_own = known.of(session_id)
     if replica is not None:
-        with stamps.held() as values:
+        with cache_versions.held() as values:
             needed = known.position_needed(session_id, values)
             try:
                 if replica.reaches(needed, connections[replica.alias]):
@@ -340,12 +341,12 @@ def connection_for_long_read(session_id: str | None) -> BaseDatabaseWrapper:
     known = replicas()
     replica = known.of(session_id)[0] if known is not None and session_id is not None else None
     if known is not None and session_id is not None and replica is not None:
-        needed = known.position_needed(session_id, stamps.values())
+        needed = known.position_needed(session_id, cache_versions.values())
         connection = connections.create_connection(replica.alias)
         try:
             deadline = time.monotonic() + LONG_READ_WAIT_SECONDS
             while not (is_there := replica.reaches(needed, connection)) and time.monotonic() < deadline:
-                stand_aside()
+                yield_to_requests()
                 time.sleep(0.01)
         except (DatabaseError, InterfaceError):
             is_there = False

@@ -21,8 +21,8 @@ from domain.event_stream.cloud_events import is_temporary, render
 from domain.event_stream.feed import Page
 from domain.event_stream.subscription import Rendered, Subscription
 from foundation import errors
-from foundation.execution_slot import stand_aside
-from foundation.fair_queue import FairQueue, has_place
+from foundation.execution_slot import yield_to_requests
+from foundation.fair_queue import FairQueue, has_free_place
 from identity.session_positions import position_note
 
 logger = logging.getLogger("platform.events")
@@ -60,7 +60,7 @@ class Hub:
         """Raise Unavailable if the process has no room for another subscriber of the caller."""
         with self._lock:
             taken_by = [each.caller for each in self._subscriptions]
-        if not has_place(taken_by, caller, places=SUBSCRIBERS, reserved=RESERVED):
+        if not has_free_place(taken_by, caller, places=SUBSCRIBERS, reserved=RESERVED):
             raise errors.Unavailable(
                 errors.TOO_MANY_SUBSCRIBERS, SUBSCRIBERS, _RETRY_SECONDS, retry_after_seconds=_RETRY_SECONDS
             )
@@ -144,7 +144,7 @@ class Hub:
             # It may go on from its cursor. The others must not wait for it.
             subscription.fail(error)
             return False
-        stand_aside()
+        yield_to_requests()
         return page.is_full or not is_whole
 
 

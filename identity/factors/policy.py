@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from identity import permissions
 from identity.factors.methods import FACTOR_LEVELS, level_of
 from identity.models import Role
 
 #: Guid of an active role that requires a factor → its level. Most instances have none, and so no query by user.
-_levels: StampedCache[dict[str, int]] = StampedCache(
+_levels: VersionedCache[dict[str, int]] = VersionedCache(
     lambda: {
         str(role_id): FACTOR_LEVELS[factor]
         for role_id, factor in Role.objects.filter(is_active=True)
         .exclude(required_factor="None")
         .values_list("pk", "required_factor")
     },
-    permissions.STAMP,
+    permissions.CACHE_VERSION,
 )
 
 

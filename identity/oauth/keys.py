@@ -1,8 +1,8 @@
 """Signing keys: RSA, private halves as files of one node (0600), public halves in the database for all (spec 01, 1.2).
 
 Each node signs with its newest key and never shares it; every node verifies with the public halves. Rotation adds a key
-and retires the node's others, which stay published while tokens may use them. In-process copies follow the stamp
-"keys".
+and retires the node's others, which stay published while tokens may use them. In-process copies follow the cache
+version "keys".
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from jwt import PyJWK
 from audit.actors import Actor
 from audit.models import AuditHead
 from audit.record import record
-from foundation import private_files, stamps
+from foundation import cache_versions, private_files
 from foundation.fields import utc_now
 from identity.audit_kinds import SecretChanged
 from identity.models import SigningKey
 
-STAMP = "keys"
+CACHE_VERSION = "keys"
 _KEY_BITS = 2048
 # Refresh tokens are not signed; the longest-lived signed token is an access or id token.
 _PUBLISHED_AFTER_RETIREMENT = datetime.timedelta(hours=2)
@@ -47,7 +47,7 @@ class KeySet:
     `retired` has keys that are not published any more: valid for hints, not for access.
     """
 
-    stamp: int
+    version: int
     active_kid: str
     active: RSAPrivateKey
     public: dict[str, RSAPublicKey]
@@ -61,13 +61,13 @@ _reloaded_at = float("-inf")
 
 
 def key_set() -> KeySet:
-    """The keys for the current stamp "keys"; generates this node's first key if there is none."""
+    """The keys for the current cache version "keys"; generates this node's first key if there is none."""
     global _current
-    stamp = stamps.current(STAMP)
+    version = cache_versions.current(CACHE_VERSION)
     known = _current
-    if known is None or known.stamp != stamp:
+    if known is None or known.version != version:
         with _lock:
-            known = _current = _load(stamp)
+            known = _current = _load(version)
     return known
 
 
@@ -95,26 +95,26 @@ def keys_rotate(*, by: Actor) -> SigningKey:
         new = _create()
         SigningKey.objects.filter(kid__in=[row.kid for row in mine]).update(retired=utc_now())
         _prune()
-        stamps.bump(STAMP)
+        cache_versions.bump(CACHE_VERSION)
         record(SecretChanged, by=by, subject=f"signing key {new.kid}")
     forget()
     return new
 
 
-def _load(stamp: int) -> KeySet:
+def _load(version: int) -> KeySet:
     rows = list(SigningKey.objects.order_by("created"))
     active = next((row for row in reversed(rows) if row.retired is None and _path(row.kid).exists()), None)
     if active is None:
         active = _first_key()
-        # The new key changed the stamp: under the old one, the next request would load the same keys again.
-        stamp = stamps.current(STAMP)
+        # The new key changed the cache version: under the old one, the next request would load the same keys again.
+        version = cache_versions.current(CACHE_VERSION)
         rows = list(SigningKey.objects.order_by("created"))
     now = utc_now()
     rows = [row for row in rows if row.retired is None or row.retired > now - _REMEMBERED_AFTER_RETIREMENT]
     oldest = now - _PUBLISHED_AFTER_RETIREMENT
     published = [row for row in rows if row.retired is None or row.retired > oldest]
     return KeySet(
-        stamp=stamp,
+        version=version,
         active_kid=active.kid,
         active=_private_key(_path(active.kid).read_bytes()),
         public=_keys_of(published),
@@ -126,8 +126,7 @@ def _load(stamp: int) -> KeySet:
 
 @lru_cache(maxsize=2)
 def _private_key(pem: bytes) -> RSAPrivateKey:
-    # Loading checks that its numbers are primes, for some 40 ms; the first request after a change of the stamp pays for
-    # it.
+    # Cached: loading takes some 40 ms, because it checks that the key's numbers are primes.
     private = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(private, RSAPrivateKey):
         raise TypeError("the signing key is not an RSA key")
@@ -141,7 +140,7 @@ def _first_key() -> SigningKey:
             if _path(row.kid).exists():
                 return row
         new = _create()
-        stamps.bump(STAMP)
+        cache_versions.bump(CACHE_VERSION)
         return new
 
 

@@ -20,7 +20,7 @@ from django.db import DatabaseError, connection
 
 from domain.dataset.tables.models import DomainTransaction
 from foundation import errors
-from foundation.fair_queue import has_place
+from foundation.fair_queue import has_free_place
 
 logger = logging.getLogger("platform.transactions")
 
@@ -98,7 +98,7 @@ class _Watch:
         """Add a client. Raises Unavailable."""
         with self._lock:
             taken_by = (other.caller for other in self._waits)
-            if not has_place(taken_by, wait.caller, places=SLOTS, reserved=RESERVED):
+            if not has_free_place(taken_by, wait.caller, places=SLOTS, reserved=RESERVED):
                 raise errors.Unavailable(errors.TOO_MANY_WAITING, SLOTS, retry_after_seconds=_RETRY_SECONDS)
             self._waits.add(wait)
             if self.stopping:
