@@ -44,17 +44,17 @@ _CACHE_VERSIONS: dict[type[Model], tuple[str, ...]] = {
     RateLimits: (rate_limits.CACHE_VERSION,),
 }
 # Columns that are written often and do not affect access.
-_HARMLESS = frozenset({"last_login", "last_used", "password"})
+_IRRELEVANT_COLUMNS = frozenset({"last_login", "last_used", "password"})
 
 
 def access_changed(*models: type[Model]) -> None:
-    """Rows of these tables were written; call inside the transaction that wrote them."""
+    """Invalidate the caches of these tables; call inside the transaction that wrote their rows."""
     for version in sorted({version for model in models for version in _CACHE_VERSIONS.get(model, ())}):
         cache_versions.bump(version)
 
 
 def tokens_revoked() -> None:
-    """Access tokens were revoked."""
+    """Invalidate cached tokens; call inside the transaction that revoked them."""
     cache_versions.bump(TOKENS)
 
 
@@ -62,7 +62,7 @@ def _written(sender: type[Model], **kwargs: Any) -> None:
     update_fields = kwargs.get("update_fields")
     if kwargs.get("created") and sender in {User, ReferenceToken}:
         return  # a new row cannot be cached yet
-    if update_fields is None or not set(update_fields) <= _HARMLESS:
+    if update_fields is None or not set(update_fields) <= _IRRELEVANT_COLUMNS:
         access_changed(sender)
 
 

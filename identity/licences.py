@@ -43,7 +43,7 @@ class LicenceTerms:
 
 
 def licence_read() -> LicenceTerms:
-    """The terms, read from the database: for taking a slot."""
+    """The terms, read from the database, for opening a session."""
     row = Licence.objects.filter(pk=1).first()
     if row is None:
         return LicenceTerms(sessions=settings.LICENSE_SESSIONS)
@@ -52,7 +52,7 @@ def licence_read() -> LicenceTerms:
 
 
 def licence_terms() -> LicenceTerms:
-    """The cached terms. No query while the cache version "licence" is unchanged."""
+    """The terms, cached under the cache version "licence"."""
     return _terms.get()
 
 

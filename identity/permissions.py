@@ -18,7 +18,7 @@ from identity.lru import GenerationalCache
 from identity.models import RolePermission, RoleUser, RowPolicy, User
 
 CACHE_VERSION = "permissions"
-#: Namespace of the repositories that decide who may do what.
+#: Namespace of the repositories of access rights.
 ACCESS_CONTROL = "Systems.Security."
 #: Repositories that `*` does not grant: access rights, and configuration that runs code or sends data. A role must
 #: grant them by name or namespace.
@@ -38,7 +38,7 @@ class RoleGrants:
         return operation in self.granted.get(self.entry_of(repository), frozenset())
 
     def entry_of(self, repository: str) -> str:
-        """The key of `granted` that decides for the repository; a name that is no key where nothing does."""
+        """The key of `granted` that applies to the repository; a name that is no key if none does."""
         if repository in self.granted:
             return repository
         namespace = repository
@@ -135,7 +135,7 @@ _ANY = Assignments()
 
 
 def may_enter_admin(user: User) -> bool:
-    """Whether the admin site is open to the user: an active internal one whose roles grant anything (spec 01, 1.7)."""
+    """Whether the user may open the admin site: active, internal, with a role that grants anything (spec 01, 1.7)."""
     if not user.active or user.user_type != "InternalUser":
         return False
     permissions = permissions_for(user.pk, is_admin=user.is_admin)

@@ -1,4 +1,4 @@
-"""Reference tokens: `enrt_<64 hex>`, for people (PAT) and services (SAT), stored by digest (spec 01, 1.5)."""
+"""Reference tokens: `enrt_<64 hex>`, for users (PAT) and services (SAT), stored by digest (spec 01, 1.5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_LIFETIME = datetime.timedelta(days=366)
 
 
 class ReferenceTokenRefused(Exception):
-    """A token that may not be issued; the message says why."""
+    """The token may not be issued; the message says why."""
 
 
 def reference_token_issue(

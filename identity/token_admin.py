@@ -100,13 +100,13 @@ class ReferenceTokenAdmin(IssuingAdmin):
         return False
 
     def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """The form, which knows who issues the token."""
+        """The form, with the request's user as the issuer."""
         form = super().get_form(request, *args, **kwargs)
         return type(form.__name__, (form,), {"by": actor_of(request)})
 
     @admin.action(description=_("Revoke the chosen tokens"), permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[ReferenceToken]) -> None:
-        """Revoke the tokens; other nodes learn of it within a second."""
+        """Revoke the tokens; effective on other nodes within a second."""
         rows = list(chosen.filter(revoked=None))
         for row in rows:
             reference_token_revoke(row, by=actor_of(request))

@@ -17,7 +17,7 @@ from foundation import errors
 from foundation.messages import reason_of
 from identity import rate_limits
 from identity.account_pages import own_form_action, own_form_page, safe_page, user_of
-from identity.audit_actors import stranger_of
+from identity.audit_actors import anonymous_actor
 from identity.audit_kinds import SignInFailed
 from identity.factors.flow import PendingSignIn, sign_in_continue
 from identity.factors.methods import external_amr
@@ -34,9 +34,9 @@ from identity.oauth import logout
 from identity.oauth.fresh_login import PARAMETER
 
 logger = logging.getLogger(__name__)
-#: Sign-ins that one address begins or ends in a minute: the provider is asked for each.
+#: Sign-ins that one address may begin or end in a minute: each causes requests to the provider.
 _PER_MINUTE = 30
-# Clocks of two servers.
+# Tolerated clock difference between the servers.
 _LEEWAY_SECONDS = 60
 
 
@@ -50,7 +50,7 @@ def start(request: HttpRequest, code: str) -> HttpResponse:
 
 @own_form_page
 def connect(request: HttpRequest, code: str) -> HttpResponse:
-    """Ask whether to connect an account, which will open this user's account; needs a sign-in of the last minutes."""
+    """Confirm that an account, which can then sign in as this user, is connected; needs a fresh sign-in."""
     provider, user = _provider(code), fresh_user(request)
     if user is None:
         return login_again(request)
@@ -77,7 +77,7 @@ def disconnect(request: HttpRequest, code: str) -> HttpResponse:
 
 @safe_page
 def callback(request: HttpRequest, code: str) -> HttpResponse:
-    """The provider's answer (OIDC Core, 3.1.2.5): sign the person in, or connect the account."""
+    """The provider's response (OIDC Core, 3.1.2.5): sign the user in, or connect the account."""
     provider = _provider(code)
     begun = pending_take(request, code, request.GET.get("state", ""))
     if begun is None:
@@ -123,7 +123,7 @@ def _begin(request: HttpRequest, provider: IdentityProvider, begun: Pending) -> 
 
 
 def _identity(request: HttpRequest, provider: IdentityProvider, begun: Pending) -> Identity:
-    """Who has signed in upstream. Raises FederationFailed."""
+    """The identity of the upstream sign-in. Raises FederationFailed."""
     if error := request.GET.get("error"):
         raise FederationFailed(
             _("The sign-in at %(provider)s ended with: %(error)s") % {"provider": provider.name, "error": error[:100]}
@@ -144,7 +144,7 @@ def _identity(request: HttpRequest, provider: IdentityProvider, begun: Pending) 
 def _entered(request: HttpRequest, provider: IdentityProvider, identity: Identity, begun: Pending) -> HttpResponse:
     user = accounts.account_enter(provider, identity).user
     if isinstance(request.user, User) and request.user != user:
-        # Another user of this browser is signed out first; the session of the new one keeps what follows.
+        # Sign another user of this browser out first.
         logout.sign_out(request)
     upstream_remember(request, provider, identity.id_token, user)
     several = provider.trusts_factors and "mfa" in identity.values("amr")
@@ -166,7 +166,7 @@ def _refused(
     request: HttpRequest, provider: IdentityProvider, problem: str, limited: errors.TooManyRequests | None = None
 ) -> HttpResponse:
     logger.warning("a sign-in at %s failed: %s", provider.code, problem)
-    failure(SignInFailed, by=stranger_of(request), reason="federation", provider=provider.code)
+    failure(SignInFailed, by=anonymous_actor(request), reason="federation", provider=provider.code)
     context = {"provider": provider, "problem": problem}
     return limited_page(request, "identity/federation_refused.html", context, limited, status=403)
 

@@ -1,8 +1,8 @@
 """Signing keys: RSA, private halves as files of one node (0600), public halves in the database for all (spec 01, 1.2).
 
 Each node signs with its newest key and never shares it; every node verifies with the public halves. Rotation adds a key
-and retires the node's others, which stay published while tokens may use them. In-process copies follow the cache
-version "keys".
+and retires the node's others, which stay published while tokens may use them. The processes cache the keys under the
+cache version "keys".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _REMEMBERED_AFTER_RETIREMENT = datetime.timedelta(days=90)
 class KeySet:
     """A process's keys: `public` maps kid → key of every published key, `active` signs.
 
-    `retired` has keys that are not published any more: valid for hints, not for access.
+    `retired` has keys that are no longer published: valid for id token hints, not for access tokens.
     """
 
     version: int
@@ -74,7 +74,7 @@ def key_set() -> KeySet:
 def reload() -> None:
     """Read the keys again: an unknown kid may belong to a new key of another node.
 
-    At most once a second, since anybody can send unknown kids.
+    At most once a second, since clients can send unknown kids.
     """
     global _current, _reloaded_at
     now = time.monotonic()
@@ -106,7 +106,7 @@ def _load(version: int) -> KeySet:
     active = next((row for row in reversed(rows) if row.retired is None and _path(row.kid).exists()), None)
     if active is None:
         active = _first_key()
-        # The new key changed the cache version: under the old one, the next request would load the same keys again.
+        # Creating the key has bumped the cache version.
         version = cache_versions.current(CACHE_VERSION)
         rows = list(SigningKey.objects.order_by("created"))
     now = utc_now()
@@ -135,7 +135,7 @@ def _private_key(pem: bytes) -> RSAPrivateKey:
 
 def _first_key() -> SigningKey:
     with _directory_lock(), transaction.atomic():
-        # Another process of this node may have been first.
+        # Another process of this node may have created one meanwhile.
         for row in SigningKey.objects.filter(retired=None).order_by("-created"):
             if _path(row.kid).exists():
                 return row
@@ -159,11 +159,10 @@ def _keys_of(rows: Iterable[SigningKey]) -> dict[str, RSAPublicKey]:
 
 
 def _prune() -> None:
-    """Delete private halves that sign nothing any more, and public ones that no hint needs any more."""
+    """Delete private halves of retired keys, and public halves that no id token hint or audit head needs."""
     now = utc_now()
     for row in SigningKey.objects.filter(retired__lt=now - _PUBLISHED_AFTER_RETIREMENT):
         _path(row.kid).unlink(missing_ok=True)
-    # The signatures of heads of the audit chain are verified as long as the heads are kept.
     old = SigningKey.objects.filter(retired__lt=now - _REMEMBERED_AFTER_RETIREMENT)
     old.exclude(kid__in=AuditHead.objects.values("kid")).delete()
 
@@ -185,5 +184,5 @@ def _path(kid: str) -> Path:
 
 
 def _directory_lock() -> AbstractContextManager[None]:
-    """One process of the node at a time makes keys."""
+    """The lock of key generation between the processes of the node."""
     return private_files.lock(_directory() / ".lock")
