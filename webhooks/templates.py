@@ -1,4 +1,4 @@
-"""Cache of webhook templates: loaded and compiled once, again after a change of theirs or of custom properties.
+"""Cache of compiled webhook templates; reloaded after a change of templates or custom properties.
 
 Events must not cost a query, so the templates are cached. Sources of the cache: the cache versions
 (foundation.cache_versions) of templates and of custom properties, which they may name, the registry, and the key that
@@ -39,7 +39,7 @@ AUTHORS = Authors(TemplateAuthor)
 class WebHookTemplate:
     """A template, ready to be rendered.
 
-    unreadable   why its headers cannot be decrypted, which fails its deliveries
+    unreadable   the reason why its headers cannot be decrypted, which fails its deliveries
     author       the user who saved it last
     """
 
@@ -90,15 +90,15 @@ class WebHookTemplate:
         origin = self.compiled.url.fixed_origin
         return None if origin is None else destination_of(origin).name
 
-    def kept_headers(self, headers: tuple[Header, ...]) -> tuple[str, str]:
-        """(masked for people, as JSON for WebHookDelivery.headers) of rendered headers; cached if fixed."""
-        return self._kept_fixed if headers is self.compiled.fixed_headers else self._kept(headers)
+    def stored_headers(self, headers: tuple[Header, ...]) -> tuple[str, str]:
+        """(masked for display, as JSON for WebHookDelivery.headers) of rendered headers; cached if fixed."""
+        return self._stored_fixed if headers is self.compiled.fixed_headers else self._stored(headers)
 
     @cached_property
-    def _kept_fixed(self) -> tuple[str, str]:
-        return self._kept(self.compiled.fixed_headers or ())
+    def _stored_fixed(self) -> tuple[str, str]:
+        return self._stored(self.compiled.fixed_headers or ())
 
-    def _kept(self, headers: Sequence[Header]) -> tuple[str, str]:
+    def _stored(self, headers: Sequence[Header]) -> tuple[str, str]:
         if self.unreadable:
             return "", orjson.dumps(self.unreadable).decode()
         stored = [

@@ -19,7 +19,7 @@ from domain.event_stream.cloud_events import render
 from event_sinks import delivery
 from event_sinks.brokers import connected
 from event_sinks.brokers.target import BrokerFailed, Publish, Target, target_of
-from event_sinks.delivery import in_order, sink_begin, sink_replay, sink_retry, sinks_deliver, sinks_due
+from event_sinks.delivery import batches_by_entity, sink_begin, sink_replay, sink_retry, sinks_deliver, sinks_due
 from event_sinks.models import EventSink, SinkState
 from event_sinks.tasks import deliver
 from foundation.clock import database_now
@@ -289,7 +289,7 @@ def test_an_inactive_sink_rests(sink: EventSink, stream: NatsServer, api: Api) -
 def test_parts_keep_the_order_of_each_entity(entities: list[int]) -> None:
     now = utc_now()
     events = [(feed.Entry(number, NAME, str(entity), "U", now), b"") for number, entity in enumerate(entities)]
-    parts = list(in_order(events))
+    parts = list(batches_by_entity(events))
     assert [event for part in parts for event in part] == events
     for part in parts:
         assert part

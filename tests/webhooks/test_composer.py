@@ -279,7 +279,7 @@ def test_a_time_range_is_replayed_after_its_number_was_shown(
     assert "2 requests are sent again" in page
     assert not WebHookDelivery.objects.filter(state="Pending").exclude(pk=made["open"].pk).exists()
     confirmed = {**dict(re.findall(r'type="hidden" name="(since|until)" value="([^"]*)"', page)), "confirmed": "1"}
-    monkeypatch.setattr(admin, "MOST_REPLAYED", 1)
+    monkeypatch.setattr(admin, "MAX_REPLAYED", 1)
     assert "There are more than 1" in text_of(boss.post(url, confirmed))
     monkeypatch.undo()
     answer = boss.post(url, confirmed, follow=True)

@@ -33,7 +33,7 @@ class Command(PlatformCommand):
         parser.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        wanted = self._wanted(options).order_by("creation_time_utc", "sequence")
+        wanted = self._selected(options).order_by("creation_time_utc", "sequence")
         rows = [
             {"id": str(row.pk), "web_hook": row.web_hook_code, "state": row.state, "error": row.last_error}
             for row in wanted.only("id", "web_hook_code", "state", "last_error").iterator()
@@ -50,7 +50,7 @@ class Command(PlatformCommand):
         verb = "would be sent again" if options["dry_run"] else "will be sent again"
         self.stdout.write(f"{count} deliveries {verb}.")
 
-    def _wanted(self, options: dict[str, Any]) -> QuerySet[WebHookDelivery]:
+    def _selected(self, options: dict[str, Any]) -> QuerySet[WebHookDelivery]:
         if options["ids"]:
             wanted = WebHookDelivery.objects.filter(pk__in=options["ids"], state__in=REDELIVERABLE_STATES)
         else:
