@@ -21,7 +21,7 @@ from rules.actions import action_types
 def stored_names(
     app_configs: Sequence[AppConfig] | None = None, databases: Iterable[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
-    """rules.W001, rules.W002: stored event or action types whose class is gone. Other rules still run."""
+    """rules.W001, rules.W002: stored event or action types that are not registered. Other rules still run."""
     if databases is None or "default" not in databases:
         return []
     try:

@@ -1,8 +1,8 @@
 """Index of the active rules in this process: (repository, event) → parameter → rules in order.
 
-Built from the cache versions "rules" (bumped by every commit of a rule or its children) and "custom_properties", and
-from the registry's generation; compared at each use. So a saved rule applies to the next write, in this process and in
-others (foundation.cache_versions).
+Cached under the cache versions "rules" (bumped by every commit of a rule or its children) and "custom_properties", and
+the registry's generation. So a saved rule applies to the next write, in this process and in others
+(foundation.cache_versions).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RuleIndex:
     """A consistent set of rules.
 
     triggers   (repository, event) → rules by parameter
-    startable  repository → rules that users start by hand, by code
+    startable  repository → rules that users can start, by code
     """
 
     triggers: Mapping[tuple[str, str], Triggers]

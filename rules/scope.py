@@ -30,7 +30,7 @@ class Finding:
     target: str = ""
 
     def within(self, prefix: str) -> Finding:
-        """The same with its target inside `prefix`: "Conditions/2"."""
+        """The finding with its target inside `prefix`: "Conditions/2"."""
         return Finding(self.message, f"{prefix}/{self.target}" if self.target else prefix)
 
 
@@ -123,7 +123,7 @@ def bind_event(rule: RuleSpec, repository: Repository[Any], spec: EventSpec) -> 
 
 
 def scopes_of(rule: RuleSpec, repository: Repository[Any]) -> Iterator[tuple[EventSpec | None, RuleScope | Finding]]:
-    """A scope for each event; one without event attributes for a rule that has none."""
+    """A scope for each event; one without event attributes for a rule without events."""
     if not rule.events:
         yield None, RuleScope(rule, repository)
     for spec in rule.events:

@@ -19,7 +19,7 @@ from rules.validation import check_rule
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """An active rule that cannot be evaluated any more, and the first reason."""
+    """An active rule that can no longer be evaluated, and the first reason."""
 
     id: str
     code: str
@@ -28,7 +28,7 @@ class BrokenRule:
 
 @dataclass(frozen=True, slots=True)
 class FailingRule:
-    """An active rule with failures: `failures` of `runs`."""
+    """An active rule with failures: number of failures and runs."""
 
     id: str
     code: str
@@ -43,9 +43,7 @@ _broken: VersionedCache[dict[str, tuple[BrokenRule, ...]]] = VersionedCache(
 
 
 def broken_rules() -> tuple[BrokenRule, ...]:
-    """Broken rules by code. Computed once after each change of rules, custom properties or repositories, as rules.index
-    is.
-    """
+    """Broken rules by code, cached as rules.index."""
     known, language = _broken.get(), get_language() or ""
     if language not in known:
         result = ((rule, next(check_rule(rule), None)) for rule in stored_rules(active_only=True))

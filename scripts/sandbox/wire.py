@@ -14,7 +14,7 @@ FIRST_READ_BYTES: Final = 8_192
 
 
 class Wire:
-    """Frames over the socket. Blocking: the worker has nothing else to do."""
+    """Frames over the blocking socket."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -22,7 +22,7 @@ class Wire:
 
     def receive(self) -> tuple[bytes, bytes]:
         if not self._buffer:
-            # Usually one read gets exactly one frame: nothing to join then.
+            # Usually one read returns exactly one frame, which needs no copy.
             chunk = os.read(self._fd, FIRST_READ_BYTES)
             if len(chunk) > protocol.FRAME_HEADER.size:
                 size, kind = protocol.FRAME_HEADER.unpack_from(chunk)
@@ -54,7 +54,7 @@ class Wire:
 
 
 class Console:
-    """The shared console memory, which the host reads after the run, however it ends."""
+    """The shared console memory, which the host reads after the run."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory

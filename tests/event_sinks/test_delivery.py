@@ -201,7 +201,7 @@ def test_what_a_worker_did_not_note_is_sent_again(
     def die(*_given: object) -> None:
         raise SystemExit
 
-    monkeypatch.setattr(delivery._Run, "_move", die)
+    monkeypatch.setattr(delivery._Run, "_advance", die)
     with pytest.raises(SystemExit):
         sinks_deliver()
     monkeypatch.undo()
@@ -301,7 +301,7 @@ def test_a_slow_broker_gets_on(sink: EventSink, stream: NatsServer, api: Api, mo
     id = create(api, "S1")
     for number in range(3):
         api.patch(f"{CURRENCIES}({id})", {"Name": f"Name {number}"})
-    monkeypatch.setattr(delivery, "_NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(delivery, "_SAVE_SECONDS", 0.0)
     monkeypatch.setattr(delivery, "connected", lambda target: failing_after(2, target))
     sinks_deliver()
     assert changes(stream.got(), id) == ["Create", "Update"]

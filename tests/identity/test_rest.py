@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from foundation.cache_versions import bump
 from identity.models import RateLimits, User
 from identity.rate_limits import CACHE_VERSION
-from identity.rest import IdentityAuthentication, IsPerson, context_of
+from identity.rest import IdentityAuthentication, IsUser, context_of
 from identity.rest_views import PlatformView, PublicView
 from tests.identity.flows import Browser, service_token
 
@@ -42,7 +42,7 @@ class OrderView(PlatformView):
 
 class PersonView(PlatformView):
     authentication_classes = (IdentityAuthentication, SessionAuthentication)
-    permission_classes = (IsPerson,)
+    permission_classes = (IsUser,)
 
     def get(self, request: Request) -> Response:
         assert isinstance(request.user, User)

@@ -213,7 +213,7 @@ def test_a_rule_s_switch_keeps_traces_whoever_sets_it_off(api: Api, world: World
 
 
 def test_of_each_rule_the_newest_stay(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_log, "MAX_KEPT", 3)
+    monkeypatch.setattr(trace_log, "MAX_ENTRIES", 3)
     one, other = "0189a1b2-0000-7000-8000-000000000001", "0189a1b2-0000-7000-8000-000000000002"
     trace_log.keep(other, {"Rule": "other"})
     for number in range(5):

@@ -402,7 +402,7 @@ def test_a_rule_is_duplicated_with_its_rows_and_not_active(admin: Client, world:
 def test_firings_are_counted_by_day_and_old_days_go(admin: Client, world: World) -> None:
     rule = write_rule(world, PRODUCTS, ["COMMIT"], actions=[warn("w")])
     today = utc_now().date()
-    for ago, fired in ((statistics.KEPT_DAYS, 5), (1, 6)):
+    for ago, fired in ((statistics.RETENTION_DAYS, 5), (1, 6)):
         RuleDay.objects.create(rule_id=rule, day=today - timedelta(days=ago), fired_count=fired)
     for failed in (False, False, True):
         statistics.note(rule, 0.001, failed=failed)

@@ -79,7 +79,7 @@ def display(bridge: Bridge, handles: list[Any]) -> Answer:
 
 @host_call("calculated", reads=True)
 def calculated(bridge: Bridge, handles: list[Any], ahead: list[Any], name: str) -> Answer:
-    """Values of entities of one repository, each `{"v": value}` or `{"e": what it throws}`; None: no such attribute."""
+    """Values of entities of one repository, each `{"v": value}` or `{"e": error}`; None for an unknown attribute."""
     records = bridge.handles.present(handles)
     known = calculated_attributes.definition(records[0].repository, name) if records else None
     if known is None or any(record.repository is not records[0].repository for record in records):
@@ -100,5 +100,5 @@ def calculated(bridge: Bridge, handles: list[Any], ahead: list[Any], name: str) 
 def refresh(bridge: Bridge, handles: list[Any]) -> Answer:
     records = bridge.handles.known(handles)
     answer = bridge.frames.of(record for record in records if record is not None)
-    # A deleted entity can still be read in its last state; only changing it fails.
+    # A deleted entity keeps its last values; only changing it fails.
     return {**answer, "gone": bridge.handles.gone(handles, records)}
