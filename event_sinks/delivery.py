@@ -164,13 +164,13 @@ class _Run:
         self._report_lost_events(state)
         last, end = state.last, time.monotonic() + RUN_SECONDS
         context = context_for(self.sink)
-        asked = subscription_for(self.sink, context)
+        subscription = subscription_for(self.sink, context)
         with ExitStack() as stack:
             publish: Publish | None = None
             while not cluster_is_stopping():
-                page = feed.read(last, PAGE, asked.names)
-                wanted = [entry for entry in page.entries if asked.wants(entry)]
-                events = render(wanted, context) if wanted else []
+                page = feed.read(last, PAGE, subscription.names)
+                entries = [entry for entry in page.entries if subscription.wants(entry)]
+                events = render(entries, context) if entries else []
                 if events and publish is None:
                     publish = stack.enter_context(connected(target_of(self.sink)))
                     self._renew()
@@ -188,19 +188,19 @@ class _Run:
 
         None if the time was up before the last ones; the position of the published ones is saved.
         """
-        begun, noted = time.monotonic(), 0
+        saved_at, saved = time.monotonic(), 0
         parts = list(batches_by_entity(events))
         for number, part in enumerate(parts, 1):
             publish([self._message(*event) for event in part])
             now = time.monotonic()
             is_over = now >= end or cluster_is_stopping()
-            if number < len(parts) and (is_over or now - begun >= _SAVE_SECONDS):
-                so_far = sum(map(len, parts[:number]))
-                self._advance(part[-1][0].id, so_far - noted)
-                begun, noted = now, so_far
+            if number < len(parts) and (is_over or now - saved_at >= _SAVE_SECONDS):
+                published = sum(map(len, parts[:number]))
+                self._advance(part[-1][0].id, published - saved)
+                saved_at, saved = now, published
                 if is_over:
                     return None
-        return len(events) - noted
+        return len(events) - saved
 
     def _message(self, entry: Entry, event: bytes) -> EventMessage:
         name = type_of(entry.repository, entry.operation)

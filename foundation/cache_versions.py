@@ -36,7 +36,7 @@ from foundation.shared_word import SharedWord
 if TYPE_CHECKING:
     from foundation.cache_version_signals import CacheVersionSignals
 
-#: How long a change on another node, or one that was not announced, may go unnoticed by reads.
+#: Maximum age of the cache versions for reads, if a change on another node or an unannounced one occurs.
 CHECK_SECONDS = 0.5
 #: Queries for the cache versions, while those of other threads end in between with other values.
 _ATTEMPTS = 5

@@ -290,7 +290,7 @@ class StateField(_SmallIntegerField):
     enum = DOCUMENT_STATE
 
     def __init__(self, **kwargs: Any) -> None:
-        # For people, as those of EnumField: the database has numbers.
+        # For forms only, as those of EnumField: the database has numbers.
         super().__init__(**{**kwargs, "choices": DOCUMENT_STATE.choices})
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:

@@ -60,8 +60,8 @@ class RedisTexts:
     def find(self, owner: str, id: str) -> bytes | None:
         place, token = _parts(id)
         found = self._client.get(self._key(owner, place))
-        is_it = isinstance(found, bytes) and secrets.compare_digest(found[:32], token.encode())
-        return found[32:] if isinstance(found, bytes) and is_it else None
+        is_match = isinstance(found, bytes) and secrets.compare_digest(found[:32], token.encode())
+        return found[32:] if isinstance(found, bytes) and is_match else None
 
     def _key(self, owner: str, place: int) -> str:
         return f"kept-text:{hashlib.sha256(owner.encode()).hexdigest()}:{place}"
@@ -112,8 +112,8 @@ class FileTexts:
         if len(head) < self._HEAD.size:
             return None
         known, of, expiry, length, checksum = self._HEAD.unpack(head)
-        is_it = secrets.compare_digest(known, token.encode()) and of == digest and time.time() < expiry
-        if not is_it or length > self._ring_bytes:
+        is_match = secrets.compare_digest(known, token.encode()) and of == digest and time.time() < expiry
+        if not is_match or length > self._ring_bytes:
             return None
         text = os.pread(self._descriptor, length, start + self._HEAD.size)
         return text if zlib.crc32(text) == checksum else None

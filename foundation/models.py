@@ -57,9 +57,9 @@ def _place_shared_attributes(sender: type[models.Model], **_: object) -> None:
     leading = {field.creation_counter for base in (Entity, PolymorphicRoot) for field in base._meta.local_fields}
     first = sum(field.creation_counter in leading or _leads(field) for field in own)
     for field in sorted(shared, key=lambda field: (field.is_relation, field.name)):
-        alike = [index for index in range(first, len(own)) if own[index].is_relation == field.is_relation]
-        lesser = [index for index in alike if own[index].name < field.name]
-        nothing_lesser = alike[0] if alike else len(own) if field.is_relation else first
+        same_kind = [index for index in range(first, len(own)) if own[index].is_relation == field.is_relation]
+        lesser = [index for index in same_kind if own[index].name < field.name]
+        nothing_lesser = same_kind[0] if same_kind else len(own) if field.is_relation else first
         own.insert(lesser[-1] + 1 if lesser else nothing_lesser, field)
     fields[:] = own
 

@@ -120,8 +120,8 @@ class IdentityProviderAdmin(PageAdmin):
             # Administrators see the cause with its network addresses.
             cause = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
             problem = errors.reason(cause) if isinstance(cause, errors.Refused) else reason_of(cause)
-            said = gettext("%(provider)s cannot be used yet: %(problem)s")
-            self.message_user(request, said % {"provider": provider, "problem": problem}, messages.WARNING)
+            text = gettext("%(provider)s cannot be used yet: %(problem)s")
+            self.message_user(request, text % {"provider": provider, "problem": problem}, messages.WARNING)
         else:
             self.message_user(request, gettext("%(provider)s answers.") % {"provider": provider}, messages.SUCCESS)
 

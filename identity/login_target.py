@@ -29,8 +29,8 @@ def second_factor_page(target: str) -> HttpResponseRedirect:
 def safe_next(request: HttpRequest) -> str:
     """The redirect target after the login: a URL of this instance, or ""."""
     target = request.POST.get("next") or request.GET.get("next") or ""
-    # Without its query, which does not matter here: that of an authorization request (state, id_token_hint) is often
-    # longer than the 2,048 characters that Django accepts for a URL.
+    # Checked without the query: that of an authorization request (state, id_token_hint) is often longer than the 2,048
+    # characters that Django accepts for a URL.
     address = target.partition("?")[0]
     safe = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""

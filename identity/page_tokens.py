@@ -50,7 +50,7 @@ class PageToken:
 def page_user(request: HttpRequest) -> User:
     """The internal user who is signed in.
 
-    Raises Unauthorized if nobody is signed in, Forbidden for external users.
+    Raises Unauthorized without a sign-in, Forbidden for external users.
     """
     return _internal(sign_in_get(request)).user
 
@@ -66,7 +66,7 @@ def _internal(sign_in: SignIn | None) -> SignIn:
 def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
     """Issue a token to the signed-in user of the request. The caller has checked CSRF.
 
-    Raises Unauthorized if nobody is signed in, Forbidden for external users and disabled applications.
+    Raises Unauthorized without a sign-in, Forbidden for external users and disabled applications.
     """
     sign_in = _internal(sign_in_get(request))
     application = _application(page)

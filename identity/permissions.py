@@ -177,10 +177,10 @@ def _load_assignments(user_id: str) -> Assignments:
 def _load(user_id: str) -> Permissions:
     granted: dict[str, dict[str, frozenset[Operation]]] = defaultdict(dict)
     rows: dict[str, dict[tuple[str, Operation], tuple[str, ...]]] = defaultdict(dict)
-    mine = {"role__role_users__user_id": user_id, "role__is_active": True}
-    for permission in RolePermission.objects.filter(**mine).distinct():
+    of_user = {"role__role_users__user_id": user_id, "role__is_active": True}
+    for permission in RolePermission.objects.filter(**of_user).distinct():
         granted[str(permission.role_id)][permission.repository] = operations_of(permission)
-    for policy in RowPolicy.objects.filter(is_active=True, **mine).order_by("pk").distinct():
+    for policy in RowPolicy.objects.filter(is_active=True, **of_user).order_by("pk").distinct():
         flags = (policy.on_read, policy.on_create, policy.on_update, policy.on_delete)
         for operation, flag in zip(OPERATIONS, flags, strict=True):
             if flag:

@@ -110,8 +110,8 @@ class ReferenceTokenAdmin(IssuingAdmin):
         rows = list(chosen.filter(revoked=None))
         for row in rows:
             reference_token_revoke(row, by=actor_of(request))
-        said = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
-        self.message_user(request, said, messages.SUCCESS)
+        text = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
+        self.message_user(request, text, messages.SUCCESS)
 
 
 @admin.register(AccessToken)
@@ -133,8 +133,8 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         for family in families:
             family_revoke(family, by=actor_of(request))
         count = len(families)
-        said = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
-        self.message_user(request, said % {"count": count}, messages.SUCCESS)
+        text = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
+        self.message_user(request, text % {"count": count}, messages.SUCCESS)
 
 
 @admin.register(SigningKey)
@@ -148,5 +148,5 @@ class SigningKeyAdmin(ReadOnlyAdmin):
     @admin.action(description=_("Sign with a new key from now on"), permissions=["change"])
     def rotate(self, request: HttpRequest, chosen: QuerySet[SigningKey]) -> None:
         """Make this node sign with a new key; tokens signed with older keys stay valid until they expire."""
-        said = gettext("New tokens are signed with %(key)s.") % {"key": keys_rotate(by=actor_of(request)).kid}
-        self.message_user(request, said, messages.SUCCESS)
+        text = gettext("New tokens are signed with %(key)s.") % {"key": keys_rotate(by=actor_of(request)).kid}
+        self.message_user(request, text, messages.SUCCESS)

@@ -69,11 +69,11 @@ def usage_warnings() -> list[str]:
         )
     for holder in usage_by_application()[:1]:
         if holder.sessions > max(1, slots * LARGE_SHARE):
-            said = ngettext(
+            text = ngettext(
                 "%(name)s holds %(held)s of %(slots)s slot.", "%(name)s holds %(held)s of %(slots)s slots.", slots
             ) % {"name": holder.name, "held": holder.sessions, "slots": slots}
             cure = _("Its MaxSessions bounds that; a client that takes a new token for each request holds many.")
-            result.append(f"{said} {cure}")
+            result.append(f"{text} {cure}")
     return result
 
 

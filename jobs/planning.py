@@ -83,9 +83,9 @@ def _skip_past_nights(now: datetime) -> None:
 
 def runs_overdue(now: datetime) -> int:
     """Number of runs that no worker has taken for ten minutes, without night runs, which run one after another."""
-    late = now - timedelta(minutes=10)
-    waiting = JobRun.objects.filter(state=WAITING, due__lt=late).exclude(trigger=NIGHT)
-    return waiting.count() + JobRun.objects.filter(state=RUNNING, lease_until__lt=late).count()
+    deadline = now - timedelta(minutes=10)
+    waiting = JobRun.objects.filter(state=WAITING, due__lt=deadline).exclude(trigger=NIGHT)
+    return waiting.count() + JobRun.objects.filter(state=RUNNING, lease_until__lt=deadline).count()
 
 
 def runs_prune(now: datetime, days: int) -> int:

@@ -54,18 +54,18 @@ def attribute_choices(
     level = _target_of(request, repository, path)
     if level is None:
         path, level = "", repository
-    prefix, said = (f"{path}.", _path_in_words(path) + _STEP) if path else ("", "")
+    prefix, words = (f"{path}.", _path_in_words(path) + _STEP) if path else ("", "")
     members = [each for each in level.attributes.values() if each.kind is not Kind.BINARY and not each.secret]
     groups: list[Choice | tuple[str, Sequence[Choice]]] = [
-        (prefix, f"{said}…") if path else ("", "---------"),
+        (prefix, f"{words}…") if path else ("", "---------"),
         *([("", f"‹ {gettext('back')}")] if path else []),
-        (gettext("Attributes"), [(prefix + each.name, said + in_words(each.name)) for each in members]),
-        (gettext("Custom properties"), [(prefix + name, said + name) for name in custom_names(level)]),
+        (gettext("Attributes"), [(prefix + each.name, words + in_words(each.name)) for each in members]),
+        (gettext("Custom properties"), [(prefix + name, words + name) for name in custom_names(level)]),
         (gettext("Of the event"), [(event.name, event.name) for event in events] if not path else []),
         (
             gettext("Through a reference"),
             [
-                (f"{prefix}{each.name}.", f"{said}{in_words(each.name)}{_STEP}…")
+                (f"{prefix}{each.name}.", f"{words}{in_words(each.name)}{_STEP}…")
                 for each in members
                 if each.is_reference and permitted(request, "read", repositories[each.target])
             ],

@@ -152,12 +152,12 @@ def _api_names(repository: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_rule(
-    repository: str, rows: Iterable[Mapping[str, Any]], wanted: set[str]
+    repository: str, rows: Iterable[Mapping[str, Any]], rule_ids: set[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
     result: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         rule_id = row["user_business_rule_id"]
-        if rule_id in wanted:
+        if rule_id in rule_ids:
             result.setdefault(rule_id, []).append(_api_names(repository, row))
     return result
 

@@ -59,14 +59,14 @@ def _filled(value: str, login: str) -> str:
     return login if value == ME else gettext(value) if " " in value else value
 
 
-def free_code(wanted: str) -> str:
+def free_code(preferred: str) -> str:
     """The code, or the first of CODE-2, CODE-3 … that no rule has."""
-    base = wanted[: _CODE_LENGTH - 4]
+    base = preferred[: _CODE_LENGTH - 4]
     taken = {
         code.upper() for code in UserBusinessRule.objects.filter(code__istartswith=base).values_list("code", flat=True)
     }
-    if wanted.upper() not in taken:
-        return wanted
+    if preferred.upper() not in taken:
+        return preferred
     number = 2
     while f"{base}-{number}".upper() in taken:
         number += 1

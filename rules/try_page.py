@@ -76,15 +76,15 @@ def tried_draft(rule: RuleSpec, request: HttpRequest) -> dict[str, Any]:
     `try_entity` of the POST is the chosen entity. A script may send requests, so a rule with one runs only in the step
     "try".
     """
-    asked = {"try_q": request.POST.get("try_q", "").strip(), "try_entity": request.POST.get("try_entity", "").lower()}
+    inputs = {"try_q": request.POST.get("try_q", "").strip(), "try_entity": request.POST.get("try_entity", "").lower()}
     if rule.repository not in repositories:
-        return asked
+        return inputs
     repository = repositories[rule.repository]
-    result: dict[str, Any] = {**asked, "try_entities": entities_to_try(repository, request, asked["try_q"])}
+    result: dict[str, Any] = {**inputs, "try_entities": entities_to_try(repository, request, inputs["try_q"])}
     if request.method != "POST":
         return result
     result["draft_problems"] = list(dict.fromkeys(each.message for each in check_rule(rule, {rule.author})))
-    entity = asked["try_entity"]
+    entity = inputs["try_entity"]
     if not is_guid(entity) or not rows_of(request, repository.model._default_manager.filter(pk=entity)).exists():
         return {**result, "try_entity": ""}
     result["waits_for_try"] = rule.has_script and request.POST.get(STEP) != "try"

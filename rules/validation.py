@@ -45,9 +45,9 @@ def validate_rule(record: Record) -> None:
     """Raise Refused(RULE_INVALID) with one detail for each problem of the rule as it would be saved."""
     if record.is_deleted or _is_switched_off(record):
         return
-    for collection, most in _MAX_ROWS.items():
-        if len(record.children(collection)) > most:
-            raise invalid([finding(collection, _("A rule has at most {0} {1}."), most, collection)])
+    for collection, limit in _MAX_ROWS.items():
+        if len(record.children(collection)) > limit:
+            raise invalid([finding(collection, _("A rule has at most {0} {1}."), limit, collection)])
     rule = rule_from_record(record)
     review = review_rule(rule, _authors(record))
     if review.problems:

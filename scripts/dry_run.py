@@ -69,16 +69,16 @@ def script_dry_run(
     script_id: str, arguments: Mapping[str, Any], context: CallContext, *, text: str | None = None
 ) -> DryRun:
     """Run a script with arguments, and roll back. text: the editor's text to run instead of the saved text."""
-    begun = monotonic()
+    start = monotonic()
     with DryRunDataset.opened(context) as dataset:
         try:
             script = dataset.open(repositories[SCRIPTS], script_id)
             outcome = managed.execute(script, arguments, dataset, text=text)
         except errors.PlatformError as error:
-            return DryRun((monotonic() - begun) * 1000, error=error)
+            return DryRun((monotonic() - start) * 1000, error=error)
         if isinstance(outcome, FailedRun):
             return DryRun(
-                (monotonic() - begun) * 1000,
+                (monotonic() - start) * 1000,
                 outcome.console,
                 error=outcome.error,
                 line=outcome.line,

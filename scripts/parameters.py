@@ -147,27 +147,27 @@ class ParameterSchema:
 
 def _reason(error: ValidationError | SchemaError) -> str:
     """The problem's message: translated for most keywords, for others their name. The library's are English."""
-    value, wanted = json_text(error.instance), json_text(error.validator_value)
+    value, expected = json_text(error.instance), json_text(error.validator_value)
     match error.validator:
         case "type":
             types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
             return Message("{0} is not of type {1}", value, ", ".join(map(str, types)))
         case "enum":
-            return Message("{0} is not one of {1}", value, wanted)
+            return Message("{0} is not one of {1}", value, expected)
         case "const":
-            return Message("{0} was expected", wanted)
+            return Message("{0} was expected", expected)
         case "minimum":
-            return Message("{0} is less than the minimum of {1}", value, wanted)
+            return Message("{0} is less than the minimum of {1}", value, expected)
         case "maximum":
-            return Message("{0} is greater than the maximum of {1}", value, wanted)
+            return Message("{0} is greater than the maximum of {1}", value, expected)
         case "exclusiveMinimum":
-            return Message("{0} is less than or equal to the minimum of {1}", value, wanted)
+            return Message("{0} is less than or equal to the minimum of {1}", value, expected)
         case "exclusiveMaximum":
-            return Message("{0} is greater than or equal to the maximum of {1}", value, wanted)
+            return Message("{0} is greater than or equal to the maximum of {1}", value, expected)
         case "multipleOf":
-            return Message("{0} is not a multiple of {1}", value, wanted)
+            return Message("{0} is not a multiple of {1}", value, expected)
         case "pattern":
-            return Message("{0} does not match {1}", value, wanted)
+            return Message("{0} does not match {1}", value, expected)
         case "minLength" | "minItems":
             return Message("{0} is too short", value)
         case "maxLength" | "maxItems":

@@ -139,10 +139,10 @@ def script_outcome(
     if is_of_caller:
         seconds = write_lock_time.seconds_left(dataset.context)
         allowed = replace(allowed, wall_seconds=min(allowed.wall_seconds, seconds))
-    begun = time.monotonic()
+    start = time.monotonic()
     bridge = Bridge(
         dataset,
-        deadline=begun + allowed.wall_seconds,
+        deadline=start + allowed.wall_seconds,
         transactions=kind != "Rule",
         subject=subject,
         depth=depth,
@@ -173,14 +173,14 @@ def script_outcome(
         failure = _no_worker(exc)
     finally:
         if is_of_caller:
-            write_lock_time.spend(dataset.context, time.monotonic() - begun)
+            write_lock_time.spend(dataset.context, time.monotonic() - start)
     history.note(
         kind=kind,
         name=name,
         source=source,
         context=dataset.context,
         transaction_id=dataset.row.id if isinstance(dataset, TransactionDataset) else "",
-        duration_ms=(time.monotonic() - begun) * 1000,
+        duration_ms=(time.monotonic() - start) * 1000,
         console=console,
         failure=failure,
         messages=bridge.messages.to_store(dataset.context),

@@ -100,7 +100,7 @@ class WebHookDeliveryAdmin(PostActions, EntityAdmin):
     # --- the list -------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebHookDelivery]:
-        """Without bodies and headers, which the list does not show."""
+        """The deliveries without bodies and headers, which the list does not show."""
         result: QuerySet[WebHookDelivery] = super().get_queryset(request)
         return result.defer("request_body", "headers")
 
@@ -371,10 +371,10 @@ class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
             messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
             return None
         since, until = form.cleaned_data["since"], form.cleaned_data["until"]
-        wanted = deliveries_to_replay(str(hook.pk), since, until)
-        count = wanted[: MAX_REPLAYED + 1].count()
+        deliveries = deliveries_to_replay(str(hook.pk), since, until)
+        count = deliveries[: MAX_REPLAYED + 1].count()
         if request.POST.get("confirmed") and 0 < count <= MAX_REPLAYED:
-            sent = deliveries_redeliver(wanted)
+            sent = deliveries_redeliver(deliveries)
             text = ngettext("%(count)d delivery is sent again.", "%(count)d deliveries are sent again.", sent)
             messages.success(request, text % {"count": sent})
             return None

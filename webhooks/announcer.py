@@ -53,19 +53,19 @@ class Announcer:
         self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
-        going = True
-        while going:
+        is_running = True
+        while is_running:
             result = [self._ids.get()]
             if result[0] is not None:
                 time.sleep(_PAUSE_BEFORE_SECONDS)
             with suppress(Empty):
                 while True:
                     result.append(self._ids.get_nowait())
-            going = None not in result
+            is_running = None not in result
             ids = [delivery_id for delivery_id in result if delivery_id is not None]
             if ids:
                 enqueue(ids[:NAMED_MAX], since=time.time())
-            if going:
+            if is_running:
                 time.sleep(_PAUSE_AFTER_SECONDS)
 
 

@@ -83,11 +83,11 @@ class DeliveryLoop:
         """Deliver. Raises database errors if nothing is in flight; otherwise retries."""
         if self._is_stopping() or (_leased_until.value > time.monotonic() and not _has_overdue()):
             return
-        going = True
+        is_running = True
         try:
-            while going:
+            while is_running:
                 try:
-                    going = self._step()
+                    is_running = self._step()
                 except Exception:
                     # The database is busy, restarting or unavailable; rows are due again once their leases expire.
                     connections.close_all()

@@ -47,14 +47,14 @@ def delivery_redeliver(delivery_ids: Iterable[str]) -> int:
 
     Their retries start again. Open deliveries are unchanged.
     """
-    wanted = WebHookDelivery.objects.filter(pk__in=list(delivery_ids), state__in=REDELIVERABLE_STATES)
-    return deliveries_redeliver(wanted)
+    deliveries = WebHookDelivery.objects.filter(pk__in=list(delivery_ids), state__in=REDELIVERABLE_STATES)
+    return deliveries_redeliver(deliveries)
 
 
-def deliveries_redeliver(wanted: QuerySet[WebHookDelivery]) -> int:
+def deliveries_redeliver(deliveries: QuerySet[WebHookDelivery]) -> int:
     """As `delivery_redeliver`, for a query; deliveries in other states are unchanged."""
     with transaction.atomic():
-        ids = [str(id) for id in wanted.values_list("pk", flat=True)]
+        ids = [str(id) for id in deliveries.values_list("pk", flat=True)]
         count = 0
         for start in range(0, len(ids), _BATCH):
             # The state is checked again: another request may have redelivered it, or a worker leased it.

@@ -53,12 +53,12 @@ def code_use(user: User, code: str, *, by: Actor) -> bool:
 
     The attempt counts as failed until the code is accepted, so that the limit holds for parallel attempts.
     """
-    mine = AuthenticatorApp.objects.filter(user=user)
-    if not mine.filter(failed_codes__lt=MAX_FAILURES).update(failed_codes=F("failed_codes") + 1):
+    rows = AuthenticatorApp.objects.filter(user=user)
+    if not rows.filter(failed_codes__lt=MAX_FAILURES).update(failed_codes=F("failed_codes") + 1):
         return False
-    app = mine.get()
+    app = rows.get()
     step = _step_of(app.secret, code)
-    if step is not None and mine.filter(last_step__lt=step).update(last_step=step, failed_codes=0, last_used=utc_now()):
+    if step is not None and rows.filter(last_step__lt=step).update(last_step=step, failed_codes=0, last_used=utc_now()):
         return True
     if app.failed_codes == MAX_FAILURES:
         user_notify(user, APP_BLOCKED, by=by)

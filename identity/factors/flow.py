@@ -85,8 +85,8 @@ class Offer:
 
 def step_of(pending: PendingSignIn) -> Step:
     """The next step. A user with factors proves one before registering another."""
-    reached, wanted = level_of(pending.amr), pending.level
-    if reached >= wanted:
+    reached, required = level_of(pending.amr), pending.level
+    if reached >= required:
         return "done"
     factors = factors_of(pending.user)
     if not factors or pending.is_recovered or (reached >= 1 and not factors.passkeys):

@@ -166,7 +166,7 @@ def _new_secret(request: HttpRequest, user: User) -> str:
     return str(kept["secret"])
 
 
-def _added(request: HttpRequest, user: User, pending: PendingSignIn | None, proof: str, said: str) -> HttpResponse:
+def _added(request: HttpRequest, user: User, pending: PendingSignIn | None, proof: str, message: str) -> HttpResponse:
     """The response to a registration, which counts as a proof; shows recovery codes to a user who has none."""
     if pending is not None:
         response = sign_in_continue(request, pending.proven(proof))
@@ -177,7 +177,7 @@ def _added(request: HttpRequest, user: User, pending: PendingSignIn | None, proo
         sign_in_started(request, amr_with(sign_in.amr, proof), sign_in.auth_time.timestamp())
         response = redirect("identity:profile")
     if recovery.codes_left(user):
-        messages.success(request, said)
+        messages.success(request, message)
         return response
     page = _codes_page(request, user, response.headers["Location"])
     page.cookies = response.cookies

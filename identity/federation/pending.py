@@ -50,9 +50,9 @@ def pending_make(provider: str, target: str, *, fresh: bool, user_id: str = "") 
     return Pending(provider, state, nonce, secrets.token_urlsafe(48), target, fresh, user_id, time.time())
 
 
-def pending_store(request: HttpRequest, response: HttpResponse, begun: Pending) -> None:
+def pending_store(request: HttpRequest, response: HttpResponse, attempt: Pending) -> None:
     """Add it to the browser's cookie; drops the oldest that do not fit. Raises ValueError if it is too long."""
-    _store(response, [*_read(request), begun][-_MAX_PENDING:])
+    _store(response, [*_read(request), attempt][-_MAX_PENDING:])
 
 
 def pending_take(request: HttpRequest, provider: str, state: str) -> Pending | None:
@@ -60,9 +60,9 @@ def pending_take(request: HttpRequest, provider: str, state: str) -> Pending | N
     return next((each for each in _read(request) if each.state == state and each.provider == provider), None)
 
 
-def pending_forget(request: HttpRequest, response: HttpResponse, begun: Pending) -> None:
+def pending_forget(request: HttpRequest, response: HttpResponse, attempt: Pending) -> None:
     """Remove it from the cookie after the provider's response."""
-    _store(response, [each for each in _read(request) if each.state != begun.state])
+    _store(response, [each for each in _read(request) if each.state != attempt.state])
 
 
 def _read(request: HttpRequest) -> list[Pending]:

@@ -195,7 +195,7 @@ def exchange(
         claims = _validated(provider, known, id_token, nonce)
         if provider.login_claim not in claims and (userinfo := known.get("userinfo_endpoint")):
             answer = _requested(lambda: session.get(userinfo).json())
-            # Core, 5.3.2: a token of somebody else could have been substituted.
+            # Core, 5.3.2: protects against token substitution.
             if not isinstance(answer, dict) or answer.get("sub") != claims["sub"]:
                 raise FederationFailed(Message("Its userinfo is about somebody else."))
             claims = {**answer, **claims}

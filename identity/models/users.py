@@ -89,7 +89,7 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
     person = ReferenceField("domain.Person", null=True, blank=True)
     roles = models.ManyToManyField(Role, through="identity.RoleUser", related_name="users")
 
-    # Membership is in `roles`; Django's permissions are granted to nobody (identity.backends).
+    # Membership is in `roles`; Django's permissions are not used (identity.backends).
     groups = None  # type: ignore[assignment]
     user_permissions = None  # type: ignore[assignment]
 

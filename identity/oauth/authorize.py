@@ -163,11 +163,11 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
         pushed.pushed_request_end(self.authorization.handle)
         if isinstance(error, FatalClientError):
             return responses.error_page(self.request, error=found.error, description=found.description)
-        asked = self.authorization
-        fresh_login_used(self.request, asked.query)
+        authorization = self.authorization
+        fresh_login_used(self.request, authorization.query)
         found.description = found.description or "The request cannot be served."
-        found.state = asked.query.get("state")
-        return responses.answer(self.request, asked.redirect_uri, dict(found.twotuples), asked.mode)
+        found.state = authorization.query.get("state")
+        return responses.answer(self.request, authorization.redirect_uri, dict(found.twotuples), authorization.mode)
 
 
 def load_pushed(authorization: AuthorizationRequest) -> None:
@@ -326,9 +326,9 @@ def load_sign_in(authorization: AuthorizationRequest) -> HttpResponse | None:
 def check_acr(authorization: AuthorizationRequest) -> HttpResponse | None:
     """Check that the sign-in meets acr_values; else redirect to the page of another factor (RFC 9470, 5)."""
     assert authorization.sign_in is not None
-    met = acr_met(authorization.sign_in.amr, authorization.query.get("acr_values", ""))
-    if met is not None:
-        authorization.acr = met
+    acr = acr_met(authorization.sign_in.amr, authorization.query.get("acr_values", ""))
+    if acr is not None:
+        authorization.acr = acr
         return None
     if "none" in authorization.prompt:
         raise AuthorizationRefused("login_required", "The sign-in meets none of acr_values.")

@@ -118,12 +118,12 @@ def _check_target(form: list[tuple[str, str]], issuer: str) -> None:
 
 def _audiences(form: list[tuple[str, str]], subject: TokenIdentity) -> list[str]:
     """The requested audiences, by default those of the subject token, which no exchange extends."""
-    wanted = [value for name, value in form if name == "audience"] or list(subject.audiences)
-    if not set(wanted) <= set(subject.audiences):
+    chosen = [value for name, value in form if name == "audience"] or list(subject.audiences)
+    if not set(chosen) <= set(subject.audiences):
         raise CustomOAuth2Error(
             "invalid_target", description=f"The subject_token is for: {' '.join(subject.audiences)}."
         )
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(chosen))
 
 
 def _subject(raw: str, actor: TrustedApplication) -> tuple[TokenIdentity, AccessToken]:
@@ -151,14 +151,14 @@ def _subject(raw: str, actor: TrustedApplication) -> tuple[TokenIdentity, Access
 
 
 def _scopes(requested: str, subject: AccessToken, actor: TrustedApplication) -> list[str]:
-    """The requested scopes, by default all that both the subject token and the actor have; never offline_access."""
+    """The requested scopes, by default those of both the subject token and the actor; never offline_access."""
     common = [scope for scope in subject.scope.split() if scope in actor.scopes and scope != "offline_access"]
-    wanted = list(dict.fromkeys(requested.split())) or common
-    if not wanted or not set(wanted) <= set(common):
+    chosen = list(dict.fromkeys(requested.split())) or common
+    if not chosen or not set(chosen) <= set(common):
         raise InvalidScopeError(
             description=f"The subject_token and the application have in common: {' '.join(common) or 'no scope'}."
         )
-    return wanted
+    return chosen
 
 
 def _auth_time(raw: str) -> claims.Claims:

@@ -30,12 +30,12 @@ class _Published:
 
     keys: list[Jwk] = field(default_factory=list)
     problem: str = ""
-    asked: float = float("-inf")
+    requested_at: float = float("-inf")
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_due(self, found: list[Jwk]) -> bool:
         """Whether to fetch the keys; `found`: the known keys that match a request."""
-        age = time.monotonic() - self.asked
+        age = time.monotonic() - self.requested_at
         return age >= (_FRESH_SECONDS if found else _RETRY_SECONDS)
 
 
@@ -77,7 +77,7 @@ def forget() -> None:
 
 
 def _fetch(url: str, published: _Published) -> None:
-    published.asked = time.monotonic()
+    published.requested_at = time.monotonic()
     try:
         answer = _session.get(url, headers={"Accept": "application/json"}, timeout=_TIMEOUT_SECONDS)
         if answer.status_code != 200:

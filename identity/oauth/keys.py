@@ -91,9 +91,9 @@ def forget() -> None:
 def keys_rotate(*, by: Actor) -> SigningKey:
     """Sign with a new key from now on; retire this node's other keys, and delete long retired ones."""
     with _directory_lock(), transaction.atomic():
-        mine = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
+        own_keys = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
         new = _create()
-        SigningKey.objects.filter(kid__in=[row.kid for row in mine]).update(retired=utc_now())
+        SigningKey.objects.filter(kid__in=[row.kid for row in own_keys]).update(retired=utc_now())
         _prune()
         cache_versions.bump(CACHE_VERSION)
         record(SecretChanged, by=by, subject=f"signing key {new.kid}")

@@ -76,11 +76,11 @@ class PushedRequestEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[misc]
         """Check the parameters as the authorization endpoint does. Raises OAuthToolkitError."""
         query = QueryDict(mutable=True)
         query.update(parameters)
-        asked = HttpRequest()
-        asked.method, asked.path, asked.META = "GET", request.path, request.META
-        asked.protocol_parameters = query  # type: ignore[attr-defined]
+        http_request = HttpRequest()
+        http_request.method, http_request.path, http_request.META = "GET", request.path, request.META
+        http_request.protocol_parameters = query  # type: ignore[attr-defined]
         view = authorize.AuthorizationEndpoint()
-        view.setup(asked)
-        authorization = authorize.AuthorizationRequest(view, asked, query, is_pushed=True)
+        view.setup(http_request)
+        authorization = authorize.AuthorizationRequest(view, http_request, query, is_pushed=True)
         for step in _STEPS:
             step(authorization)

@@ -237,11 +237,11 @@ def scopes_possible(policy: RegistrationPolicy) -> set[str]:
 
 def _scopes(given: dict[str, Any], policy: RegistrationPolicy) -> list[str]:
     """The wanted scopes, by default all that the policy allows."""
-    wanted = given.get("scope", policy.scopes)
+    requested = given.get("scope", policy.scopes)
     possible = scopes_possible(policy)
-    if not isinstance(wanted, str) or not set(wanted.split()) <= possible:
+    if not isinstance(requested, str) or not set(requested.split()) <= possible:
         raise _invalid(f"scope may have: {' '.join(sorted(possible))}.")
-    return list(dict.fromkeys(wanted.split())) or ["openid"]
+    return list(dict.fromkeys(requested.split())) or ["openid"]
 
 
 def _texts(given: dict[str, Any], name: str, default: list[str]) -> list[str]:

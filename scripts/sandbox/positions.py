@@ -161,11 +161,11 @@ def of_syntax_error(
         return Position(engine_line, None)
     line_start = sum(len(line) + 1 for line in lines[: engine_line - 1])
     low, high = line_start, line_start + len(lines[engine_line - 1])
-    wanted = (message, engine_line)
+    expected = (message, engine_line)
 
     def has_same_error(end: int) -> bool:
         # An unexpected end is reported at the end of the source: the line breaks distinguish it from other errors.
-        return parse(source[:end] + "\n\n") == wanted
+        return parse(source[:end] + "\n\n") == expected
 
     if not has_same_error(high):
         return Position(engine_line, high - line_start + 1)

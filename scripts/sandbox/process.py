@@ -50,7 +50,7 @@ class WorkerProcess:
         """Start the process. Raises OSError; `wait_ready` shows whether the worker works."""
         console_size = protocol.CONSOLE_HEADER.size + limits.console_bytes
         console_fd = _anonymous_file(console_size)
-        ours, theirs = socket.socketpair()
+        host_socket, worker_socket = socket.socketpair()
         try:
             self.console = mmap.mmap(console_fd, console_size)
             self._process = subprocess.Popen(
@@ -62,7 +62,7 @@ class WorkerProcess:
                     str(_WORKER),
                     str(_PROJECT_ROOT),
                     _engine_path(),
-                    str(theirs.fileno()),
+                    str(worker_socket.fileno()),
                     str(console_fd),
                     str(console_size),
                     str(limits.memory_bytes),
@@ -74,25 +74,25 @@ class WorkerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 close_fds=True,
-                pass_fds=(theirs.fileno(), console_fd),
+                pass_fds=(worker_socket.fileno(), console_fd),
                 # Not a new session: Linux's autogroup would give it as much processor time as the session of all web
                 # processes together, whatever its priority.
                 process_group=0,
             )
         except BaseException:
-            ours.close()
+            host_socket.close()
             raise
         finally:
-            theirs.close()
+            worker_socket.close()
             os.close(console_fd)
         # Limits are checked after each receive timeout; this takes one system call, a poll would take two.
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
+        host_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
+        host_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
         self.pid = self._process.pid
-        self._socket = ours
+        self._socket = host_socket
         self._buffer = bytearray()
         self._input = select.poll()
-        self._input.register(ours, select.POLLIN)
+        self._input.register(host_socket, select.POLLIN)
         self._memory_file = _open_procfs(f"/proc/{self.pid}/statm")
         self._status_file = _open_procfs(f"/proc/{self.pid}/status")
         self._stat_file = _open_procfs(f"/proc/{self.pid}/stat")
@@ -109,18 +109,18 @@ class WorkerProcess:
         """The next frame, or None when there is none within WATCH_SECONDS."""
         header = protocol.FRAME_HEADER
         while True:
-            wanted = header.size
+            needed = header.size
             if len(self._buffer) >= header.size:
                 size, kind = header.unpack_from(self._buffer)
                 if size > max_bytes:
                     raise FrameTooLarge
-                wanted += size
-                if len(self._buffer) >= wanted:
-                    payload = bytes(self._buffer[header.size : wanted])
-                    del self._buffer[:wanted]
+                needed += size
+                if len(self._buffer) >= needed:
+                    payload = bytes(self._buffer[header.size : needed])
+                    del self._buffer[:needed]
                     return kind, payload
             try:
-                chunk = self._socket.recv(max(RECEIVE_BYTES, min(wanted - len(self._buffer), 1 << 20)))
+                chunk = self._socket.recv(max(RECEIVE_BYTES, min(needed - len(self._buffer), 1 << 20)))
             except BlockingIOError:
                 return None
             except OSError as error:

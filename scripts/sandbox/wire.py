@@ -45,9 +45,9 @@ class Wire:
         while written < len(data):
             written += os.write(self._fd, memoryview(data)[written:])
 
-    def _fill(self, wanted: int) -> None:
-        while len(self._buffer) < wanted:
-            chunk = os.read(self._fd, max(READ_BYTES, min(wanted - len(self._buffer), 1 << 20)))
+    def _fill(self, needed: int) -> None:
+        while len(self._buffer) < needed:
+            chunk = os.read(self._fd, max(READ_BYTES, min(needed - len(self._buffer), 1 << 20)))
             if not chunk:
                 os._exit(EXIT_HOST_GONE)
             self._buffer += chunk

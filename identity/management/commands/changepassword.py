@@ -27,10 +27,10 @@ class Command(changepassword.Command, PlatformCommand):
 
     def handle(self, *args: Any, **options: Any) -> str | None:
         # Outside of a transaction: it waits for the operator's input.
-        said: str | None = super().handle(*args, **options)
+        result: str | None = super().handle(*args, **options)
         user = user_get(options["username"] or getpass.getuser())
         if not options["keep_access"]:
             with transaction.atomic():
                 access_revoke(user, by=OPERATOR)
         user_notify(user, PASSWORD_CHANGED, by=OPERATOR)
-        return said
+        return result

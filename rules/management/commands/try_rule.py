@@ -16,7 +16,7 @@ from rules.specs import stored_rules
 
 
 class Command(PlatformCommand):
-    """Nothing is saved or sent."""
+    """Runs a rule against past changes, without saving or sending anything."""
 
     help = "Run a rule, active or not, against the last changes of its repository, and list what it would have refused."
     example = "manage.py try_rule NO_LATE_ORDERS --last 500 --json"

@@ -40,15 +40,15 @@ def query(bridge: Bridge, name: str, filter: Any, options: Any) -> Answer:
 @host_call("get", reads=True)
 def get(bridge: Bridge, name: str, ids: list[Any]) -> Answer:
     repository = repository_named(name)
-    wanted: list[str] = []
+    guids: list[str] = []
     if len(ids) > queries.MAX_ROWS:
         raise errors.Refused(errors.SCRIPT_LIMIT, Message("rows ({0})", queries.MAX_ROWS))
     for given in ids:
         id = bridge.writer.entity_id(given) or (given.strip() if isinstance(given, str) else "")
         if not is_guid(id):
             raise errors.BadRequest(errors.INVALID_KEY, given, repository.entity_type, target="Id")
-        wanted.append(id.lower())
-    return bridge.listed(loading.visible(bridge.dataset, repository, wanted))
+        guids.append(id.lower())
+    return bridge.listed(loading.visible(bridge.dataset, repository, guids))
 
 
 @host_call("follow", reads=True)
