@@ -19,7 +19,7 @@ from audit.hashing import canonical, entry_seal
 from audit.kinds import EntryKind
 from audit.models import MAX_NAME, AuditEntry
 from foundation.fields import utc_now
-from foundation.texts import storable
+from foundation.texts import storable, utc_text
 from foundation.write_behind import WriteBehind
 
 #: Failures that a process records individually in a minute, of all kinds and callers together.
@@ -128,7 +128,7 @@ def _write_failures(rows: Sequence[_Failures]) -> None:
                 row.kind,
                 Actor(address=row.address),
                 "",
-                {"failures": row.count, "since": row.since.isoformat(), "until": row.until.isoformat()},
+                {"failures": row.count, "since": utc_text(row.since), "until": utc_text(row.until)},
             )
             for row in rows
         ]

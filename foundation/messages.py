@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import reduce
 
+from foundation.texts import utc_text
+
 _PLACEHOLDER = re.compile(r"\{(\d)\}")
 #: Maximum characters of a list, an object or bytes in a message.
 MAX_WRITTEN = 300
@@ -99,6 +101,8 @@ def _pieces(value: object) -> Iterator[str]:
             yield "]"
         case bytes() | bytearray():
             yield json.dumps(base64.b64encode(value[:MAX_WRITTEN]).decode())
+        case datetime.datetime() if value.tzinfo is not None:
+            yield utc_text(value)
         case datetime.datetime() | datetime.date() | datetime.time():
             yield value.isoformat()
         case _:

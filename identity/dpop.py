@@ -6,7 +6,6 @@ from the time and the instance's secret, so all nodes accept it without storing 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import time
@@ -17,6 +16,7 @@ from django.utils.crypto import salted_hmac
 
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import base64url
 from identity.client_jwt import InvalidClientJwt, claims_of, header_of, identifier_of, seconds_of
 from identity.client_keys import SIGNING_ALGORITHMS, InvalidKey, public_key, thumbprint
 from identity.instance import base_url
@@ -107,7 +107,7 @@ def refused(error: str, reason: str) -> errors.ProofRefused:
 
 def token_hash(token: str) -> str:
     """The `ath` of a proof for this access token (RFC 9449, 4.2)."""
-    return base64.urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
+    return base64url(hashlib.sha256(token.encode()).digest())
 
 
 def _check_nonce(given: object) -> None:
@@ -119,7 +119,7 @@ def _check_nonce(given: object) -> None:
 
 def _nonce(number: int) -> str:
     digest = salted_hmac("identity.dpop.nonce", str(number), algorithm="sha256").digest()
-    return base64.urlsafe_b64encode(digest[:18]).decode()
+    return base64url(digest[:18])
 
 
 def _normal(url: object) -> tuple[str, str, int | None, str] | None:

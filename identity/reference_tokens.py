@@ -15,6 +15,7 @@ from foundation import errors
 from foundation.fields import utc_now
 from foundation.lock_waits import is_locked, short_lock_wait
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.audit_kinds import TokenIssued, TokenRevoked
 from identity.credentials import REFERENCE_PREFIX
 from identity.models import ReferenceToken, TrustedApplication, User
@@ -66,7 +67,7 @@ def reference_token_issue(
         user=holder.login,
         application=application.application_uri,
         scopes=scopes,
-        expires=row.expires.isoformat(),
+        expires=utc_text(row.expires),
     )
     return token, row
 

@@ -135,4 +135,4 @@ class JSONRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, context: Mapping[str, Any] | None = None
     ) -> bytes:
         """The document; nothing for an empty response."""
-        return b"" if data is None else orjson.dumps(data)
+        return b"" if data is None else orjson.dumps(data, option=orjson.OPT_UTC_Z)

@@ -26,6 +26,7 @@ from django.views.decorators.http import require_POST
 
 from audit.record import record
 from foundation.fields import utc_now
+from foundation.texts import utc_text
 from identity.audit_actors import actor_of, user_subject
 from identity.audit_kinds import ViewAsEnded, ViewAsStarted
 from identity.models import User
@@ -66,7 +67,7 @@ def view_start(request: HttpRequest, user: User) -> None:
     }
     _renew(request)
     logger.info("%s sees the admin as %s", administrator.login, user.login)
-    record(ViewAsStarted, by=actor_of(request), subject=user_subject(user), until=until.isoformat())
+    record(ViewAsStarted, by=actor_of(request), subject=user_subject(user), until=utc_text(until))
 
 
 def view_end(request: HttpRequest) -> User | None:

@@ -18,6 +18,7 @@ from foundation.egress import client
 from foundation.egress.client import EgressFailed, EgressRequest, EgressResponse
 from foundation.egress.policy import destination_of
 from foundation.fields import utc_now
+from foundation.texts import storable
 from webhooks.authentication import authentication_schemes
 from webhooks.breaker import RECEIVER_DOWN_STATUSES
 from webhooks.conf import webhook_settings
@@ -166,7 +167,7 @@ def _failed(
         clock.at,
         clock.milliseconds(),
         delivered=False,
-        error=_storable(error)[:_ERROR_LENGTH],
+        error=storable(error)[:_ERROR_LENGTH],
         permanent=permanent,
         is_receiver_down=is_receiver_down,
         request_head=head,
@@ -184,20 +185,15 @@ def _answered(clock: _Clock, head: str, answer: EgressResponse, *, secrets: Sequ
         clock.milliseconds(),
         delivered=delivered,
         status=answer.status,
-        error=None if delivered else _storable(_without(secrets, _reason(answer)))[:_ERROR_LENGTH],
+        error=None if delivered else storable(_without(secrets, _reason(answer)))[:_ERROR_LENGTH],
         permanent=answer.status == GONE,
         is_receiver_down=answer.status in RECEIVER_DOWN_STATUSES,
         retry_after=parse_retry_after(answer.header("Retry-After")) if answer.status in _RETRY_AFTER_STATUSES else None,
         address=answer.address,
         request_head=head,
-        response_head=_storable(_without(secrets, response_head)),
-        response_body=_storable(text),
+        response_head=storable(_without(secrets, response_head)),
+        response_body=storable(text),
     )
-
-
-def _storable(text: str) -> str:
-    """The text without NUL, which PostgreSQL does not store."""
-    return text.replace("\x00", "\ufffd")
 
 
 def _without(secrets: Sequence[str], text: str) -> str:

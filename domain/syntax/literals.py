@@ -5,7 +5,7 @@ import re
 from base64 import urlsafe_b64decode
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Final
+from typing import Final, NoReturn
 
 from domain.syntax.ast import Literal, LiteralKind
 from domain.syntax.cursor import Cursor
@@ -162,7 +162,7 @@ class LiteralParser(Cursor):
         try:
             value.astimezone(UTC)
         except OverflowError:  # at the edge of year 1 or 9999 only the local time has a date
-            self.note_not_supported(Message("Dates outside the years 1 to 9999"), at)
+            self.note_not_supported(Message("Dates outside the years 1 to 9999 ('{0}')", match[0]), at)
         return Literal(LiteralKind.DATE_TIME_OFFSET, value, match[0], is_exact=is_exact, position=at)
 
     def _day(self, text: str, at: int) -> date:
@@ -171,17 +171,21 @@ class LiteralParser(Cursor):
         if len(digits) > 4 and digits.startswith("0"):
             self.refuse(Message("'{0}' is not a date: the year has needless zeros.", text[:80]), at, ("a date",))
         if len(digits) > 4 or year_text.startswith("-") or digits == "0000":
-            return self._day_outside(month_text, day_text, at)
+            return self._day_outside(text, at)
         try:
             return date(int(year_text), int(month_text), int(day_text))
         except ValueError:
-            self.refuse(Message("'{0}' is not a date of the calendar.", text), at, ("a date such as 2025-01-31",))
+            self._no_day(text, at)
 
-    def _day_outside(self, month_text: str, day_text: str, at: int) -> date:
+    def _no_day(self, text: str, at: int) -> NoReturn:
+        self.refuse(Message("'{0}' is not a date of the calendar, such as 2026-01-31.", text[:40]), at, ("a date",))
+
+    def _day_outside(self, text: str, at: int) -> date:
         """A valid date that Python (and every database here) cannot represent: any date replaces it."""
+        _, month_text, day_text = text.rsplit("-", 2)
         if not (1 <= int(month_text) <= 12 and 1 <= int(day_text) <= 31):
-            self.refuse(Message("This is not a date of the calendar."), at, ("a date such as 2025-01-31",))
-        self.note_not_supported(Message("Dates outside the years 1 to 9999"), at)
+            self._no_day(text, at)
+        self.note_not_supported(Message("Dates outside the years 1 to 9999 ('{0}')", text[:40]), at)
         return date.max
 
     def _time_of_day(self, pattern: re.Pattern[str]) -> Literal:

@@ -12,6 +12,7 @@ from oauthlib.oauth2.rfc6749.errors import MissingRedirectURIError
 
 from foundation.fields import EnumField, ReferenceField, SecretTextField, utc_now
 from foundation.models import AggregateRoot
+from foundation.texts import comma_separated
 from identity.enums import ACCESS_TOKENS, CLIENT_AUTHENTICATION, CLIENT_TYPE
 from identity.models.users import User
 
@@ -180,15 +181,15 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
 
     @property
     def exchangeable(self) -> list[str]:
-        return _urls(self.token_exchange_applications)
+        return comma_separated(self.token_exchange_applications or "")
 
     @property
     def login_urls(self) -> list[str]:
-        return _urls(self.impersonate_login_url)
+        return comma_separated(self.impersonate_login_url or "")
 
     @property
     def logout_urls(self) -> list[str]:
-        return _urls(self.impersonate_logout_url)
+        return comma_separated(self.impersonate_logout_url or "")
 
     @property
     def scopes(self) -> list[str]:
@@ -222,7 +223,3 @@ def _portless_loopback(uri: str) -> str | None:
     if match is None or int(match["port"] or 0) > _MAX_PORT:
         return None
     return f"http://{match['host']}{match['rest']}"
-
-
-def _urls(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]

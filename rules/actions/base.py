@@ -174,6 +174,11 @@ class BrokenAction(ValueError):
     """The action can no longer be run; the message says why."""
 
 
+def listed_in(text: str) -> list[str]:
+    """The parts of a parameter's text, which commas, semicolons or spaces separate."""
+    return text.replace(",", " ").replace(";", " ").split()
+
+
 def reference_literal(text: str) -> str | None:
     """The guid in a text: alone or in OData's form of references, Crm_Sales_Customers(0189…)."""
     literal = _KEY.sub(r"\g<guid>", text.strip())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,20 +20,13 @@ from foundation import dry_runs
 from foundation.failures import record_problem
 from identity.context import CallContext
 from identity.mailed_links import mail_is_configured
-from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types
+from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types, listed_in
 from rules.read_access import Reads, unreadable
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
 if TYPE_CHECKING:
     from rules.firing import Firing
-
-_SEPARATOR = re.compile(r"[,;\s]+")
-
-
-def addresses_in(text: str) -> list[str]:
-    """The addresses of a list separated by commas, semicolons or spaces."""
-    return [part for part in _SEPARATOR.split(text) if part]
 
 
 def is_address(text: str) -> bool:
@@ -68,14 +60,14 @@ class SendMail(ActionType):
             yield finding("ActionType", _("SENDMAIL cannot send: this instance has no mail server (EMAIL_URL)."))
         recipients = action.parameters[0]
         if recipients.type in (None, "Constant") and recipients.value:
-            for address in addresses_in(recipients.value):
+            for address in listed_in(recipients.value):
                 if not is_address(address):
                     yield finding("Parameter1Value", _("'{0}' is not an e-mail address."), address)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
         """Defer the message to the commit; an invalid recipient gives a warning."""
         recipients = []
-        for address in addresses_in(action.text(0, firing)):
+        for address in listed_in(action.text(0, firing)):
             if is_address(address):
                 recipients.append(address)
             else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from django.utils.translation import gettext_noop as _
 
 from foundation.guids import is_guid, parse_guid
 from identity.models import User
-from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types
+from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types, listed_in
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 NOTIFICATIONS = "Systems.Core.Notifications"
 #: Prefix of the default class of notifications: USR_BR_0005 of the rule 0005.
 DEFAULT_CLASS = "USR_BR_"
-_SEPARATOR = re.compile(r"[,;\s]+")
 
 
 def find_user(text: str) -> str | None:
@@ -56,7 +54,7 @@ class NotifyUser(ActionType):
         yield from super().check(action, rule)
         users = action.parameters[0]
         if users.type in (None, "Constant") and users.value:
-            for user in filter(None, _SEPARATOR.split(users.value)):
+            for user in listed_in(users.value):
                 if find_user(user) is None:
                     yield finding("Parameter1Value", _("There is no user '{0}'."), user)
 
@@ -69,7 +67,7 @@ class NotifyUser(ActionType):
             for record in firing.dataset.changed()
             if record.repository.name == NOTIFICATIONS and record.is_new
         }
-        for user in filter(None, _SEPARATOR.split(action.text(0, firing, escape="plain"))):
+        for user in listed_in(action.text(0, firing, escape="plain")):
             user_id = find_user(user)
             if user_id is None:
                 firing.dataset.warnings.append(gettext("There is no user '{0}'.").replace("{0}", user))

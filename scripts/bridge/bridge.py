@@ -101,7 +101,7 @@ class Bridge:
             "files": files,
             "members": {result.member: name for name in host_calls.names() if (result := host_calls[name]).member},
         }
-        return orjson.dumps(given, default=_plain)
+        return orjson.dumps(given, default=_plain, option=orjson.OPT_UTC_Z)
 
     def call(self, method: str, arguments: list[Any]) -> Any:
         """Answer one call. Raises Refusal for errors that the script may catch."""

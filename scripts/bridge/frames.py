@@ -25,6 +25,7 @@ from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.odata.operations.catalogue import operations
 from foundation.kinds import Kind
+from foundation.texts import utc_text
 from scripts.bridge import loading
 from scripts.bridge.handles import Handles
 
@@ -110,7 +111,7 @@ def calculated_frame(value: Any) -> Any:
         case Decimal():
             return float(value)
         case datetime.datetime():
-            return value.isoformat().replace("+00:00", "Z")
+            return utc_text(value)
         case datetime.date():
             return value.isoformat()
     return value

@@ -16,6 +16,7 @@ from domain.model.values import parse_input
 from foundation import errors, like_patterns
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from scripts.json_values import has_more_parts
 
 DEFAULT_FETCH = 1_000
@@ -212,7 +213,7 @@ def literal_text(attribute: Attribute, value: Any) -> str:
         case Decimal():
             return format(value, "f")
         case datetime.datetime():
-            return value.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
+            return utc_text(value)
         case datetime.date():
             return value.isoformat()
         case int():

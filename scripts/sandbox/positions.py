@@ -179,6 +179,15 @@ def of_syntax_error(
     return Position(engine_line, _token_start(source, line_start, low, message) - line_start + 1)
 
 
+def told(message: str, place: Position, source: str) -> str:
+    """The parser's message; at the end of the source what is missing, instead of the empty or added token there."""
+    lines = source.split("\n")
+    at_end = place == Position(len(lines), len(lines[-1]) + 1)
+    if message == "unexpected token in expression: ''" or (at_end and message.startswith("unexpected token in expr")):
+        return "the source ends where an expression is expected"
+    return message
+
+
 def _token_start(source: str, line_start: int, end: int, message: str) -> int:
     """The start of the token that ends at, or has its first character before, an offset."""
     if len(message) <= MESSAGE_MAX_CHARS and (match := _MESSAGE_TOKEN.search(message)):

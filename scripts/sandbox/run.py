@@ -194,7 +194,7 @@ class Run:
             self._fail_limit("host_calls")
         try:
             method, arguments = read_call(payload)
-            answer = orjson.dumps(self._host_calls(method, arguments))
+            answer = orjson.dumps(self._host_calls(method, arguments), option=orjson.OPT_UTC_Z)
         except HostCallError as refusal:
             self._refuse(refusal)
             return

@@ -44,6 +44,8 @@ from tests.identity.flows import Browser, fields_of
 from tests.support.authenticator import FLAGS, Authenticator, ceremony_of
 from tests.support.tasks import Worker
 
+pytestmark = pytest.mark.once
+
 #: What a page or endpoint answers to somebody who is not signed in.
 CLOSED = {
     "/profile/": 302, "/profile/me": 401, "/admin/": 302, "/id/account/password": 302, "/id/account/email": 302,

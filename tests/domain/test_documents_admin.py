@@ -15,7 +15,7 @@ from foundation import cache_versions
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from tests.rules.cast import ORDERS, World, dataset, fail, make_world, new_line, new_order, write_rule
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture

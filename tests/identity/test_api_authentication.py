@@ -21,7 +21,7 @@ from identity.oauth import jwt, keys
 from identity.reference_tokens import ReferenceTokenRefused, reference_token_issue, reference_token_revoke
 from tests.identity.flows import PUBLIC, SERVICE, Browser, service_token, token_request
 
-pytestmark = pytest.mark.urls("tests.identity.api")
+pytestmark = [pytest.mark.urls("tests.identity.api"), pytest.mark.once]
 
 
 def call(http: Client, token: str | None = None, **headers: str) -> Any:

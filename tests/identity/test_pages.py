@@ -22,6 +22,8 @@ from tests.identity.flows import Browser, fields_of
 from tests.support.mail import MailServer
 from tests.support.tasks import Worker
 
+pytestmark = pytest.mark.once
+
 PROFILE = "/profile/"
 
 

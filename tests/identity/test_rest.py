@@ -67,7 +67,7 @@ urlpatterns = [
     path("person", PersonView.as_view()),
     path("", include("platform_site.urls")),
 ]
-pytestmark = pytest.mark.urls(__name__)
+pytestmark = [pytest.mark.urls(__name__), pytest.mark.once]
 
 
 @pytest.fixture

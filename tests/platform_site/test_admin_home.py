@@ -28,7 +28,7 @@ from scripts.models import ScriptRun
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from webhooks.models import TemplateHealth, WebHookDelivery, WorkerHeartbeat
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 HOME = "/admin/"
 #: Each part asks a handful of questions; none of them asks once for each row.
 MOST_QUERIES = 50

@@ -27,7 +27,7 @@ from tests.webhooks.cast import new_currency
 
 __all__ = ["fresh_process"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture

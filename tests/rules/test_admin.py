@@ -20,6 +20,8 @@ from rules.trace_switches import switch_trace, traced_rules
 from tests.rules.cast import ORDERS, PRODUCTS, World, dataset, new_order, set_value, warn, write_rule
 from tests.rules.cast import fail as fail_action
 
+pytestmark = pytest.mark.once
+
 LIST = "admin:domain_userbusinessrule_changelist"
 ADD = "admin:domain_userbusinessrule_add"
 CHANGE = "admin:domain_userbusinessrule_change"

@@ -28,7 +28,7 @@ from audit.rows import TABLE as ENTRIES
 from audit.rows import raw_rows, rows_of_kind, rows_read
 from audit.sources import EntrySource
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset
-from domain.dataset.tables.row_storage import chunks
+from foundation.batches import batched
 from foundation.guids import is_guid
 
 #: Change sets that one transaction covers.
@@ -230,7 +230,7 @@ class ChangeSetMade(EntryKind):
 
     def problems(self, entries: Iterable[StoredEntry]) -> Iterator[tuple[int, str]]:
         pruned = _Pruned()
-        for step in chunks(entries, SETS_AT_ONCE):
+        for step in batched(entries, SETS_AT_ONCE):
             ids = [entry.subject for entry in step if is_guid(str(entry.subject))]
             condition = f"id IN ({', '.join(['%s'] * len(ids))})"
             stored = _sets(raw_rows(SETS, SET_COLUMNS, _TIMES, condition, "id", ids)) if ids else {}

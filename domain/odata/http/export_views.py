@@ -21,16 +21,15 @@ from domain.odata.http.views import http_response, service_root
 from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service import handler
 from domain.odata.service.current_model import with_current_model
-from domain.odata.sheets.exporting import KINDS, MOST_IN_A_MINUTE, checked_names, importable, rows_of, write_export
+from domain.odata.sheets.exporting import KINDS, checked_names, count_export, importable, rows_of, write_export
 from domain.query.base.access import Access
 from foundation import errors
-from foundation.file_responses import TemporaryFileResponse
 from foundation.messages import TranslatableMessage as Message
+from foundation.streamed_responses import TemporaryFileResponse
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import DataExported
 from identity.authentication import require_scope_of
 from identity.context import CallContext
-from identity.rate_limits import count
 from identity.rest import context_of
 from identity.rest_views import PlatformView
 
@@ -75,7 +74,6 @@ def _exported(context: CallContext, set_name: str, kind: str, query: str, root: 
     write_export(file, kind, repository, names, rows_of(context, repository, names, ids))
     actor = actor_of_call(context)
     note(DataExported, by=actor, subject=repository.name, rows=len(ids), format=kind, query=query[:500])
-    file.flush()
     # The name of a CSV file tells the import what is in it.
     return TemporaryFileResponse(file, filename=f"{repository.set_name}.{kind}", content_type=KINDS[kind])
 
@@ -115,7 +113,7 @@ def _check(context: CallContext, rows: int) -> None:
         )
     user = context.user.id if context.user is not None else context.application
     try:
-        count(f"export:{user}", limit, amount=max(rows, limit // MOST_IN_A_MINUTE, 1))
+        count_export(user, rows)
     except errors.TooManyRequests as limited:
         seconds = limited.retry_after_seconds or 1
         raise errors.TooManyRequests(seconds, retry_after_seconds=seconds, code=errors.EXPORTS_LIMITED) from limited

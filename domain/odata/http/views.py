@@ -21,8 +21,8 @@ from domain.odata.message.json_body import invalid_body
 from domain.odata.message.message import ODataResponse, ReceivedRequest, version_of_refusal
 from domain.odata.service import handler
 from foundation import errors
-from foundation.long_polls import LongPollResponse
 from foundation.messages import TranslatableMessage as Message
+from foundation.streamed_responses import PushedResponse
 from foundation.wsgi import HAS_CHUNKED_BODY
 from identity.instance import base_url
 from identity.rest import CallerThrottle, TokenAuthentication, context_of
@@ -132,8 +132,8 @@ class ODataView(APIView):
         )
         try:
             response = handler.handle(received)
-            if response.poll is not None:
-                return LongPollResponse(response.poll, status=response.status, headers=response.headers)
+            if response.push is not None:
+                return PushedResponse(response.push, status=response.status, headers=response.headers)
             return http_response(response)
         finally:
             if body_file is not None:

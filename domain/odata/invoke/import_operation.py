@@ -70,7 +70,7 @@ class Import(Operation):
                 given.update(fields)
             # An empty field says nothing, except that a preview is asked for: that never imports.
             given = {name: value for name, value in given.items() if name in _OPTIONS and (value or name == "preview")}
-            return _import_sheets(call.context, SheetSource(file, KINDS[media], _mapping(call.context, given)), given)
+            return _import_sheets(call, SheetSource(file, KINDS[media], _mapping(call.context, given)), given)
         if media not in (JSON, ""):
             raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join((JSON, *KINDS, FORM)), media)
         if "preview" in given:
@@ -83,7 +83,7 @@ class Import(Operation):
         source = JsonObjectFile(file, "objects")
         options = read_options(source.members())
         summary = ImportSummary()
-        return _answered(import_objects(call.context, source.elements(), options, summary), summary)
+        return _answered(call, import_objects(call.context, source.elements(), options, summary), summary)
 
 
 def _of_form(body: BinaryIO, content_type: str) -> tuple[BinaryIO, str, dict[str, str]]:
@@ -110,13 +110,15 @@ def kind_of(name: str, media: str) -> str:
     raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join(KINDS), media)
 
 
-def _answered(answers: Iterator[dict[str, Any]], summary: ImportSummary, **members: Any) -> Result:
+def _answered(call: OperationCall, answers: Iterator[dict[str, Any]], summary: ImportSummary, **members: Any) -> Result:
     # One buffer: the result precedes the objects in the body, but is known only after them.
     written = bytearray(b"[")
     for answer in answers:
         written += orjson.dumps(answer)
         written += b","
     written[max(1, len(written) - 1) :] = b"]"
+    call.dataset.warnings += summary.warnings
+    call.dataset.traces += summary.traces
     body = {"@erpnet.result": summary.result, **members, "objects": orjson.Fragment(bytes(written))}
     if summary.exchange is not None:
         body["data-exchange"] = reference_path(repositories["Systems.Exchange.DataExchanges"], summary.exchange)
@@ -126,13 +128,13 @@ def _answered(answers: Iterator[dict[str, Any]], summary: ImportSummary, **membe
 # --- spreadsheets -------------------------------------------------------------------------------------------------
 
 
-def _import_sheets(context: CallContext, source: SheetSource, given: Mapping[str, str]) -> Result:
-    options = _options(given)
+def _import_sheets(call: OperationCall, source: SheetSource, given: Mapping[str, str]) -> Result:
+    context, options = call.context, _options(given)
     summary = ImportSummary()
     offset, limit = _number(given, "offset") or 0, _number(given, "limit")
     if "preview" not in given:
         source.check()
-        return _answered(import_sheets(context, source, options, summary, offset=offset, limit=limit), summary)
+        return _answered(call, import_sheets(context, source, options, summary, offset=offset, limit=limit), summary)
     preview = _previewed(given["preview"])
     found = source.all_sheets()
     sheets = [described(each) if isinstance(each, BoundSheet) else _unbound(each) for each in found]
@@ -140,7 +142,7 @@ def _import_sheets(context: CallContext, source: SheetSource, given: Mapping[str
         return Result({"@erpnet.result": "fail", "sheets": sheets, "objects": []}, is_object=True)
     rows = source.count()
     answers = import_sheets(context, source, replace(options, rolled_back=True), summary, offset=offset, limit=preview)
-    return _answered(answers, summary, rows=rows, sheets=sheets)
+    return _answered(call, answers, summary, rows=rows, sheets=sheets)
 
 
 def import_sheets(

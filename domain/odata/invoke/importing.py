@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Literal, cast
 
 import orjson
@@ -27,6 +27,7 @@ from domain.odata.message.json_body import invalid_body
 from domain.odata.message.references import annotation, reference_path
 from domain.odata.write.payload import PayloadReader
 from foundation import dry_runs, errors
+from foundation.batches import batched
 from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
@@ -35,6 +36,8 @@ from identity.context import CallContext
 
 logger = logging.getLogger(__name__)
 CHUNK = 200
+#: Warnings of an import's commits that are kept: objects without number may cause the same ones.
+WARNINGS_KEPT = 100
 TransactionMode = Literal["per-object", "all-objects"]
 
 
@@ -54,13 +57,28 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class ImportSummary:
-    """The result of an import, complete after the last answer has been read. error: of the first failed object."""
+    """The result of an import, complete after the last answer has been read.
+
+    error      of the first failed object
+    warnings   of rules, in all-objects mode: a commit has many objects, and its warnings belong to none of them; at
+               most WARNINGS_KEPT different ones
+    traces     of rules, likewise
+    """
 
     succeeded: int = 0
     failed: int = 0
     exchange: str | None = None
     failures: list[str] = field(default_factory=list)
     error: ErrorSummary | None = None
+    warnings: list[str] = field(default_factory=list)
+    traces: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def note_rules(self, dataset: Dataset) -> None:
+        """Take over what rules told while the dataset was filled and committed."""
+        self.traces += dataset.traces
+        for warning in dataset.warnings:
+            if len(self.warnings) < WARNINGS_KEPT and warning not in self.warnings:
+                self.warnings.append(warning)
 
     @property
     def result(self) -> str:
@@ -70,10 +88,10 @@ class ImportSummary:
 
 def read_options(members: dict[str, Any]) -> ImportOptions:
     """Options from the body's members. Raises BadRequest for unknown names and values."""
-    known = {"transaction", "model", "loggingLevel", "objects"}
+    known = ("objects", "transaction", "model", "loggingLevel")
     unknown = [name for name in members if name not in known and "@" not in name]
     if unknown:
-        raise errors.BadRequest(errors.UNKNOWN_PARAMETER, "Import", unknown[0], target=unknown[0])
+        raise errors.unknown_parameter("Import", unknown[0], known)
     if "objects" not in members:
         raise errors.BadRequest(errors.MISSING_PARAMETER, "Import", "objects", target="objects")
     mode = _given(members, "transaction", "per-object")
@@ -113,7 +131,7 @@ def import_objects(
     elif options.transaction == "per-object":
         answers = _each(context, objects, options)
     else:
-        answers = _together(context, objects, options)
+        answers = _together(context, objects, options, summary)
     for answer in answers:
         if answer["@erpnet.result"] == "success":
             summary.succeeded += 1
@@ -167,13 +185,18 @@ def _one(context: CallContext, body: Any, options: ImportOptions, locks: Advisor
     except Exception as error:
         answer = _failure(error, context)
     if dataset is not None and dataset.warnings:
+        if (run := dry_runs.current()) is not None:
+            for warning in dataset.warnings:
+                run.add("warnings", warning)
         answer["@erpnet.message"] = " ".join([*filter(None, [answer.get("@erpnet.message")]), *dataset.warnings])
     if dataset is not None and dataset.traces:
         answer["@erpnet.trace"] = list(dataset.traces)
     return answer
 
 
-def _together(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
+def _together(
+    context: CallContext, objects: Iterable[Any], options: ImportOptions, summary: ImportSummary
+) -> Iterator[dict[str, Any]]:
     locks = AdvisoryLocks(whole=True)
     # Answers wait in a file until the commit: a hundred thousand of them need many times the memory of a chunk.
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
@@ -181,11 +204,12 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
         iterator = iter(objects)
         try:
             with transaction.atomic():
-                while bodies := list(islice(iterator, CHUNK)):
+                for bodies in batched(iterator, CHUNK):
                     chunk = _Chunk(context, options, bodies)
                     result = run_with_retries(chunk.write, locks=locks)
                     answers.writelines(orjson.dumps(answer) + b"\n" for answer in result)
                     done += len(result)
+                    summary.note_rules(chunk.dataset)
                     chunk = _Chunk(context, options)
         except Exception as error:
             undone = {
@@ -195,6 +219,8 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
                 "@erpnet.message": gettext("Undone, because another object of the import failed."),
             }
             failure = _failure(error, context)
+            summary.note_rules(chunk.dataset)
+            summary.warnings.clear()
             # A refused commit is not caused by a single object: its error answers every object of the chunk.
             applied = len(chunk.answers)
             before, refused = (done, applied) if chunk.is_committing else (done + applied, 1)
@@ -216,10 +242,12 @@ class _Chunk:
     bodies          the objects
     answers         answers of the objects applied so far
     is_committing   whether all objects were applied and their commit has begun
+    dataset         the dataset of the last attempt
     """
 
     def __init__(self, context: CallContext, options: ImportOptions, bodies: Sequence[Any] = ()) -> None:
         self._context, self._options, self.bodies = context, options, bodies
+        self.dataset = Dataset(context)
         self.answers: list[dict[str, Any]] = []
         self.is_committing = False
 
@@ -227,7 +255,7 @@ class _Chunk:
         """Apply and commit the objects; returns their answers."""
         self.answers, self.is_committing = [], False
         with retry.transaction():
-            dataset = Dataset(self._context, model=self._options.model, locks=retry.locks)
+            self.dataset = dataset = Dataset(self._context, model=self._options.model, locks=retry.locks)
             for body in self.bodies:
                 self.answers.append(_answer(_apply(dataset, body)))
                 _pause()

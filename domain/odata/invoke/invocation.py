@@ -64,7 +64,9 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
             check_preconditions(request, record)
     given = dict(target.arguments)
     if operation.is_function:
-        given = {**_arguments_of_body(request), **_implicit_arguments(request, operation), **given}
+        in_path = {name.lower() for name in given}
+        behind = {**_arguments_of_body(request), **_implicit_arguments(request, operation)}
+        given |= {name: value for name, value in behind.items() if name.lower() not in in_path}
         _check_options(operation, options, given)
     elif not operation.raw_body:
         is_text = operation.takes_text and request.content_type == TEXT
@@ -103,9 +105,13 @@ def _implicit_arguments(request: ODataRequest, operation: Operation) -> dict[str
     names = {parameter.name.lower() for parameter in operation.parameters}
     aliases = {alias.name: alias.value for alias in request.options.aliases}
     result = {name: plain_value(value, aliases) for name, value in aliases.items() if name.lower() in names}
+    plain: set[str] = set()
     # Not from the parsed options: `top` and `search` are names of parameters, too.
     for name, value in parse_qsl(request.query, keep_blank_values=True):
         if name.lower() in names:
+            if name in plain:
+                raise errors.repeated_parameter(name)
+            plain.add(name)
             result[name] = value[1:-1].replace("''", "'") if len(value) > 1 and value[0] == value[-1] == "'" else value
     return result
 
@@ -158,8 +164,8 @@ def render(
     if result.failure is not None:
         return _failed(request, result.failure, dataset)
     headers = {**NO_STORE, **result.headers}
-    if result.poll is not None and not request.depth:
-        return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.poll)
+    if result.push is not None and not request.depth:
+        return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.push)
     if result.no_content or (
         result.record is None and result.text is None and result.value is None and operation.returns is None
     ):

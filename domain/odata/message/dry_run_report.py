@@ -99,7 +99,7 @@ def encoded(report: Report) -> bytes:
 
 
 def _dumps(entry: Any) -> bytes:
-    return orjson.dumps(entry, default=_default)
+    return orjson.dumps(entry, default=_default, option=orjson.OPT_UTC_Z)
 
 
 def _default(value: Any) -> Any:

@@ -14,8 +14,8 @@ from domain.query.base.representation import MetadataLevel, Representation, Vers
 from domain.syntax.ast import QueryOptions, ResourcePath
 from foundation import errors
 from foundation.error_summaries import ErrorSummary
-from foundation.long_polls import LongPoll
 from foundation.messages import TranslatableMessage as Message
+from foundation.streamed_responses import Push
 from identity.context import CallContext
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class ODataRequest(ReceivedRequest):
 class ODataResponse:
     """A response.
 
-    poll          a long poll that makes the body later
+    push          sends the body later
     error         of a failed request, else the first of the failed parts of a batch or objects of an import
     failed_parts  their number
     """
@@ -95,7 +95,7 @@ class ODataResponse:
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    poll: LongPoll | None = None
+    push: Push | None = None
     error: ErrorSummary | None = None
     failed_parts: int = 0
 
@@ -277,4 +277,4 @@ def _representation(
 
 def json_response(value: Any, *, headers: Mapping[str, str] | None = None) -> ODataResponse:
     """A response with a JSON body."""
-    return ODataResponse(200, orjson.dumps(value), {"Content-Type": JSON, **(headers or {})})
+    return ODataResponse(200, orjson.dumps(value, option=orjson.OPT_UTC_Z), {"Content-Type": JSON, **(headers or {})})

@@ -31,7 +31,7 @@ def pending_response(record: Record, request: ODataRequest, status: int) -> ODat
         body[attribute.name] = json_value(record, attribute, encode=binary_encoder(request.headers))
     return ODataResponse(
         status,
-        orjson.dumps(body, default=_default),
+        orjson.dumps(body, default=_default, option=orjson.OPT_UTC_Z),
         {"Content-Type": f"{JSON};odata.metadata=minimal;charset=utf-8", **NO_STORE},
     )
 

@@ -15,6 +15,7 @@ from domain.model import custom_properties
 from domain.model.registry import repositories
 from domain.odata.message.message import ODataResponse
 from foundation import cache_versions
+from foundation.texts import comma_separated
 
 #: The best level: documents are compressed once and read often.
 _LEVEL = 9
@@ -68,7 +69,7 @@ def etag_matches(header: str, etag: str) -> bool:
     """If-None-Match by weak comparison (RFC 9110, 13.1.2)."""
     if header.strip() == "*":
         return True
-    return any(part.strip().removeprefix("W/") == etag.removeprefix("W/") for part in header.split(",") if part.strip())
+    return any(part.removeprefix("W/") == etag.removeprefix("W/") for part in comma_separated(header))
 
 
 def accepts_gzip(header: str) -> bool:

@@ -81,7 +81,7 @@ class Complete(Operation):
 
 @operations.register
 class MakeVoid(Operation):
-    """Make a document void, alone or with the documents below it."""
+    """Make a document void, alone or with the documents below it; a completed parent is released again."""
 
     name = "MakeVoid"
     bound_to = DOCUMENTS
@@ -93,9 +93,9 @@ class MakeVoid(Operation):
     )
 
     def run(self, call: OperationCall) -> Result:
-        """204. Documents below that are void, or hidden from the caller, stay as they are.
+        """204. Documents below that are void, and documents that are hidden from the caller, stay as they are.
 
-        Raises Forbidden for one below that the caller may see, but not change.
+        Raises Forbidden for one below, or a completed parent, that the caller may see, but not change.
         """
         document, reason = call.bound, str(call.arguments["reason"] or "")
         void_type = enum_argument(call, "voidType", VOID_TYPE)
@@ -105,7 +105,17 @@ class MakeVoid(Operation):
                     call.dataset.open(below.repository, below.id, "update")
                     document_make_void(below, reason)
         document_make_void(document, reason)
+        if call.arguments["resetParentState"]:
+            _release_parent(call.dataset, document)
         return Result(no_content=True)
+
+
+def _release_parent(dataset: Dataset, document: Record) -> None:
+    """A completed parent is Released again, since a document that it was completed with is void."""
+    parent = next(_above(document), None)
+    if parent is not None and parent.values["State"] == "Completed" and not parent.void:
+        dataset.open(parent.repository, parent.id, "update")
+        document_change_state(parent, "Released")
 
 
 def _is_released(document: Record) -> bool:

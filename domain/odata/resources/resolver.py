@@ -175,7 +175,10 @@ class Resolver:
                     segment.position,
                     Message("the arguments of {0} need names: {1}(name=value)", operation.name, operation.name),
                 )
-            given.update((item.name, plain_value(item.value, self.aliases)) for item in suffix.items)
+            for item in suffix.items:
+                if item.name in given:
+                    raise errors.repeated_parameter(item.name)
+                given[item.name] = plain_value(item.value, self.aliases)
         return targets.Call(operation, entity, given)
 
 

@@ -82,7 +82,7 @@ def _serve(exchange: Exchange) -> ODataResponse:
         if response.body:
             # RFC 9110, 8.6: the length of the same GET; the web server would set that of the empty body.
             response.headers["Content-Length"] = str(len(response.body))
-        response.body, response.poll = b"", None
+        response.body, response.push = b"", None
     return response
 
 

@@ -107,7 +107,7 @@ def _attempt(
 
 def _is_kept(response: ODataResponse) -> bool:
     """Whether a repeated request would get the same response: a success, or a refusal."""
-    is_temporary = response.status in (429, 503) or response.poll is not None
+    is_temporary = response.status in (429, 503) or response.push is not None
     is_bug = response.error is not None and response.error.code == errors.INTERNAL_ERROR.number
     return not (is_temporary or is_bug)
 

@@ -6,10 +6,10 @@ import base64
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import islice
 from typing import IO, Any
 
 import orjson
+from django.conf import settings
 
 from domain.dataset.checks.access import allowed
 from domain.dataset.lookups.name_binding import UnknownName, bind_path
@@ -21,10 +21,13 @@ from domain.query import select_rows
 from domain.syntax import parse_boolean_expression
 from domain.syntax.ast import Expression, Logical
 from foundation import errors
+from foundation.batches import batched
 from foundation.execution_slot import defer_to_slot
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
+from identity.rate_limits import count
 
 #: Kind of file → media type.
 KINDS = {
@@ -33,9 +36,15 @@ KINDS = {
     "json": "application/json",
 }
 #: Exports of a user in a minute: each counts as at least this fraction of EXPORT_ROWS, the rows allowed in a minute.
-MOST_IN_A_MINUTE = 20
+_MOST_IN_A_MINUTE = 20
 #: Rows of one query.
 _STEP = 1000
+
+
+def count_export(exporter: object, rows: int) -> None:
+    """Count an export of the user, or application. Raises TooManyRequests for more rows than a minute allows."""
+    limit: int = settings.EXPORT_ROWS
+    count(f"export:{exporter}", limit, amount=max(rows, limit // _MOST_IN_A_MINUTE, 1))
 
 
 def importable(repository: Repository[Any], context: CallContext) -> list[str]:
@@ -80,13 +89,6 @@ def rows_of(
         defer_to_slot()
 
 
-def batched(values: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Lists of `size` values, the last one shorter."""
-    left = iter(values)
-    while batch := list(islice(left, size)):
-        yield batch
-
-
 def checked_names(repository: Repository[Any], names: Sequence[str]) -> list[str]:
     """The names as the registry writes them. Raises BadRequest for an unknown one, and for a secret."""
     try:
@@ -107,23 +109,23 @@ def write_export(
         return _write_objects(file, repository, names, rows)
     writer = sheet_writer(file, kind)
     writer.begin(repository.set_name, names)
-    count = 0
+    number = 0
     for row in rows:
         writer.write(row)
-        count += 1
+        number += 1
     writer.close()
-    return count
+    return number
 
 
 def _write_objects(
     file: IO[bytes], repository: Repository[Any], names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> int:
-    count = 0
+    number = 0
     file.write(b'{"objects": [')
-    for count, row in enumerate(rows, start=1):
-        file.write((b",\n" if count > 1 else b"\n") + orjson.dumps(as_object(repository, names, row)))
+    for number, row in enumerate(rows, start=1):
+        file.write((b",\n" if number > 1 else b"\n") + orjson.dumps(as_object(repository, names, row)))
     file.write(b"\n]}\n")
-    return count
+    return number
 
 
 def as_object(repository: Repository[Any], names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
@@ -149,6 +151,8 @@ def _json(repository: Repository[Any], name: str, value: Any) -> Any:
     match value:
         case Decimal():
             return f"{value:f}"
+        case datetime.datetime():
+            return utc_text(value)
         case datetime.date():
             return value.isoformat()
         case bytes():

@@ -85,7 +85,7 @@ def _object(given: Any, name: str, known: frozenset[str] | None) -> dict[str, An
         raise invalid_body(Message("{0} must be an object", name), target=name)
     unknown = [each for each in given if known is not None and each not in known]
     if unknown:
-        raise errors.BadRequest(errors.UNKNOWN_PARAMETER, "mapping", unknown[0], target=unknown[0])
+        raise errors.unknown_parameter("mapping", unknown[0], sorted(known or ()))
     return given
 
 

@@ -9,6 +9,7 @@ from domain.dataset.records.record import Record
 from domain.odata.message.message import ODataRequest
 from domain.odata.message.references import annotation, reference_path
 from foundation import errors
+from foundation.texts import comma_separated
 
 
 def check_preconditions(request: ODataRequest, record: Record) -> None:
@@ -42,7 +43,7 @@ def check_etag(body: Mapping[str, Any], record: Record) -> None:
 
 def _names_version(etags: str, record: Record) -> bool:
     current = f'"{record.root.version}"'
-    return any(part.strip().removeprefix("W/") == current for part in etags.split(","))
+    return any(part.removeprefix("W/") == current for part in comma_separated(etags))
 
 
 def _conflict(record: Record) -> errors.VersionConflict:

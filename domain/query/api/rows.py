@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -37,14 +36,13 @@ from domain.syntax.ast import Expression, QueryOptions
 from domain.syntax.errors import ODataUrlError
 from foundation import errors
 from foundation.kinds import Kind
+from foundation.texts import decode_base64
 from identity.context import CallContext, Operation
 from identity.lru import GenerationalCache
 
 Decoder = Callable[[Any], Any]
 SHAPE = ShapeKey()
 _filters: GenerationalCache[str, tuple[Any, tuple[Any, ...]]] = GenerationalCache(500)
-#: base64url → base64; a text in base64 stays as it is.
-_TO_STANDARD = str.maketrans("-_", "+/")
 _STEP = re.compile(r"[./]")
 
 
@@ -255,12 +253,8 @@ def read_value(
     if encoded[:1] == b'"':
         text = orjson.loads(encoded)
         is_binary = attribute is not None and attribute.kind is Kind.BINARY
-        raw = _bytes_of(text) if is_binary else text.encode()
+        raw = decode_base64(text) if is_binary else text.encode()
     return ValueResult(dump({**annotations, "value": value}), raw, False)
-
-
-def _bytes_of(text: str) -> bytes:
-    return base64.b64decode(text.translate(_TO_STANDARD))
 
 
 def predicate_holds(repository: Repository[Any], filter_text: str, key: str, ctx: CallContext) -> bool:

@@ -7,7 +7,6 @@ converters raise ValueError, which `checked` turns into BadRequest.
 
 from __future__ import annotations
 
-import base64
 import datetime
 import re
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from foundation import errors
 from foundation.enums import EnumType
 from foundation.guids import is_guid, parse_guid
 from foundation.messages import written
+from foundation.texts import decode_base64
 
 K = LiteralKind
 _NUMBERS = frozenset({K.INTEGER, K.DECIMAL})
@@ -177,8 +177,7 @@ def text_to_bool(value: Any) -> bool:
 
 def text_to_binary(value: Any) -> bytes:
     """The bytes of a text in base64url or base64 (cast)."""
-    text = str(value).translate(str.maketrans("+/", "-_"))
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    return decode_base64(str(value))
 
 
 def _to_custom_text(value: Any) -> str:

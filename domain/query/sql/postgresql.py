@@ -225,8 +225,9 @@ class Postgresql(Dialect):
             # A number alone would be the position of a column.
             value = Sql("%s::numeric", value.params)
         collated = self.collated(value, sort)
+        # What is never null has no NULLS, which an index would have to have, too; ASC is where missing_values adds it.
         nulls = (" NULLS LAST" if is_descending else " NULLS FIRST") if nullable else ""
-        return collated + Sql((" DESC" if is_descending else "") + nulls)
+        return collated + Sql((" DESC" if is_descending else " ASC") + nulls)
 
     def collated(self, value: Sql, sort: Sort) -> Sql:
         if sort not in (Sort.STRING, Sort.TEXTS, Sort.ENUM) or self.indexes_by_code_point():

@@ -155,8 +155,8 @@ class Sqlite(Dialect):
                 # The text has as many places as the column's integer is scaled by.
                 return f"CAST(replace({value}, '.', '') AS INTEGER)"
             case Kind.DATETIME:
-                # 2026-01-31T12:00:00.5+00:00, stored without zone
-                return f"replace(substr({value}, 1, length({value}) - 6), 'T', ' ')"
+                # 2026-01-31T12:00:00.5Z, stored without zone
+                return f"replace(substr({value}, 1, length({value}) - 1), 'T', ' ')"
             case Kind.STATE:
                 return states(value)
             case _:

@@ -113,7 +113,7 @@ def operate(bridge: Bridge, handle: Any, name: str, given: list[Any]) -> Answer:
     named = len(arguments) == 1 and isinstance(arguments[0], dict) and "Value" not in arguments[0]
     names = [parameter.name for parameter in operation.parameters]
     if len(arguments) > len(names) and not named:
-        raise errors.BadRequest(errors.UNKNOWN_PARAMETER, operation.name, str(len(arguments)), "")
+        raise errors.unknown_parameter(operation.name, str(len(arguments)), names)
     by_name = arguments[0] if named else dict(zip(names, arguments, strict=False))
     call = NestedCall(
         context=bridge.dataset.context,

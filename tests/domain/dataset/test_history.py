@@ -177,7 +177,28 @@ def test_custom_properties_are_kept_by_code(api: Api, world: World) -> None:
     assert [each["Value"] for each in json.loads(kept[-1]["Changes"])["@colour"]] == ["red", "blue"]
 
 
-@pytest.mark.parametrize("reason", ["x" * 255, "a\tb", "a\x7fb", "a\x1bb", "\u202e".encode().decode("latin-1")])
+@pytest.mark.parametrize(
+    "sent, kept",
+    [
+        ("Preis%C3%A4nderung", "Preisänderung"),
+        ("UTF-8''Preis%C3%A4nderung%20%D0%96", "Preisänderung Ж"),
+        ("utf-8'de'%c3%a4", "ä"),
+        ("=?utf-8?Q?Preis=C3=A4nderung?=", "Preisänderung"),
+        ("=?utf-8?b?0JY=?= of =?iso-8859-1?q?M=E4rz?=", "Ж of März"),
+        ("10% off", "10% off"),
+        ("10%25 off", "10% off"),
+        ("100 %FF", "100 %FF"),
+        ("=?none?q?x?=", "=?none?q?x?="),
+    ],
+)
+def test_a_reason_beyond_ascii_may_be_encoded(api: Api, world: World, sent: str, kept: str) -> None:
+    (created,) = changes_of(api, make_order(api, world, X_Change_Reason=sent))
+    assert created["Changeset"]["Reason"] == kept
+
+
+@pytest.mark.parametrize(
+    "reason", ["", "x" * 255, "%E2%80%AE", "a%0Ab", "a\tb", "a\x7fb", "a\x1bb", "\u202e".encode().decode("latin-1")]
+)
 def test_a_reason_that_could_deceive_is_refused(api: Api, world: World, reason: str) -> None:
     answer = api.patch(f"{PRODUCT_SET}({world.product})", {"PartNumber": "X"}, X_Change_Reason=reason)
     assert answer.status_code == 400

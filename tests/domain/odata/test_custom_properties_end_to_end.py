@@ -65,6 +65,19 @@ def test_other_characters_are_escaped(api: Api, world: World, code: str, escaped
     assert api.get(f"{PRODUCTS}/$count?$filter={quote(escaped)} eq 'x'").content == b"1"
 
 
+def test_two_codes_do_not_share_a_name(api: Api, world: World) -> None:
+    define(api, "a-b")
+    define(api, "a_b")
+    define(api, "a_u002Db", EntityName="Crm.Sales.SalesOrders")
+    body = {"Code": "a_u002Db", "Name": {"EN": "x"}, "EntityName": "General.Products.Products"}
+    error = error_of(api.post(DEFINITIONS, body))
+    assert (error["type"], error["target"]) == ("ValidationFailed", "Code"), error
+    assert "a-b has this name in the API already, as CustomProperty_a_u002Db" in error["message"]
+    # Documents have the properties of orders, and orders those of documents.
+    error = error_of(api.post(DEFINITIONS, {**body, "Code": "a-b", "EntityName": "General.Documents.Documents"}))
+    assert "a_u002Db has this name" in error["message"], error
+
+
 def test_a_property_without_a_code_is_refused_and_one_that_is_stored_breaks_no_query(api: Api, world: World) -> None:
     body = {"Code": "", "Name": {"EN": "x"}, "EntityName": "General.Products.Products", "PropertyType": "Text"}
     assert error_of(api.post(DEFINITIONS, body))["target"] == "Code"

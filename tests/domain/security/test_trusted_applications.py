@@ -20,6 +20,8 @@ from tests.identity.flows import token_request
 from tests.support.api import Api, error_of
 from tests.support.client_keys import ClientKey, assertion_claims, assertion_fields
 
+pytestmark = pytest.mark.once
+
 SET = "Systems_Security_TrustedApplications"
 ADD = "admin:identity_trustedapplication_add"
 

@@ -18,7 +18,7 @@ from domain.dataset.transactions import domain_transactions
 from domain.odata.message.failures import failure
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse, ReceivedRequest
-from domain.odata.message.response_annotations import annotate
+from domain.odata.message.response_annotations import TRACE_RULES, annotate
 from domain.odata.resources import former_names, targets
 from domain.odata.service import idempotency
 from domain.odata.service.batch.conditions import holds
@@ -216,11 +216,14 @@ class Runner:
                 errors.INVALID_HEADER, "TransactionId", Message("the parts of a group are in one transaction")
             )
         (id,) = ids
+        context = self.request.context
+        if any(TRACE_RULES in self._received(part).context.prefer for part in parts):
+            context = context.with_(prefer={**context.prefer, TRACE_RULES: ""})
         if id is None:
             with retry.transaction(deferred=True):
-                yield Dataset(self.request.context, locks=retry.locks), True
+                yield Dataset(context, locks=retry.locks), True
         else:
-            with domain_transactions.opened(self.request.context, id) as dataset:
+            with domain_transactions.opened(context, id) as dataset:
                 retry.begin()
                 yield dataset, False
 
@@ -264,11 +267,12 @@ class Runner:
             if name in part.headers:
                 headers[name] = self._etag(part.headers[name])
         context = self.request.context
-        if "prefer" in part.headers:
-            context = context.with_(prefer=parse_prefer(part.headers["prefer"]))
-        elif "prefer" in headers:
-            # The preferences of the batch (continue-on-error) do not apply to its parts.
-            context = context.with_(prefer={})
+        if "prefer" in headers:
+            # Of the preferences of the batch, only traces are those of its parts.
+            prefer = dict(parse_prefer(part.headers.get("prefer", "")))
+            if TRACE_RULES in context.prefer:
+                prefer[TRACE_RULES] = ""
+            context = context.with_(prefer=prefer)
         return ReceivedRequest(
             method=part.method,
             path=path,
