@@ -8,7 +8,7 @@ A replica is out of use while it does not answer, lags more than DATABASE_REPLIC
 afterwards. A restarted server may be behind its earlier position, so a new connection is used only after it has
 replayed everything that the primary had when the connection was made.
 
-Reads from a replica fill caches, too. Meanwhile the thread's stamps are held at values that the replica has.
+Reads from a replica fill caches, too. Meanwhile the thread's cache versions are held at values that the replica has.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from prometheus_client import Counter
 
 from domain.database import postgresql
-from foundation import stamps
-from foundation.execution_slot import stand_aside
+from foundation import cache_versions
+from foundation.execution_slot import yield_to_requests
 from foundation.per_process import PerProcess
 from identity.session_positions import POSITION_NOW, position_note, position_read
 
@@ -237,7 +237,7 @@ class Replicas:
         return chosen, chosen is own
 
     def position_needed(self, session_id: str, values: Mapping[str, int]) -> int:
-        """The WAL position that a replica needs to read for the session and to fill caches under these stamps."""
+        """WAL position that a replica needs to read for the session and to fill caches under these cache versions."""
         floor = self._floor
         if floor[0] is not values:
             # A local variable: meanwhile another thread may store the position for older values in self._floor.
@@ -312,7 +312,7 @@ def read_from_replica(session_id: str | None, read: Callable[[], T]) -> T:
         return read()
     replica, is_own = known.of(session_id)
     if replica is not None:
-        with stamps.held() as values:
+        with cache_versions.held() as values:
             needed = known.position_needed(session_id, values)
             try:
                 if replica.reaches(needed, connections[replica.alias]):
@@ -342,12 +342,12 @@ def connection_for_long_read(session_id: str | None) -> BaseDatabaseWrapper:
     known = replicas()
     replica = known.of(session_id)[0] if known is not None and session_id is not None else None
     if known is not None and session_id is not None and replica is not None:
-        needed = known.position_needed(session_id, stamps.values())
+        needed = known.position_needed(session_id, cache_versions.values())
         connection = connections.create_connection(replica.alias)
         try:
             deadline = time.monotonic() + LONG_READ_WAIT_SECONDS
             while not (is_there := replica.reaches(needed, connection)) and time.monotonic() < deadline:
-                stand_aside()
+                yield_to_requests()
                 time.sleep(0.01)
         except (DatabaseError, InterfaceError):
             is_there = False

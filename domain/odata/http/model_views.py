@@ -19,7 +19,7 @@ from domain.odata.http.views import http_response, lower_headers
 from domain.odata.message.message import JSON
 from domain.odata.metadata import discovery, model_documents, model_json, openapi
 from domain.odata.metadata.model_documents import Document
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.rest import context_of, has_credential
 from identity.rest_views import PlatformView, PublicView
 
@@ -100,15 +100,15 @@ class LegacyLogin(PublicView):
 class Reset(PlatformView):
     """Drops the caches of the model in every process of the machine, from the next request on.
 
-    Definitions of custom properties, documents and query plans are cached under this stamp. Rendering them again is
-    expensive, so it takes the permission to change custom properties, whose saves drop the caches as well.
+    Definitions of custom properties, documents and query plans are cached under this cache version. Rendering them
+    again is expensive, so it takes the permission to change custom properties, whose saves drop the caches as well.
     """
 
     http_method_names = ["get", "post"]
 
     def post(self, request: Request) -> Response:
         access.require(context_of(request), repositories["Systems.Bpm.CustomProperties"], "update")
-        stamps.bump(custom_properties.STAMP)
+        cache_versions.bump(custom_properties.CACHE_VERSION)
         return Response({"success": True})
 
     get = post

@@ -23,7 +23,7 @@ from domain.odata.service import handler
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 from foundation.streamed_responses import PushedResponse
-from foundation.wsgi import CAME_IN_CHUNKS
+from foundation.wsgi import HAS_CHUNKED_BODY
 from identity.instance import base_url
 from identity.rest import CallerThrottle, TokenAuthentication, context_of
 
@@ -218,7 +218,7 @@ def check_whole(request: HttpRequest, body: bytes) -> None:
     If a connection breaks, or a chunk is invalid, the web server passes the part before that as the whole body. JSON
     and multipart show where they end. But half a script would run, and EndTransaction without its body commits.
     """
-    if CAME_IN_CHUNKS not in request.META:
+    if HAS_CHUNKED_BODY not in request.META:
         return
     media = request.content_type or ""
     shows_its_end = media.endswith("json") or media.startswith("multipart/")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from domain.dataset.tables.write_transaction import check_stamps
+from domain.dataset.tables.write_transaction import check_cache_versions
 from domain.entities.custom_entities.definitions import PREFIX
 from domain.entities.custom_entities.live import follow
 from domain.model import model_version
@@ -50,7 +50,11 @@ def with_current_model(
                 raise
         else:
             repository = reads()
-            if repository is None or not _has_custom_rows(repository) or not model_version.has_changed(check_stamps):
+            if (
+                repository is None
+                or not _has_custom_rows(repository)
+                or not model_version.has_changed(check_cache_versions)
+            ):
                 return result
     raise ModelChanged
 

@@ -13,7 +13,7 @@ from domain.model import model_version
 from domain.odata.message.dry_run_report import attach, is_preferred, report_of
 from domain.odata.message.message import ODataRequest, ODataResponse, ReceivedRequest
 from domain.odata.service.steps import Exchange
-from foundation import dry_runs, errors, stamps
+from foundation import cache_versions, dry_runs, errors
 from foundation.messages import TranslatableMessage as Message
 
 #: Maximum duration of a dry run with many parts, because it holds its locks to the end.
@@ -82,7 +82,7 @@ def check_model() -> None:
 
     The model of the process changes only with a commit, and a dry run has none.
     """
-    if dry_runs.current() is not None and stamps.is_bumped(model_version.STAMP):
+    if dry_runs.current() is not None and cache_versions.is_bumped(model_version.CACHE_VERSION):
         raise errors.NotSupported(
             Message("requests after a change of a custom entity's definition in the same dry run; try them after it")
         )

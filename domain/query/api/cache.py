@@ -3,7 +3,7 @@
 A request's options are split into their shape (the tree without literals) and the literals; plans are cached by
 
     operation, repository, shape, rights (permissions.key), representation (shape_key), database vendor,
-    registry.generation, the stamp of the custom properties, repositories without history at the time read (AsOf.key)
+    registry.generation, cache version of the custom properties, repositories without history at that time (AsOf.key)
 
 so a read with a cached plan parses, binds and plans nothing. No entry is invalidated: a change of the model, of custom
 properties or of rights changes the key, and entries that were not used for long are dropped. The split is cached, too,
@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 
 from prometheus_client import Counter
 
-from domain.model.custom_properties import STAMP
+from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import repositories
 from domain.query.base.representation import ShapeKey
 from domain.query.bind.type_rules import SLOT_SCALE
 from domain.query.sql.dialects import current
 from domain.syntax import lift_literals
 from domain.syntax.ast import NO_OPTIONS, Literal, QueryOptions, Slot
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 from identity.lru import GenerationalCache
@@ -148,7 +148,7 @@ def plan_for(key: tuple[Hashable, ...], ctx: CallContext | None, shape: ShapeKey
         shape,
         current().vendor,
         repositories.generation,
-        stamps.current(STAMP),
+        cache_versions.current(CACHE_VERSION),
         ctx.at.key if ctx is not None and ctx.at is not None else None,
     )
     known: V | None = plans.get(full)

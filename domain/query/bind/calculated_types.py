@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.model.calculated_attributes import Definition, definitions
-from domain.model.custom_properties import STAMP
+from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.access import Access
@@ -14,11 +14,11 @@ from domain.query.base.bound import ValueType, new_root, python_operator
 from domain.query.bind.binder import Binder
 from domain.query.bind.calculations import Calculation
 from foundation import errors
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
 #: repository name → API name → type; filled on demand, and made anew when a definition changes.
-_known: StampedCache[dict[str, Mapping[str, ValueType]]] = StampedCache(
-    dict, STAMP, state=lambda: repositories.generation
+_known: VersionedCache[dict[str, Mapping[str, ValueType]]] = VersionedCache(
+    dict, CACHE_VERSION, state=lambda: repositories.generation
 )
 
 

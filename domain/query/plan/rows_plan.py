@@ -20,7 +20,7 @@ from domain.query.run.row_json import AnswerSize, Shaper, drop_nulls
 from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Run, Sql, compose, run_limit, run_skip, select_from
 from foundation import errors
-from foundation.execution_slot import STEP, in_steps
+from foundation.execution_slot import STEP, in_slices
 from foundation.messages import TranslatableMessage as Message
 
 #: Maximum rows of one expanded collection for all rows of a page; as JSON more would nearly always exceed a response.
@@ -82,7 +82,7 @@ def shape_rows(shape: Shaper, rows: Sequence[Row], batches: Sequence[AnyBatchPla
     groups = [batch.groups(rows, run, size) for batch in batches]
     if len(rows) <= STEP:
         return shape(rows, groups)
-    return [value for part in in_steps(rows) for value in shape(part, groups)]
+    return [value for part in in_slices(rows) for value in shape(part, groups)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from domain.query.sql.fragments import Sql
 from domain.query.sql.reals import DIGITS, decimal_text, real_text, rounded
 from foundation import errors
 from foundation.enums import DOCUMENT_STATE
-from foundation.execution_slot import in_steps
+from foundation.execution_slot import in_slices
 from foundation.messages import TranslatableMessage as Message
 from foundation.vault import unseal
 
@@ -254,7 +254,7 @@ class AnswerSize:
 
     def array(self, values: Sequence[Any]) -> orjson.Fragment:
         """An array, one value after the other: each may be as large as the whole response."""
-        parts = [self._dump(value) for part in in_steps(values) for value in part]
+        parts = [self._dump(value) for part in in_slices(values) for value in part]
         return orjson.Fragment(b"[" + b",".join(parts) + b"]")
 
     def _dump(self, value: Any) -> bytes:

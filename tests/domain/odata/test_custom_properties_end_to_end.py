@@ -10,7 +10,7 @@ import pytest
 
 from domain.entities.systems_custom_properties import CustomProperty
 from domain.model import custom_properties
-from foundation import stamps
+from foundation import cache_versions
 from tests.domain.odata.test_live_transactions import Caller
 from tests.domain.odata.test_writing import PRODUCTS
 from tests.rules.cast import World
@@ -23,7 +23,7 @@ DEFINITIONS = "Systems_Bpm_CustomProperties"
 @pytest.fixture(autouse=True)
 def look_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Change signals reach the process when a transaction commits; the test's own never does."""
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0)
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 0)
 
 
 def define(api: Api, code: str, *allowed: str, **values: Any) -> None:
@@ -83,7 +83,7 @@ def test_a_property_without_a_code_is_refused_and_one_that_is_stored_breaks_no_q
     assert error_of(api.post(DEFINITIONS, body))["target"] == "Code"
     define(api, "colour")
     CustomProperty.objects.filter(code="colour").update(code="")
-    stamps.bump("custom_properties")
+    cache_versions.bump("custom_properties")
     product = f"{PRODUCTS}({world.product})"
     assert api.patch(product, {"CustomProperty_": "red"}).status_code == 204
     assert api.read(f"{product}?$select=*")["CustomProperty_"]["Value"] == "red"
