@@ -34,7 +34,7 @@ def authenticate(request: HttpRequest, *, audience: str = DOMAIN_API) -> CallCon
 
 
 def authenticated(request: HttpRequest, identity: TokenIdentity) -> CallContext:
-    """The context of a call by an identified caller, in a licensed session. Raises Unavailable without a free slot."""
+    """The context of an identified caller's call, in a licensed session. Raises Unavailable without a free slot."""
     address = client_address(request)
     session_id = session_touch(identity.session, address)
     context = _context(request, identity, session_id, address)

@@ -117,8 +117,8 @@ def message_language(language: str) -> str:
 def ui_language(ui_locales: str) -> str:
     """The first of ui_locales with translations (OIDC Core, 3.1.2.1), else the active language."""
     spoken = {code for code, _name in settings.LANGUAGES}
-    wanted = (tag.partition("-")[0].lower() for tag in ui_locales.split())
-    return next((code for code in wanted if code in spoken), None) or get_language() or DEFAULT
+    requested = (tag.partition("-")[0].lower() for tag in ui_locales.split())
+    return next((code for code in requested if code in spoken), None) or get_language() or DEFAULT
 
 
 @lru_cache(maxsize=512)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of webhooks in a drop-down.
 _OFFERED = 500
-#: Events that a commit may raise several times: only the last occurrence is sent.
-_SETTLING = frozenset({"COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT"})
+#: Events that a commit may raise repeatedly: only the last occurrence is sent.
+_COALESCED_EVENTS = frozenset({"COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT"})
 
 
 WEBHOOK_REASON = _("the author of its webhook may not read {0}")
@@ -66,7 +66,7 @@ class WebHookAction(ActionType):
         return [(code, f"{code} – {in_language(name, context.language)}") for code, name in rows]
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """The template exists, belongs to the rule's repository, and uses only values that the rule's event has."""
+        """Check that the template exists, belongs to the rule's repository, and uses only values of its events."""
         wrong = list(super().check(action, rule))
         yield from wrong
         reference = action.parameters[0].value
@@ -127,7 +127,7 @@ class WebHookAction(ActionType):
             )
             firing.dataset.defer_write(firing.key("WEBHOOK", action.spec.index, delivery.id), late)
             return
-        once = () if firing.occurrence.type in _SETTLING else (delivery.id,)
+        once = () if firing.occurrence.type in _COALESCED_EVENTS else (delivery.id,)
         firing.dataset.defer_write(firing.key("WEBHOOK", action.spec.index, *once), delivery)
 
 

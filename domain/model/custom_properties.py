@@ -1,8 +1,9 @@
 """Custom properties: attributes that administrators add to a repository (spec 08, 8.2; spec 10, 10.2).
 
-Definitions are entities (Systems.Bpm.CustomProperties), cached in the process under the stamp "custom_properties",
-which each commit of definitions bumps: usable by the next request (foundation.stamps). Values are stored with the
-entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}; domain.model.custom_values makes them.
+Definitions are entities (Systems.Bpm.CustomProperties), cached in the process under the cache version
+"custom_properties", which each commit of definitions bumps: usable by the next request (foundation.cache_versions).
+Values are stored with the entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}; domain.model.custom_values
+makes them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.kinds import Kind
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
-STAMP = "custom_properties"
+CACHE_VERSION = "custom_properties"
 PREFIX = "CustomProperty_"
 
 _KINDS = {
@@ -227,7 +228,7 @@ def _with_inherited(
     return found or None
 
 
-_definitions = StampedCache(_load, STAMP, state=lambda: repositories.generation)
+_definitions = VersionedCache(_load, CACHE_VERSION, state=lambda: repositories.generation)
 
 
 def _repository_name(entity_name: str) -> str:

@@ -30,7 +30,7 @@ def query(dataset: Dataset, repository: Repository[Any], filter: str, orderby: s
 
 
 def _savepoint() -> AbstractContextManager[Any]:
-    """A failed query (division by zero) aborts PostgreSQL's transaction. On SQLite a savepoint would take the lock."""
+    """A savepoint on PostgreSQL, where a failed query aborts the transaction; on SQLite it would take the lock."""
     is_needed = connection.in_atomic_block and connection.vendor == "postgresql"
     return transaction.atomic() if is_needed else nullcontext()
 
@@ -52,7 +52,7 @@ def visible(dataset: Dataset, repository: Repository[Any], ids: Sequence[str]) -
 
 
 def _shown(dataset: UnitOfWork, repository: Repository[Any], records: Iterable[Record]) -> set[str]:
-    """Guids of the records that row policies allow. New records of the dataset are the caller's own."""
+    """Guids of the records that row policies allow, and of new records, which are the caller's own."""
     records = list(records)
     if not Access(dataset.context.permissions).restricts(repository):
         return {record.id for record in records}
@@ -142,7 +142,7 @@ def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) 
 
 
 def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
-    """Display texts: one query for stored entities, from the dataset if changes are pending."""
+    """Display texts: one query for stored entities; from the dataset for those with pending changes."""
     if dataset.is_pending or len(records) == 1:
         return [dataset.display_text(record) for record in dataset.foreseen(records)]
     by_repository: dict[Repository[Any], list[str]] = {}

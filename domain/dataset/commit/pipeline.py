@@ -2,7 +2,7 @@
 
 Write order: deletes go first, children before parents. Inserts follow, an entity after those that it refers to. Updates
 come next, changed columns only. Then roots get a new version and stamp. The change feed, the change history, audit
-entries, deferred writes (outbox rows) and version stamps end the order.
+entries, deferred writes (outbox rows) and cache versions end the order.
 
 The whole pipeline runs inside one database transaction, whose BEGIN SQLite may defer until `begin_to_write`
 (domain.dataset.tables.write_transaction). A failure leaves the database and the dataset unchanged.
@@ -45,7 +45,7 @@ from domain.dataset.tables.write_transaction import begin_writing, write_transac
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import Operation
 
@@ -253,12 +253,12 @@ def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
         )
 
 
-def bump_stamps(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Bump the stamps of caches that depend on the written entities: rules, custom properties (Repository.stamp)."""
+def bump_cache_versions(dataset: ChangeTracker, result: CommitResult) -> None:
+    """Bump the cache versions (Repository.cache_version) of the written entities."""
     written = {record.repository for record in (*result.inserted, *result.updated, *result.deleted)}
-    names = {_stamp(repository) for repository in written}
+    names = {_cache_version(repository) for repository in written}
     for name in sorted(names - {""}):
-        stamps.bump(name)
+        cache_versions.bump(name)
 
 
 def check_row_policies(dataset: ChangeTracker, result: CommitResult) -> None:
@@ -307,7 +307,7 @@ STAGES: tuple[Stage, ...] = (
     write_change_feed,
     write_history,
     write_audit,
-    bump_stamps,
+    bump_cache_versions,
     check_row_policies,
     check_authorities,
     run_deferred,
@@ -379,11 +379,11 @@ def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[Comm
     return raised
 
 
-def _stamp(repository: Repository[Any]) -> str:
+def _cache_version(repository: Repository[Any]) -> str:
     current = repository
-    while not current.stamp and current.owner is not None:
+    while not current.cache_version and current.owner is not None:
         current = repositories[current.owner.target]
-    return current.stamp
+    return current.cache_version
 
 
 def _changes(record: Record) -> dict[str, Any]:

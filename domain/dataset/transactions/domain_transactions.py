@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from typing import Any, cast
 
 from django.conf import settings
@@ -24,7 +23,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.tables.models import DomainTransaction, PendingChange
 from domain.dataset.tables.write_transaction import write_transaction
-from domain.dataset.transactions.change_waits import watch
+from domain.dataset.transactions.change_waits import change_waits
 from domain.dataset.transactions.pending_rows import GONE, PendingRows
 from domain.dataset.transactions.stored_writes import writes_load, writes_store
 from domain.model.attributes import Attribute
@@ -86,8 +85,8 @@ def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
         else:
             _note_changes(dataset)
             dataset.keep()
-        if watch.waits_for(id):
-            transaction.on_commit(partial(watch.wake, id))
+        if change_waits.waits_for(id):
+            transaction.on_commit(change_waits.wake)
 
 
 def _locked(context: CallContext, id: str) -> DomainTransaction:

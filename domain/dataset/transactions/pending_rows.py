@@ -12,7 +12,7 @@ from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.records.pending_source import PendingSource
 from domain.dataset.records.record import Record, State
 from domain.dataset.tables.models import DomainTransaction, PendingChange
-from domain.dataset.tables.row_storage import chunks, row_storage_of
+from domain.dataset.tables.row_storage import CHUNK, row_storage_of
 from domain.dataset.transactions.change_report import report, report_gone
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
@@ -20,6 +20,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import freeze, thaw
 from foundation import errors
+from foundation.batches import batched
 
 #: Key beside the attributes in `current`: the record's entry of Dataset.stated_measures.
 _STATED = "@stated"
@@ -81,7 +82,7 @@ class PendingRows(PendingSource):
             return
         wanted = [id for id in ids if id not in self._looked_for]
         self._looked_for.update(wanted)
-        for part in chunks(wanted):
+        for part in batched(wanted, CHUNK):
             self.adopt(list(self._rows().filter(state="Added", entity_id__in=part)))
 
     def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:
@@ -92,7 +93,7 @@ class PendingRows(PendingSource):
             # Rows are found only by their owner.
             self.load_repositories([repository.name])
             return
-        for part in chunks(parents):
+        for part in batched(parents, CHUNK):
             rows = self._rows().filter(owner_id__in=part, repository=repository.name).order_by("sequence")
             self.adopt(list(rows))
 
@@ -218,7 +219,7 @@ class PendingRows(PendingSource):
             if self.row.track_changes:
                 # The keys of deleted entities may be used again.
                 ids = [pending.entity_id for pending in created]
-                for part in chunks(ids):
+                for part in batched(ids, CHUNK):
                     self.row.changes.filter(state=GONE, entity_id__in=part).delete()
             if self._rows().count() + len(created) > MAX_PENDING:
                 raise errors.Refused(errors.PENDING_LIMIT, MAX_PENDING)
@@ -240,7 +241,7 @@ class PendingRows(PendingSource):
             else:
                 self.row.sequence += 1
                 self.row.changes.filter(pk=row.pk).update(state=GONE, reported=reported, sequence=self.row.sequence)
-        for part in chunks(deleted):
+        for part in batched(deleted, CHUNK):
             self.row.changes.filter(pk__in=part).delete()
 
     def _pending(self, record: Record, before: PendingChange | None) -> PendingChange:

@@ -43,14 +43,14 @@ _SHAPING = frozenset({"select", "expand", "compute"})
 _OF_QUERIES = _SHAPING | {
     "filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index",
 }  # fmt: skip
-#: Options that a collection of entities has for its rows.
+#: Query options for results that are a collection of entities.
 _OF_ROWS = _SHAPING | {"filter", "search", "orderby", "top", "skip", "count", "skiptoken"}
 
 
 def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Callable[[], ODataResponse]:
     """Run the operation; the returned function makes the response once the dataset is committed or stored."""
     operation, options = target.operation, request.options
-    # First: a request without an acceptable media type must not write.
+    # Negotiated first: a request without an acceptable media type must not write.
     served = operation.served
     form = negotiate(request.headers.get("accept", ""), options.format, served) if served else Negotiated("")
     if not operation.is_function:
@@ -66,7 +66,9 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
             check_preconditions(request, record)
     given = dict(target.arguments)
     if operation.is_function:
-        given = {**_arguments_of_body(request, operation), **_implicit_arguments(request, operation), **given}
+        in_path = {name.lower() for name in given}
+        behind = {**_arguments_of_body(request, operation), **_implicit_arguments(request, operation)}
+        given |= {name: value for name, value in behind.items() if name.lower() not in in_path}
         _check_options(operation, options, given)
     elif not operation.raw_body:
         is_text = operation.takes_text and request.content_type == TEXT
@@ -124,9 +126,13 @@ def _implicit_arguments(request: ODataRequest, operation: Operation) -> dict[str
     names = {parameter.name.lower() for parameter in operation.parameters}
     aliases = {alias.name: alias.value for alias in request.options.aliases}
     result = {name: plain_value(value, aliases) for name, value in aliases.items() if name.lower() in names}
+    plain: set[str] = set()
     # Not from the parsed options: `top` and `search` are names of parameters, too.
     for name, value in parse_qsl(request.query, keep_blank_values=True):
         if name.lower() in names:
+            if name in plain:
+                raise errors.repeated_parameter(name)
+            plain.add(name)
             result[name] = value[1:-1].replace("''", "'") if len(value) > 1 and value[0] == value[-1] == "'" else value
     return result
 
@@ -184,8 +190,8 @@ def render(
     if result.failure is not None:
         return _failed(request, result.failure, dataset)
     headers = {**NO_STORE, **result.headers}
-    if result.poll is not None and not request.depth:
-        return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.poll)
+    if result.push is not None and not request.depth:
+        return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.push)
     if result.no_content or (
         result.record is None and result.text is None and result.value is None and operation.returns is None
     ):
@@ -197,7 +203,7 @@ def render(
         response.headers.update(headers)
         return response
     if result.record is not None and operation.creates:
-        # As the creation of an entity by POST (OData Protocol 4.01, 11.5.5.1).
+        # Responded to like the creation of an entity by POST (OData Protocol 4.01, 11.5.5.1).
         read = partial(reader.entity_response, request, status=201)
         return written(request, dataset, result.record, status=201, default="representation", read=read)
     if result.record is not None:
@@ -229,7 +235,7 @@ def render(
 
 
 def _failed(request: ODataRequest, error: errors.PlatformError, dataset: Dataset) -> ODataResponse:
-    """The error as a response inside a Domain transaction, where raising it would undo earlier commits."""
+    """Raise the error; inside a Domain transaction return its response, as raising would undo earlier commits."""
     if not isinstance(dataset, TransactionDataset):
         raise error
     return failure(error, request.context, f"{request.method} {request.path}")

@@ -162,7 +162,7 @@ class Resolver:
         except (ValueError, TypeError) as exc:
             raise errors.BadRequest(errors.INVALID_KEY, key, repository.entity_type, target="Id") from exc
         if collection.parent is not None:
-            # The child must belong to this parent; then its own key identifies it.
+            # After the check that the child belongs to this parent, its own key identifies it.
             owner = self.follow(repository, id, (collection.child.back_reference if collection.child else "",))
             if owner is None or owner[1] != collection.parent.key:
                 raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, id)
@@ -177,7 +177,10 @@ class Resolver:
                     segment.position,
                     Message("the arguments of {0} need names: {1}(name=value)", operation.name, operation.name),
                 )
-            given.update((item.name, plain_value(item.value, self.aliases)) for item in suffix.items)
+            for item in suffix.items:
+                if item.name in given:
+                    raise errors.repeated_parameter(item.name)
+                given[item.name] = plain_value(item.value, self.aliases)
         return targets.Call(operation, entity, given)
 
 

@@ -52,7 +52,7 @@ class PayloadReader:
     """Applies the bodies of one request to a dataset.
 
     references   Content-ID → path of entities of earlier parts of a batch
-    strict       texts must be JSON strings; scripts, where `code = 7` is natural, are not strict
+    strict       texts must be JSON strings; False for scripts, which may set `code = 7`
     checks_etags ETags in bodies are preconditions of changes and deletions
     content_ids  path of an entity → the annotation Core.ContentID of its object in the body: name and value
     """
@@ -113,7 +113,7 @@ class PayloadReader:
     ) -> Record | None:
         """Run `@erpnet.action`, else the default action. None if no entity was found and the action allows that."""
         finder = Finder(self.dataset, self.references, repository, within)
-        # Nested objects: `find` where nothing is said but which entity is meant, else `merge` (spec 14.1).
+        # Nested objects: `find` if the body only identifies an entity, else `merge` (spec 14.1).
         action = self.action_of(body) or default or ("find" if names_only(repository, body) else "merge")
         if action == "create":
             return self.create(repository, body, within=within)
@@ -205,7 +205,7 @@ class PayloadReader:
         self.dataset.set(record, attribute, parsed)
 
     def _check_version(self, record: Record, expected: int | None) -> None:
-        """`ObjectVersion` in a body is the version that the caller has read (spec 02, 2.2)."""
+        """Compare `ObjectVersion` in a body, the version that the caller has read, with the entity's (spec 02, 2.2)."""
         if record.state == "Added" or expected is None or expected == record.version:
             return
         raise errors.VersionConflict(
@@ -240,7 +240,7 @@ class PayloadReader:
         self.dataset.set(record, attribute, id)
 
     def _measured(self, record: Record, attribute: Attribute, value: Any, *, replaces: bool) -> None:
-        """Amounts and quantities: the code in the value sets the sibling reference or must match the effective one."""
+        """Set an amount or quantity. Its code sets the sibling reference, or must match the effective one."""
         if self.dataset.stated_measures.get(record.key, {}).pop(attribute.name, None) is not None:
             # The record must be marked as edited even if the value is unchanged.
             record.mutations += 1
@@ -271,7 +271,7 @@ class PayloadReader:
             return
         effective = effective_measure(record, attribute)
         if effective is None:
-            # Not known yet: the document's currency may follow in the body or from a late default. Checked at commit.
+            # Checked at commit: the document's currency may follow in the body or from a late default.
             self.dataset.stated_measures.setdefault(record.key, {})[attribute.name] = code
         else:
             check_measure(attribute, effective, code)
@@ -304,7 +304,7 @@ class PayloadReader:
         self.delete(matches[0], item)
 
     def delete(self, record: Record, body: Mapping[str, Any]) -> None:
-        """Delete an entity, as a body asks. Raises VersionConflict if the body has the ETag of another version."""
+        """Delete an entity, as the body demands. Raises VersionConflict if the body has the ETag of another version."""
         self._check_etag(record, body)
         self.dataset.delete(record, by_client=True)
 
@@ -338,7 +338,7 @@ class PayloadReader:
     # --- helpers --------------------------------------------------------------------------------------------------
 
     def _check_type(self, record: Record, body: Mapping[str, Any]) -> None:
-        """A type in the body must be that of the entity, or a base of it."""
+        """Check that a type in the body is that of the entity, or a base of it. Raises BadRequest."""
         given = annotation(body, "type")
         named = repositories.for_type(str(given)) if given is not None else None
         if given is not None and (named is None or not issubclass(record.repository.model, named.model)):
@@ -350,7 +350,7 @@ class PayloadReader:
             )
 
     def has_etag(self, body: Mapping[str, Any]) -> bool:
-        """Whether an ETag in the body makes its entity one that must exist."""
+        """Whether the body has an ETag that is a precondition, so that the entity must exist."""
         return self.checks_etags and annotation(body, "etag") is not None
 
     def _check_etag(self, record: Record, body: Mapping[str, Any]) -> None:
@@ -386,7 +386,7 @@ def _check_annotations(body: Mapping[str, Any]) -> None:
 def _find_failed(
     lookup: LookupKey | None, repository: Repository[Any], matches: list[Record], expected: str
 ) -> errors.Refused:
-    """The error names the search values, and what matches."""
+    """The error for a wrong number of matches, with the search values and the matching entities."""
     by = "" if lookup is None else f" {lookup.describe()}"
     paths = ", ".join(reference_path(record.repository, record.id) for record in matches)
     which = f"{by}: {paths}" if paths else by

@@ -32,7 +32,7 @@ def _select_list(repository: Repository[Any], options: ast.QueryOptions) -> str:
 
 
 def _selected(repository: Repository[Any], item: ast.SelectItem) -> Iterator[str]:
-    """The paths of an item of $select; of a complex value `Price/Value`, of an expanded property `Lines()`."""
+    """The paths of an item of $select, such as `Price/Value` of a complex value, `Lines()` of an expanded property."""
     first, *behind = item.path
     if isinstance(first, ast.StarStep):
         yield "*"
@@ -55,7 +55,7 @@ def _selected_member(repository: Repository[Any], given: str, item: ast.SelectIt
     name, target = _member(repository, given)
     behind = item.path[1:]
     if target is not None and behind:
-        # The reference is expanded with what is selected of it.
+        # The reference is expanded with the selected members.
         inner = ast.QueryOptions(select=(ast.SelectItem(behind, item.options),))
         yield f"{name}({_select_list(target, inner)})"
     elif target is not None and repository.collection(name) is not None:
@@ -75,7 +75,7 @@ def _complex_member(repository: Repository[Any], name: str, given: str) -> str:
 
 
 def _expanded(repository: Repository[Any], item: ast.ExpandItem) -> dict[str, str]:
-    """Navigation property → its entry. A reference that is only linked to has none: links are in every entity."""
+    """Navigation property → its entry in the select list. $ref and $count have none."""
     first, *behind = item.path
     if isinstance(first, ast.StarStep):
         names = (*repository.references, *repository.collections)

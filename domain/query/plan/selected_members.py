@@ -25,7 +25,7 @@ class SelectedMembers:
     casts          derived type → items of $select after it
     expands        navigation property → item of $expand
     cast_expands   derived type → items of $expand after it
-    _named         what $expand names, apart from `*`
+    _named         navigation properties that $expand names, apart from `*`
     """
 
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class SelectedMembers:
                 raise errors.NotSupported(
                     Message("a type behind the collection {0} in $expand; filter it with isof", name)
                 )
-        # The count beside the entities is a separate property.
+        # A count may be requested beside the entities.
         member = f"{name}/$count" if item.kind is ast.ExpandKind.COUNT else name
         if member in self._named:
             raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$expand", Message("{0} stands in it twice", member))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from foundation import stamps
 from tests.domain.odata.test_batch import json_batch
 from tests.domain.odata.test_writing import LINES, ORDERS, PRODUCTS, order_body
 from tests.rules.cast import World
@@ -92,7 +91,7 @@ def test_a_copy_has_the_custom_properties(api: Api, world: World) -> None:
         code = name.rpartition(".")[2]
         body = {"Code": code, "Name": {"EN": code}, "EntityName": name, "PropertyType": "Text", **values}
         api.create("Systems_Bpm_CustomProperties", body)
-    stamps.expire()
+    cache_versions.expire()
     line = {"Quantity": 1, "UnitPrice": 7, "CustomProperty_SalesOrderLines": "of the line"}
     order = api.create(ORDERS, order_body(world, line, CustomProperty_SalesOrders="of the order"))["@odata.id"]
     copy = api.post(f"{order}/CreateCopy")

@@ -10,7 +10,7 @@ import pytest
 
 from domain.entities.systems_custom_properties import CustomProperty
 from domain.model import custom_properties
-from foundation import stamps
+from foundation import cache_versions
 from tests.domain.odata.test_live_transactions import Caller
 from tests.domain.odata.test_writing import PRODUCTS
 from tests.rules.cast import World
@@ -23,7 +23,7 @@ DEFINITIONS = "Systems_Bpm_CustomProperties"
 @pytest.fixture(autouse=True)
 def look_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Change signals reach the process when a transaction commits; the test's own never does."""
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0)
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 0)
 
 
 def define(api: Api, code: str, *allowed: str, **values: Any) -> None:
@@ -65,12 +65,25 @@ def test_other_characters_are_escaped(api: Api, world: World, code: str, escaped
     assert api.get(f"{PRODUCTS}/$count?$filter={quote(escaped)} eq 'x'").content == b"1"
 
 
+def test_two_codes_do_not_share_a_name(api: Api, world: World) -> None:
+    define(api, "a-b")
+    define(api, "a_b")
+    define(api, "a_u002Db", EntityName="Crm.Sales.SalesOrders")
+    body = {"Code": "a_u002Db", "Name": {"EN": "x"}, "EntityName": "General.Products.Products"}
+    error = error_of(api.post(DEFINITIONS, body))
+    assert (error["type"], error["target"]) == ("ValidationFailed", "Code"), error
+    assert "a-b has this name in the API already, as CustomProperty_a_u002Db" in error["message"]
+    # Documents have the properties of orders, and orders those of documents.
+    error = error_of(api.post(DEFINITIONS, {**body, "Code": "a-b", "EntityName": "General.Documents.Documents"}))
+    assert "a_u002Db has this name" in error["message"], error
+
+
 def test_a_property_without_a_code_is_refused_and_one_that_is_stored_breaks_no_query(api: Api, world: World) -> None:
     body = {"Code": "", "Name": {"EN": "x"}, "EntityName": "General.Products.Products", "PropertyType": "Text"}
     assert error_of(api.post(DEFINITIONS, body))["target"] == "Code"
     define(api, "colour")
     CustomProperty.objects.filter(code="colour").update(code="")
-    stamps.bump("custom_properties")
+    cache_versions.bump("custom_properties")
     product = f"{PRODUCTS}({world.product})"
     assert api.patch(product, {"CustomProperty_": "red"}).status_code == 204
     assert api.read(f"{product}?$select=*")["CustomProperty_"]["Value"] == "red"
