@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from foundation import cache_versions
 from tests.domain.odata.test_batch import json_batch
 from tests.domain.odata.test_writing import LINES, ORDERS, PRODUCTS, order_body
 from tests.rules.cast import World
