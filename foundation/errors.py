@@ -481,8 +481,8 @@ class PlatformError(Exception):
 
     A parameter that holds words, not only names and values, is a `Message`, which is translated for the reader.
     `info` is diagnostics for the developer of the client (script position, console …); it contains no secrets.
-    `about` is the entity whose commit failed, (repository, guid), where it is one; callers may not see it.
-    `rule_id` is the guid of the business rule that raised the error, "" for none; neither may they see that.
+    `about` is the entity whose commit failed, (repository, guid), or None; never sent to callers.
+    `rule_id` is the guid of the business rule that raised the error, "" for none; never sent to callers.
     """
 
     about: tuple[str, str] | None = None
@@ -497,7 +497,7 @@ class PlatformError(Exception):
         info: str | None = None,
     ) -> None:
         self.code = code
-        # Clients fill the format by themselves: what is left out is an empty text.
+        # Clients fill the format themselves, so missing parameters are empty texts.
         missing = placeholders(code.message_format) - len(parameters)
         self.parameters = (*map(written, parameters), *[""] * missing)
         self.target = target

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from django.db import connection
 
 from foundation import errors
-from foundation.fair_queue import has_place
+from foundation.fair_queue import has_free_place
 from foundation.streamed_responses import Outlet
 
 logger = logging.getLogger("platform.events")
@@ -141,7 +141,7 @@ class Listeners(Generic[L]):
     def check_room(self, caller: str) -> None:
         """Raise Unavailable if the process has no place for another listener of the caller."""
         taken_by = [each.caller for each in self.all()]
-        if not has_place(taken_by, caller, places=self.places, reserved=self.reserved):
+        if not has_free_place(taken_by, caller, places=self.places, reserved=self.reserved):
             raise self.full()
 
     def all(self) -> list[L]:

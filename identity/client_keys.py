@@ -1,4 +1,4 @@
-"""Public keys of clients as JSON Web Keys (RFC 7517; RFC 7518, 6), with bounds on the work that they can cause."""
+"""Public keys of clients as JSON Web Keys (RFC 7517; RFC 7518, 6), limited to sizes that are cheap to verify."""
 
 from __future__ import annotations
 

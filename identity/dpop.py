@@ -1,7 +1,7 @@
 """Proofs that the sender of a request holds a key (DPoP, RFC 9449).
 
-Every proof needs a nonce of this instance (RFC 9449, 8 and 9), so none can be made in advance. A nonce is computed from
-the time and the instance's secret: all nodes know it, and nothing is stored.
+Every proof needs a nonce of this instance (RFC 9449, 8 and 9), so none can be generated in advance. A nonce is computed
+from the time and the instance's secret, so all nodes accept it without storing it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from identity.instance import base_url
 from identity.single_use import use_once
 
 TYPE = "dpop+jwt"
-# Of the client's clock, in both directions.
+# Tolerated difference of the client's clock, in both directions.
 _WINDOW_SECONDS = 60
-# A nonce is accepted for one to two such times.
+# A nonce is accepted for one to two of these intervals.
 _NONCE_SECONDS = 300
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -123,7 +123,7 @@ def _nonce(number: int) -> str:
 
 
 def _normal(url: object) -> tuple[str, str, int | None, str] | None:
-    """The parts of a URL that count, in one form of all that are equivalent (RFC 3986, 6.2.2 and 6.2.3)."""
+    """The compared parts of a URL, normalized (RFC 3986, 6.2.2 and 6.2.3)."""
     if not isinstance(url, str):
         return None
     try:

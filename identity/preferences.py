@@ -1,4 +1,4 @@
-"""Parses Prefer tokens (RFC 7240) and requested context parameters (spec 08, 8.4); their users validate them."""
+"""Parses Prefer tokens (RFC 7240) and context parameters (spec 08, 8.4); the callers validate them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def context_guid(request: HttpRequest, prefer: Mapping[str, str], name: str) -> 
 
 
 def read_reason(request: HttpRequest) -> str:
-    """Why the caller makes the changes of this request (X-Change-Reason), "" for none.
+    """The caller's reason for the changes of this request (X-Change-Reason), "" for none.
 
     Raises BadRequest for a text that is empty, too long or has control characters.
     """

@@ -17,7 +17,7 @@ from domain.event_stream.cloud_events import is_temporary, render
 from domain.event_stream.feed import Page
 from domain.event_stream.subscription import Rendered, Subscription
 from foundation import errors
-from foundation.execution_slot import stand_aside
+from foundation.execution_slot import yield_to_requests
 from foundation.fair_queue import FairQueue
 from foundation.listeners import RETRY_SECONDS, Listeners
 from identity.session_positions import position_note
@@ -93,7 +93,7 @@ class Hub(Listeners[Subscription]):
             # The client can reconnect with its cursor. The other subscribers must not wait.
             subscription.fail(error)
             return False
-        stand_aside()
+        yield_to_requests()
         return page.is_full or not is_whole
 
 

@@ -1,8 +1,8 @@
 """Signing keys: RSA, private halves as files of one node (0600), public halves in the database for all (spec 01, 1.2).
 
 Each node signs with its newest key and never shares it; every node verifies with the public halves. Rotation adds a key
-and retires the node's others, which stay published while tokens may use them. In-process copies follow the stamp
-"keys".
+and retires the node's others, which stay published while tokens may use them. The processes cache the keys under the
+cache version "keys".
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from jwt import PyJWK
 from audit.actors import Actor
 from audit.models import AuditHead
 from audit.record import record
-from foundation import private_files, stamps
+from foundation import cache_versions, private_files
 from foundation.fields import utc_now
 from identity.audit_kinds import SecretChanged
 from identity.models import SigningKey
 
-STAMP = "keys"
+CACHE_VERSION = "keys"
 _KEY_BITS = 2048
 # Refresh tokens are not signed; the longest-lived signed token is an access or id token.
 _PUBLISHED_AFTER_RETIREMENT = datetime.timedelta(hours=2)
@@ -44,10 +44,10 @@ _REMEMBERED_AFTER_RETIREMENT = datetime.timedelta(days=90)
 class KeySet:
     """A process's keys: `public` maps kid → key of every published key, `active` signs.
 
-    `retired` has keys that are not published any more: valid for hints, not for access.
+    `retired` has keys that are no longer published: valid for id token hints, not for access tokens.
     """
 
-    stamp: int
+    version: int
     active_kid: str
     active: RSAPrivateKey
     public: dict[str, RSAPublicKey]
@@ -61,20 +61,20 @@ _reloaded_at = float("-inf")
 
 
 def key_set() -> KeySet:
-    """The keys for the current stamp "keys"; generates this node's first key if there is none."""
+    """The keys for the current cache version "keys"; generates this node's first key if there is none."""
     global _current
-    stamp = stamps.current(STAMP)
+    version = cache_versions.current(CACHE_VERSION)
     known = _current
-    if known is None or known.stamp != stamp:
+    if known is None or known.version != version:
         with _lock:
-            known = _current = _load(stamp)
+            known = _current = _load(version)
     return known
 
 
 def reload() -> None:
     """Read the keys again: an unknown kid may belong to a new key of another node.
 
-    At most once a second, since anybody can send unknown kids.
+    At most once a second, since clients can send unknown kids.
     """
     global _current, _reloaded_at
     now = time.monotonic()
@@ -91,30 +91,30 @@ def forget() -> None:
 def keys_rotate(*, by: Actor) -> SigningKey:
     """Sign with a new key from now on; retire this node's other keys, and delete long retired ones."""
     with _directory_lock(), transaction.atomic():
-        mine = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
+        own_keys = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
         new = _create()
-        SigningKey.objects.filter(kid__in=[row.kid for row in mine]).update(retired=utc_now())
+        SigningKey.objects.filter(kid__in=[row.kid for row in own_keys]).update(retired=utc_now())
         _prune()
-        stamps.bump(STAMP)
+        cache_versions.bump(CACHE_VERSION)
         record(SecretChanged, by=by, subject=f"signing key {new.kid}")
     forget()
     return new
 
 
-def _load(stamp: int) -> KeySet:
+def _load(version: int) -> KeySet:
     rows = list(SigningKey.objects.order_by("created"))
     active = next((row for row in reversed(rows) if row.retired is None and _path(row.kid).exists()), None)
     if active is None:
         active = _first_key()
-        # The new key changed the stamp: under the old one, the next request would load the same keys again.
-        stamp = stamps.current(STAMP)
+        # Creating the key has bumped the cache version.
+        version = cache_versions.current(CACHE_VERSION)
         rows = list(SigningKey.objects.order_by("created"))
     now = utc_now()
     rows = [row for row in rows if row.retired is None or row.retired > now - _REMEMBERED_AFTER_RETIREMENT]
     oldest = now - _PUBLISHED_AFTER_RETIREMENT
     published = [row for row in rows if row.retired is None or row.retired > oldest]
     return KeySet(
-        stamp=stamp,
+        version=version,
         active_kid=active.kid,
         active=_private_key(_path(active.kid).read_bytes()),
         public=_keys_of(published),
@@ -126,8 +126,7 @@ def _load(stamp: int) -> KeySet:
 
 @lru_cache(maxsize=2)
 def _private_key(pem: bytes) -> RSAPrivateKey:
-    # Loading checks that its numbers are primes, for some 40 ms; the first request after a change of the stamp pays for
-    # it.
+    # Cached: loading takes some 40 ms, because it checks that the key's numbers are primes.
     private = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(private, RSAPrivateKey):
         raise TypeError("the signing key is not an RSA key")
@@ -136,12 +135,12 @@ def _private_key(pem: bytes) -> RSAPrivateKey:
 
 def _first_key() -> SigningKey:
     with _directory_lock(), transaction.atomic():
-        # Another process of this node may have been first.
+        # Another process of this node may have created one meanwhile.
         for row in SigningKey.objects.filter(retired=None).order_by("-created"):
             if _path(row.kid).exists():
                 return row
         new = _create()
-        stamps.bump(STAMP)
+        cache_versions.bump(CACHE_VERSION)
         return new
 
 
@@ -160,11 +159,10 @@ def _keys_of(rows: Iterable[SigningKey]) -> dict[str, RSAPublicKey]:
 
 
 def _prune() -> None:
-    """Delete private halves that sign nothing any more, and public ones that no hint needs any more."""
+    """Delete private halves of retired keys, and public halves that no id token hint or audit head needs."""
     now = utc_now()
     for row in SigningKey.objects.filter(retired__lt=now - _PUBLISHED_AFTER_RETIREMENT):
         _path(row.kid).unlink(missing_ok=True)
-    # The signatures of heads of the audit chain are verified as long as the heads are kept.
     old = SigningKey.objects.filter(retired__lt=now - _REMEMBERED_AFTER_RETIREMENT)
     old.exclude(kid__in=AuditHead.objects.values("kid")).delete()
 
@@ -186,5 +184,5 @@ def _path(kid: str) -> Path:
 
 
 def _directory_lock() -> AbstractContextManager[None]:
-    """One process of the node at a time makes keys."""
+    """The lock of key generation between the processes of the node."""
     return private_files.lock(_directory() / ".lock")

@@ -1,4 +1,4 @@
-"""Refresh tokens: each is used once; a second use means a theft or a lost response (RFC 9700, 4.14.2)."""
+"""Rotates refresh tokens: a second use of one means a theft or a lost response (RFC 9700, 4.14.2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refresh_load(raw: str, application: TrustedApplication, request: Request) ->
     )
     if row is None:
         raise InvalidGrantError(description=_REFUSED)
-    check_bound(request, row.dpop_jkt, "refresh token")  # before what revokes the family
+    check_bound(request, row.dpop_jkt, "refresh token")  # before the reuse check, which revokes the family
     # Before the expiry: its successors live longer than the token.
     if row.revoked is not None and not _is_repeated(row):
         issue.reuse_revoke(row.token_family, row.application, what="refresh token")

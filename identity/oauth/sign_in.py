@@ -1,6 +1,6 @@
 """The sign-in of a browser: its time, its applications, and their `sid`s.
 
-A sign-in has its own id; an application's sid is derived from it, so that two applications cannot correlate theirs.
+A sign-in has an id, from which the sid of each application is derived, so that applications cannot correlate them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def amr_get(request: HttpRequest) -> Amr:
 
 
 def application_joined(request: HttpRequest, application: TrustedApplication) -> None:
-    """Record that the application took part in this sign-in, so that it is notified of the sign-out."""
+    """Record that the application takes part in this sign-in, so that it is notified of the sign-out."""
     joined: list[str] = request.session.get(_APPLICATIONS, [])
     if str(application.pk) not in joined:
         request.session[_APPLICATIONS] = [*joined, str(application.pk)]

@@ -24,7 +24,7 @@ from typing import Final, Self
 
 from django.db import DatabaseError
 
-from foundation.execution_slot import stand_aside
+from foundation.execution_slot import yield_to_requests
 from foundation.streamed_responses import Parts
 from platform_site.serving.connections import STALLED_SECONDS, break_off
 from platform_site.serving.exchange import HttpProtocol, ResponseHead
@@ -85,7 +85,7 @@ class Pipes:
                     pipe.open()
                     for part in parts:
                         pipe.write(part)
-                        stand_aside()
+                        yield_to_requests()
                 except Broken:
                     break_off(client)
                     raise

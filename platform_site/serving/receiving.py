@@ -29,7 +29,7 @@ from foundation import errors
 from foundation.error_summaries import summary_of
 from foundation.messages import TranslatableMessage as Message
 from foundation.streamed_responses import PipedResponse, PushedResponse
-from foundation.wsgi import CAME_IN_CHUNKS, ON_DISCONNECT
+from foundation.wsgi import HAS_CHUNKED_BODY, ON_DISCONNECT
 from identity.anonymous_forms import MAX_BYTES
 from identity.languages import activate_request_language
 from platform_site.logging import request_logged_as
@@ -251,7 +251,7 @@ class Receiver:
             # Django reads a body by its length (RFC 9112, 7.1).
             arrival.environ["CONTENT_LENGTH"] = str(arrival.received)
             arrival.environ.pop("HTTP_TRANSFER_ENCODING", None)
-            arrival.environ[CAME_IN_CHUNKS] = True
+            arrival.environ[HAS_CHUNKED_BODY] = True
         arrival.body.seek(0)
         arrival.environ["wsgi.input"] = arrival.body
         self._serve(arrival.protocol, arrival.environ)

@@ -54,7 +54,7 @@ class SendMail(ActionType):
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """Constant recipients must be addresses, and the instance must have a mail server."""
+        """Check that constant recipients are addresses, and that the instance has a mail server."""
         yield from super().check(action, rule)
         if not mail_is_configured():
             yield finding("ActionType", _("SENDMAIL cannot send: this instance has no mail server (EMAIL_URL)."))
@@ -77,13 +77,13 @@ class SendMail(ActionType):
         subject = action.text(1, firing, escape="header")
         body = action.text(2, firing)
         mail = _Mail(firing.rule.code, recipients, subject, body, self._is_readable(action, firing))
-        # Enqueued after the commit; robust, because the change cannot be refused any more.
+        # Enqueued after the commit; robust, because the change can no longer be refused.
         firing.dataset.defer_write(
             firing.key("SENDMAIL", action.spec.index), lambda: transaction.on_commit(mail, robust=True)
         )
 
     def _is_readable(self, action: BoundAction, firing: Firing) -> bool:
-        """Whether the caller of a dry run may read everything that the message is made of."""
+        """Whether the caller of a dry run may read all data in the message."""
         if dry_runs.current() is None:
             return False
         record = firing.record
@@ -111,7 +111,7 @@ class _Mail:
         enqueue_mail(self.recipients, self.subject, self.body)
 
     def report_entries(self, context: CallContext) -> Iterator[ReportEntry]:
-        """The message; without its content, if that may hold what the caller may not read."""
+        """The message; without its content if the caller may not read all of its data."""
         shown = {"to": self.recipients, "subject": self.subject, "body": self.body} if self.readable else {}
         yield "mails", {"rule": self.rule, **shown}
 

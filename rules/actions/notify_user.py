@@ -1,4 +1,4 @@
-"""NOTIFYUSER: creates a Systems.Core.Notifications entity for each of some users."""
+"""NOTIFYUSER: creates a Systems.Core.Notifications entity for each of the listed users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rules.firing import Firing
 
 NOTIFICATIONS = "Systems.Core.Notifications"
-#: Prefix of the class of notifications whose action names none: USR_BR_0005 of the rule 0005.
+#: Prefix of the default class of notifications: USR_BR_0005 of the rule 0005.
 DEFAULT_CLASS = "USR_BR_"
 
 
@@ -50,7 +50,7 @@ class NotifyUser(ActionType):
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """Constant users must exist."""
+        """Check that constant users exist."""
         yield from super().check(action, rule)
         users = action.parameters[0]
         if users.type in (None, "Constant") and users.value:
@@ -59,7 +59,7 @@ class NotifyUser(ActionType):
                     yield finding("Parameter1Value", _("There is no user '{0}'."), user)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """Create the notifications, once however often a commit raises the event. An unknown user gives a warning."""
+        """Create the notifications, once per commit. An unknown user gives a warning."""
         subject = action.text(1, firing)[:256]
         notification_class = (action.text(2, firing) or DEFAULT_CLASS + firing.rule.code)[:64]
         notified = {

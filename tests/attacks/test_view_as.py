@@ -20,7 +20,7 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity import view_as
 from identity.models import User
@@ -211,7 +211,7 @@ def test_a_view_ends_with_what_it_needs(viewer: Client, seen: User, change: str)
     else:
         changed = {"is_admin": True} if change == "promoted" else {"active": False}
         User.objects.filter(pk=seen.pk).update(**changed)
-    stamps.expire()
+    cache_versions.expire()
     answer = viewer.get("/admin/domain/salesorder/")
     assert (answer.status_code, answer.headers["Location"]) == (302, HOME)
     # Who is no administrator any more has no admin here, and is sent to the login.

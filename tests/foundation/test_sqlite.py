@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, transaction
 
 from domain.database.cursor import change, change_many, fetch
 from domain.database.sqlite import error_name, take_write_lock
-from foundation.lock_waits import hardly_waiting
+from foundation.lock_waits import short_lock_wait
 from foundation.sqlite.base import DatabaseWrapper
 from tests.support.measuring import assert_within
 
@@ -172,7 +172,7 @@ def test_a_deferred_transaction_that_only_reads_leaves_the_connection_as_it_was(
     with another_writer() as other:
         other.execute("INSERT INTO numbers VALUES (3)")
         other.execute("COMMIT")
-    with another_writer(), pytest.raises(OperationalError, match="locked"), hardly_waiting():
+    with another_writer(), pytest.raises(OperationalError, match="locked"), short_lock_wait():
         insert(4)
     assert stored() == [1, 2, 3]
 

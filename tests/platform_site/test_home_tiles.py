@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from domain.api_site.saved_queries import MOST_TILES, saved_query_pin
 from domain.entities.general_currencies import Currency
 from domain.model.saved_settings import SavedQuery, setting_delete, setting_save
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from platform_site import tiles
 
@@ -59,7 +59,7 @@ def reader() -> User:
     )
     user = User.objects.create_user("reader", "secret")
     RoleUser.objects.create(role=role, user=user)
-    stamps.expire()
+    cache_versions.expire()
     return user
 
 
@@ -125,8 +125,8 @@ def test_a_right_that_is_taken_away_is_told_at_once_and_costs_only_the_tile(boss
     RolePermission.objects.create(
         role=Role.objects.get(name="Readers of currencies"), repository="General.Products.*", can_read=True
     )
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     refused = tile(reader, query)
     assert "You may not read what this query asks for." in refused
     assert "EUR" not in refused

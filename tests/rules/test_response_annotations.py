@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from domain.odata.message.response_annotations import MAX_TRACE_HEADER_BYTES, trace_header
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import User
 from rules import trace_log
 from rules.models import RuleTrace
@@ -233,7 +233,7 @@ def test_imported_objects_have_theirs(api: Api, world: World, warned: None) -> N
 
 def test_who_is_no_administrator_is_told_nothing(api: Api, warned: None) -> None:
     User.objects.update(is_admin=False)
-    stamps.expire()
+    cache_versions.expire()
     response = api.post(SET, DOLLAR, Prefer=TRACE)
     if response.status_code == 201:
         assert "@erpnet.trace" not in body_of(response)
@@ -259,21 +259,21 @@ def test_a_rule_s_switch_keeps_traces_whoever_sets_it_off(api: Api, world: World
     rule_id = write_rule(world, CURRENCIES, ["COMMIT"], code="SW", actions=[fail_action("No.")])
     api.post(SET, DOLLAR)
     switch_trace(rule_id, True)
-    stamps.expire()
+    cache_versions.expire()
     assert api.post(SET, DOLLAR).status_code == 500
     trace_log.pending.flush()
     ((at, entry),) = trace_log.newest(rule_id)
     assert at.tzinfo is not None
     assert (entry["Rule"], entry["Actions"], entry["Error"]) == ("SW", ["FAIL No."], "No.")
     switch_trace(rule_id, False)
-    stamps.expire()
+    cache_versions.expire()
     api.post(SET, DOLLAR)
     trace_log.pending.flush()
     assert RuleTrace.objects.count() == 1
 
 
 def test_of_each_rule_the_newest_stay(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_log, "MAX_KEPT", 3)
+    monkeypatch.setattr(trace_log, "MAX_ENTRIES", 3)
     one, other = "0189a1b2-0000-7000-8000-000000000001", "0189a1b2-0000-7000-8000-000000000002"
     trace_log.keep(other, {"Rule": "other"})
     for number in range(5):

@@ -173,14 +173,14 @@ def test_the_scope_exec_is_needed(api: Api, client: object) -> None:
 
 
 def test_the_feature_must_be_licensed(api: Api) -> None:
-    from foundation import stamps
+    from foundation import cache_versions
     from identity import licences
 
     licence = Licence.objects.get()
     licence.features = []
     licence.save()
-    stamps.bump(licences.STAMP)
-    stamps.expire()
+    cache_versions.bump(licences.CACHE_VERSION)
+    cache_versions.expire()
     response = execute(api, "1")
     assert response.status_code == 403
     assert error_of(response)["code"] == 112

@@ -19,7 +19,7 @@ from django.db import connection
 from django.utils.translation import gettext_lazy as _
 
 from audit.actors import PLATFORM, Actor
-from audit.chain import alone, stub_get
+from audit.chain import chain_lock, stub_get
 from audit.hashing import canonical, entry_is_sealed, moment
 from audit.kinds import ENTITY_MANAGEMENT, EntryKind, Ocsf, StoredEntry, entry_kinds
 from audit.models import AuditEntry
@@ -142,8 +142,8 @@ class ChangeSets(EntrySource):
             return 0
         # Before the transaction: SQLite has one writer at a time, and a set never changes.
         sets = _sets(rows)
-        with alone() as is_alone:
-            if not is_alone:
+        with chain_lock() as has_lock:
+            if not has_lock:
                 return 0
             ids = [row[0] for row in rows]
             condition = f"audit_entry IS NULL AND id IN ({', '.join(['%s'] * len(ids))})"

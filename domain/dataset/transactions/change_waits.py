@@ -15,7 +15,7 @@ from django.db import DatabaseError
 
 from domain.dataset.tables.models import DomainTransaction
 from foundation import errors
-from foundation.execution_slot import stand_aside
+from foundation.execution_slot import yield_to_requests
 from foundation.listeners import RETRY_SECONDS, WHITE_SPACE, Listener, Listeners
 
 logger = logging.getLogger("platform.transactions")
@@ -84,7 +84,7 @@ class ChangeWaits(Listeners[ChangeWait]):
             # A transaction that is over has no row.
             if wait.is_open and sequences.get(wait.transaction_id) != wait.sequence:
                 wait.answer()
-                stand_aside()
+                yield_to_requests()
         return False
 
 

@@ -24,12 +24,14 @@ from foundation.batches import batched
 
 #: Key beside the attributes in `current`: the record's entry of Dataset.stated_measures.
 _STATED = "@stated"
-#: Key of the Python names of behaviour values: in the frontend model these follow their sources.
+#: Key of the Python names of behaviour values, which follow their sources.
 _GIVEN = "@given"
 #: Key of the lookup after which the record was created.
 _LOOKUP = "@lookup"
 #: Key of the authorities behind its changes (Dataset.authorities).
 _AUTHORITIES = "@authorities"
+#: Key of the names that have changed since the calculations last ran, besides those in `current`.
+_DIRTY = "@dirty"
 #: Key of the names of the rules that made changes of it (Dataset.rules_behind).
 _RULES = "@rules"
 #: State of the row of a new entity that was deleted again, kept until GetChanges has reported it.
@@ -47,6 +49,8 @@ class PendingRows(PendingSource):
         self.known: dict[tuple[str, str], tuple[PendingChange, int]] = {}
         self.all_loaded = False
         self.repositories_loaded: set[str] = set()
+        #: Guids for which `load_new` has run.
+        self._looked_for: set[str] = set()
 
     def forget(self) -> None:
         """Drop all pending changes."""
@@ -73,10 +77,12 @@ class PendingRows(PendingSource):
         return self.adopt(rows)
 
     def load_new(self, ids: Collection[str]) -> None:
-        """Pending new records among the guids, of any repository."""
+        """Pending new records among the guids, of any repository; queries each guid once per request."""
         if self.all_loaded:
             return
-        for part in batched(ids, CHUNK):
+        wanted = [id for id in ids if id not in self._looked_for]
+        self._looked_for.update(wanted)
+        for part in batched(wanted, CHUNK):
             self.adopt(list(self._rows().filter(state="Added", entity_id__in=part)))
 
     def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:
@@ -185,7 +191,7 @@ class PendingRows(PendingSource):
         # Dependents are calculated at commit; changes of earlier requests still have to trigger them. In the frontend
         # model they were calculated at once, and would now replace values that a caller has set since.
         if record.state != "Deleted" and self.dataset.model != "frontend":
-            record.dirty.update(row.current)
+            record.dirty.update(row.current, row.current.get(_DIRTY, ()))
 
     def store(self) -> None:
         """Insert and update the pending rows of records that changed in this request.
@@ -259,10 +265,12 @@ class PendingRows(PendingSource):
             | ({_STATED: stated} if (stated := self.dataset.stated_measures.get(record.key)) else {})
             | ({_LOOKUP: lookup.freeze()} if (lookup := self.dataset.lookups.pending.get(record.key)) else {})
             | ({_GIVEN: given} if (given := _still_given(record)) else {})
+            | ({_DIRTY: dirty} if (dirty := sorted(record.dirty.difference(names))) else {})
             | ({_AUTHORITIES: sorted(known)} if (known := self.dataset.authorities.get(record.key)) else {})
             | ({_RULES: list(rules)} if (rules := self.dataset.rules_behind.get(record.key)) else {}),
             "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},
-            "custom": record.custom if record.custom_changed else None,
+            # Including the default values of a new entity, which do not count as changed.
+            "custom": record.custom if record.custom_changed or (record.is_new and record.custom) else None,
             "reported": report(record, before) if self.row.track_changes else None,
         }
         return PendingChange(**values)
@@ -270,7 +278,5 @@ class PendingRows(PendingSource):
 
 def _still_given(record: Record) -> list[str]:
     """Python names of behaviour values that no caller has changed since."""
-    if record.dataset.model != "frontend":
-        return []
     given = record.dataset.behaviour_values.get(record.key, {})
     return [name for name, value in given.items() if getattr(record, name) == value]

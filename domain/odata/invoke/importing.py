@@ -1,7 +1,7 @@
 """Imports many objects in one request, individually or all or nothing (spec 03, 3.4).
 
-Objects are read, applied and answered one after another. In per-object mode each has its own dataset and commit. In
-all-objects mode they share one database transaction; datasets of CHUNK objects bound the memory.
+Objects are read and applied one after another, and each has a result. In per-object mode each has its own dataset and
+commit. In all-objects mode they share one database transaction; datasets of CHUNK objects bound the memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from identity.context import CallContext
 
 logger = logging.getLogger(__name__)
 CHUNK = 200
-#: Warnings of an import's commits that are kept: objects without number may cause the same ones.
+#: Maximum of different warnings that an import keeps of its commits.
 WARNINGS_KEPT = 100
 TransactionMode = Literal["per-object", "all-objects"]
 
@@ -57,11 +57,11 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class ImportSummary:
-    """The result of an import, complete after the last answer has been read.
+    """The summary of an import, complete after the last object's result has been read.
 
     error      of the first failed object
-    warnings   of rules, in all-objects mode: a commit has many objects, and its warnings belong to none of them; at
-               most WARNINGS_KEPT different ones
+    warnings   of rules, in all-objects mode, where a commit's warnings belong to no single object; at most
+               WARNINGS_KEPT different ones
     traces     of rules, likewise
     """
 
@@ -74,7 +74,7 @@ class ImportSummary:
     traces: list[Mapping[str, Any]] = field(default_factory=list)
 
     def note_rules(self, dataset: Dataset) -> None:
-        """Take over what rules told while the dataset was filled and committed."""
+        """Add the warnings and traces of the rules that ran on the dataset."""
         self.traces += dataset.traces
         for warning in dataset.warnings:
             if len(self.warnings) < WARNINGS_KEPT and warning not in self.warnings:
@@ -118,9 +118,9 @@ def _not_one_of(name: str, value: Any, expected: str) -> errors.BadRequest:
 def import_objects(
     context: CallContext, objects: Iterable[Any], options: ImportOptions, summary: ImportSummary
 ) -> Iterator[dict[str, Any]]:
-    """Apply each object; yields its answer, in input order. `summary` is filled in as answers are read.
+    """Apply each object; yields its result, in input order. `summary` is filled in as results are read.
 
-    In all-objects mode a failure ends the import: the other objects are answered as undone.
+    In all-objects mode a failure ends the import: the results of the other objects say that they were undone.
     """
     if options.rolled_back:
         options = replace(options, logging_level=0)
@@ -145,7 +145,7 @@ def import_objects(
 
 
 def _pause() -> None:
-    """Between two objects: let another request run. Raises PayloadTooLarge in a dry run that takes too long."""
+    """Let another request run between two objects. Raises PayloadTooLarge in a dry run that takes too long."""
     defer_to_slot()
     if (run := dry_runs.current()) is not None:
         run.check_time()
@@ -157,7 +157,7 @@ def _each(context: CallContext, objects: Iterable[Any], options: ImportOptions) 
 
 
 def _tried(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
-    """What each object would do after those before it: a failure of one leaves the others as they are."""
+    """The results of a dry run, in which each object sees the effects of those before it; failed ones have none."""
     locks = AdvisoryLocks(whole=True)
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
         with dry_runs.dry_run():
@@ -198,7 +198,7 @@ def _together(
     context: CallContext, objects: Iterable[Any], options: ImportOptions, summary: ImportSummary
 ) -> Iterator[dict[str, Any]]:
     locks = AdvisoryLocks(whole=True)
-    # Answers wait in a file until the commit: a hundred thousand of them need many times the memory of a chunk.
+    # A file holds the results until the commit: a hundred thousand of them need many times the memory of a chunk.
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
         done, chunk = 0, _Chunk(context, options)
         iterator = iter(objects)
@@ -221,7 +221,7 @@ def _together(
             failure = _failure(error, context)
             summary.note_rules(chunk.dataset)
             summary.warnings.clear()
-            # A refused commit is not caused by a single object: its error answers every object of the chunk.
+            # A refused commit is not caused by a single object: its error is the result of every object of the chunk.
             applied = len(chunk.answers)
             before, refused = (done, applied) if chunk.is_committing else (done + applied, 1)
             for _ in range(before):
@@ -240,7 +240,7 @@ class _Chunk:
     """Objects that are committed together.
 
     bodies          the objects
-    answers         answers of the objects applied so far
+    answers         results of the objects applied so far
     is_committing   whether all objects were applied and their commit has begun
     dataset         the dataset of the last attempt
     """
@@ -252,7 +252,7 @@ class _Chunk:
         self.is_committing = False
 
     def write(self, retry: RetryState) -> list[dict[str, Any]]:
-        """Apply and commit the objects; returns their answers."""
+        """Apply and commit the objects; returns their results."""
         self.answers, self.is_committing = [], False
         with retry.transaction():
             self.dataset = dataset = Dataset(self._context, model=self._options.model, locks=retry.locks)
@@ -265,7 +265,7 @@ class _Chunk:
 
 
 def _apply(dataset: Dataset, body: Any) -> Record | None:
-    if isinstance(body, errors.PlatformError):  # the source could not make an object of it
+    if isinstance(body, errors.PlatformError):  # a spreadsheet row with an unusable cell
         raise body
     if not isinstance(body, dict):
         raise invalid_body(Message("an object to import must be a JSON object"))
@@ -278,7 +278,7 @@ def _apply(dataset: Dataset, body: Any) -> Record | None:
 
 
 def _no_type(name: Any) -> Message:
-    """The error for an @odata.type that is no type, but the name of a set, a common mistake."""
+    """The error message for an invalid @odata.type; names the type if the value is a set, a common mistake."""
     named = repositories.for_set(str(name))
     if named is None:
         return Message("@odata.type must name an entity type, not {0}", quoted(name))
@@ -310,7 +310,7 @@ def _failure(error: Exception, context: CallContext) -> dict[str, Any]:
 
 
 def _summary(answer: dict[str, Any]) -> ErrorSummary | None:
-    """In the caller's language, and without the rule: of an import's errors only the answers are kept."""
+    """The error of a failed object's result, whose message is in the caller's language; it lacks the failing rule."""
     error = answer.get("@erpnet.error")
     return None if error is None else ErrorSummary(error["type"], error["code"], error["message"])
 
@@ -325,7 +325,7 @@ class _Log:
         self.pending: list[dict[str, Any]] = []
 
     def begin(self) -> None:
-        """The exchange, in preparation."""
+        """Create the data exchange, in preparation."""
         if self.options.logging_level < 1:
             return
         dataset = Dataset(self.context)

@@ -59,7 +59,7 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
 def warnings_header(warnings: Sequence[str]) -> str:
     """The warnings in one line of ASCII: `%` and characters beyond it are percent-encoded in UTF-8.
 
-    As many as there is room for, at least one; `…` stands for those that are left out.
+    Includes as many as fit, at least one; `…` replaces the rest.
     """
     shown: list[str] = []
     size = 0

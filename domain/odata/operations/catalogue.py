@@ -100,7 +100,7 @@ class Result:
     no_content respond with 204
     text       respond with text/plain (BeginTransaction) unless the caller accepts only JSON
     push       sends the response later; in a batch, which has one response for all, `value` is the response
-    error      of the first of `failed_parts`, the number of objects that an import refused
+    error      of the first object that an import refused; failed_parts: their number
     """
 
     value: Any = None
@@ -150,10 +150,13 @@ class Operation:
         raise NotImplementedError
 
     def perform(self, call: OperationCall) -> Result:
-        """`run`, with an action's changes caused by the caller (spec 05, 5.1). Raises PlatformError.
+        """Run the operation; events treat an action's changes as the caller's (spec 05, 5.1). Raises PlatformError.
 
-        Actions that do not commit (transactions, scripts) change nothing by themselves.
+        A writing operation gets a complete bound entity, so that rules judge what the commit would store. Actions that
+        do not commit (transactions, scripts) change nothing themselves.
         """
+        if self.writes and call.record is not None:
+            call.dataset.complete(call.record)
         if self.is_function or not self.commits:
             return self.run(call)
         with call.dataset.operating():
@@ -189,7 +192,7 @@ class Operation:
         return (TEXT, JSON) if self.takes_text else (JSON,)
 
     def applies_to(self, repository: Repository[Any]) -> bool:
-        """Whether it is bound to the repository's entities."""
+        """Whether the operation is bound to the repository's entities."""
         if self.bound_to == EVERY_ENTITY:
             return True
         if self.bound_to == DOCUMENTS:

@@ -38,7 +38,7 @@ class GetVersion(Operation):
     returns = "Erp.OpenObject"
 
     def run(self, call: OperationCall) -> Result:
-        """{version, value}: `value` holds the version, too, for clients that expect a plain text."""
+        """{version, value}: both are the version; `value` is for clients that expect a plain text."""
         return Result({"version": VERSION, "value": VERSION}, is_object=True)
 
 
@@ -248,7 +248,7 @@ class CreateNotification(Operation):
 
 
 def _about(record: Record) -> dict[str, Any]:
-    """The notification's link to its entity, as far as its repository has members for it."""
+    """The members that link the notification to its entity, as far as its repository has such members."""
     members = repositories["Systems.Core.Notifications"].attributes
     link = {"EntityName": record.repository.entity_name, "EntityItemId": record.id, "EntityId": record.id}
     return {name: value for name, value in link.items() if name in members}

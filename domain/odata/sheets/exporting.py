@@ -1,4 +1,4 @@
-"""Rows of a repository for files that the import takes (spec 11, 11.2)."""
+"""Exports rows of a repository as files that the import reads (spec 11, 11.2)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ KINDS = {
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "json": "application/json",
 }
-#: Exports of a user in a minute: each counts as at least this fraction of EXPORT_ROWS, the rows allowed in a minute.
+#: Maximum of a user's exports per minute: each counts at least this fraction of EXPORT_ROWS, the rows per minute.
 _MOST_IN_A_MINUTE = 20
-#: Rows of one query.
+#: Number of rows per query.
 _STEP = 1000
 
 
@@ -62,8 +62,8 @@ def exported_rows(
 ) -> Iterator[tuple[Any, ...]]:
     """The rows that the caller may see, in the order of their keys, as canonical values. Memory is that of _STEP rows.
 
-    names: of attributes, and paths (`Customer.Number`). Each query goes on behind the last key of the one before, so a
-    row that is written meanwhile is in the export or not. Raises BadRequest for unknown names.
+    names: attributes and paths (`Customer.Number`). Each query continues after the last key of the one before, so a row
+    that is created meanwhile may be missing. Raises BadRequest for unknown names.
     """
     after = ""
     while True:
@@ -81,7 +81,7 @@ def exported_rows(
 def rows_of(
     context: CallContext, repository: Repository[Any], names: Sequence[str], ids: Iterable[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows with these keys, in their order, as `exported_rows` has them; without those that are gone or hidden."""
+    """The rows with these keys, in this order, as from `exported_rows`; without deleted and hidden ones."""
     for batch in batched(ids, _STEP):
         rows = select_rows(repository, ("Id", *names), ctx=context, ids=batch)
         found = {row[0]: row[1:] for row in rows}
@@ -90,7 +90,7 @@ def rows_of(
 
 
 def checked_names(repository: Repository[Any], names: Sequence[str]) -> list[str]:
-    """The names as the registry writes them. Raises BadRequest for an unknown one, and for a secret."""
+    """The names in the registry's spelling. Raises BadRequest for an unknown one, and for a secret attribute."""
     try:
         bound = [bind_path(repository, name.strip().replace("/", ".").split(".")) for name in names]
     except UnknownName as exc:
@@ -104,7 +104,7 @@ def checked_names(repository: Repository[Any], names: Sequence[str]) -> list[str
 def write_export(
     file: IO[bytes], kind: str, repository: Repository[Any], names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> int:
-    """Write rows of these attributes as "csv", "xlsx" or "json"; their number. Raises BadRequest as the writers do."""
+    """Write rows of these attributes as "csv", "xlsx" or "json"; returns their number. Raises as the writers."""
     if kind == "json":
         return _write_objects(file, repository, names, rows)
     writer = sheet_writer(file, kind)

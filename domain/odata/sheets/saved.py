@@ -1,4 +1,4 @@
-"""Saved mappings: each user's own, and those that others share (spec 11, 11.2)."""
+"""Saved mappings: the user's own, and those that other users share (spec 11, 11.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
 from identity.models import User
 
-#: Of a mapping as JSON.
+#: Maximum of a mapping as JSON.
 MOST_BYTES = 64 << 10
 
 
@@ -30,8 +30,8 @@ def saved_mapping_get(user_id: str | None, name: str) -> FileMapping:
 def saved_mapping_save(*, user: User, name: str, mapping: Any, is_shared: bool) -> SavedMapping:
     """Save a mapping, or replace the user's mapping of that name.
 
-    Raises BadRequest for what is no mapping, and for a name that is empty, too long or looks like a mapping (it begins
-    with a brace); Refused for more than MOST_OF_USER.
+    Raises BadRequest for an invalid mapping, and for a name that is empty, too long or begins with a brace, as JSON
+    does; Refused for more than MOST_OF_USER.
     """
     if not 0 < len(name.strip()) <= NAME_CHARACTERS or name.startswith("{"):
         raise errors.BadRequest(errors.INVALID_LITERAL, name[:NAME_CHARACTERS], "Edm.String", "name", target="name")

@@ -21,15 +21,16 @@ def check_preconditions(request: ODataRequest, record: Record) -> None:
 
 
 def check_if_none_match(request: ODataRequest, record: Record) -> None:
-    """If-None-Match: `*` matches every existing entity (OData Protocol 4.01, 11.4.4)."""
+    """Check If-None-Match; `*` matches every existing entity (OData Protocol 4.01, 11.4.4). Raises VersionConflict."""
     header = request.headers.get("if-none-match", "").strip()
     if header == "*" or (header and _names_version(header, record)):
         raise _conflict(record)
 
 
 def reads_etags(request: ODataRequest) -> bool:
-    """Whether ETags in the body are preconditions: bodies of OData 4.01, not of 4.0, whose clients send back what they
-    have read. Without OData-Version the body has the version of the response.
+    """Whether ETags in the body are preconditions, as in OData 4.01. Clients of 4.0 send back the ETags they have read.
+
+    Without OData-Version the body has the version of the response.
     """
     return (request.headers.get("odata-version", "").strip() or request.version) == "4.01"
 

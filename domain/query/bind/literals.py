@@ -131,7 +131,7 @@ def _to_datetime(value: Any) -> datetime.datetime:
 
 
 def to_wall_clock(value: Any) -> datetime.datetime:
-    """What the clocks of the literal's zone show; the parts of a date-time are those (Part 2, 5.1.1.8)."""
+    """The local time of the literal's zone, from which functions take the parts of a date-time (Part 2, 5.1.1.8)."""
     if isinstance(value, str):
         value = datetime.datetime.fromisoformat(value)
     if isinstance(value, datetime.datetime):
@@ -169,7 +169,7 @@ def _to_duration(value: Any) -> datetime.timedelta:
 
 
 def text_to_bool(value: Any) -> bool:
-    """The boolean that a text says (cast)."""
+    """The boolean in a text (cast)."""
     if str(value).lower() not in ("true", "false"):
         raise ValueError("neither true nor false")
     return str(value).lower() == "true"

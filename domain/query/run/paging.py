@@ -41,11 +41,11 @@ def seek_condition(keys: Sequence[OrderKey], nulls: Sequence[bool], dialect: Dia
 
 
 def _step(key: OrderKey, index: int, is_null: bool, behind: Sql | None, dialect: Dialect) -> Sql:
-    """key is beyond its last value, or equal to it and `behind` holds for the rest."""
+    """The condition that the key is beyond its last value, or equal to it and `behind` holds for the other keys."""
     value = Sql(key.placeholder, (lambda run: run.seek[index],))
     column = dialect.collated(key.sql, key.sort)
     if is_null:
-        # Null is the least value: everything else comes after it or, descending, nothing does.
+        # Null is the least value: all other values come after it or, descending, none.
         equal = compose("({0} IS NULL)", key.sql)
         beyond: Sql | None = None if key.is_descending else compose("({0} IS NOT NULL)", key.sql)
     else:

@@ -34,8 +34,8 @@ def set(bridge: Bridge, handle: Any, name: str, value: Any) -> Answer:
     attribute = record.repository.attribute(name)
     if attribute is None or attribute.is_measured or bridge.follows:
         return bridge.changed()
-    # In the common model an attribute changes nothing else before the commit.
-    bridge.handles.saw(record)
+    # In the common model an assignment changes nothing else before the commit.
+    bridge.handles.mark_seen(record)
     return [value_of(attribute, record), record.object_state]
 
 

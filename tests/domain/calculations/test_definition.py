@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from domain.model.custom_properties import STAMP
+from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from tests.domain.calculations.conftest import ORDER_SET, SET, Orders, body, refused
 from tests.rules.cast import PRODUCTS, World
 from tests.support.api import Api
@@ -106,7 +106,7 @@ def test_a_definition_that_broke_is_named_when_it_is_read(orders: Orders, world:
     error = refused(orders.api.delete(made), 500)
     assert "row 10: it uses Crm.Sales.SalesOrders.@c" in error["message"]
     repositories["Systems.Bpm.CustomProperties"].model._default_manager.all().delete()
-    stamps.bump(STAMP)
+    cache_versions.bump(CACHE_VERSION)
     assert "row 10" in refused(orders.api.get(f"{ORDER_SET}?$select={name}"), 500)["message"]
     assert name not in orders.api.get("$metadata").content.decode()
 
