@@ -29,7 +29,7 @@ from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
 from identity.grants import grants_list
 from identity.languages import ui_language
 from identity.limited_pages import limited_page, limited_text
-from identity.login_target import destination_of, safe_next
+from identity.login_target import application_name_of, safe_next
 from identity.mailed_links import mail_is_configured
 from identity.models import IdentityProvider, ReferenceToken, User
 from identity.oauth import logout
@@ -72,9 +72,8 @@ def login_page(request: HttpRequest) -> HttpResponse:
 def logout_page(request: HttpRequest) -> HttpResponse:
     """GET shows a form, POST signs out everywhere."""
     if request.method == "GET" and request.user.is_authenticated:
-        upstream = upstream_sign_out(request)
         response = render(request, "identity/logout.html", {"action": request.path, "fields": [], "proof": ""})
-        response.form_action = upstream.endpoint if upstream else None  # type: ignore[attr-defined]
+        response.form_leads_away = upstream_sign_out(request) is not None  # type: ignore[attr-defined]
         return response
     return logout.sign_out_everywhere(request)
 
@@ -146,12 +145,12 @@ def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
 def _login_form(
     request: HttpRequest, form: LoginForm, target: str, limited: errors.TooManyRequests | None = None
 ) -> HttpResponse:
-    destination = destination_of(target)
+    application_name = application_name_of(target)
     hint = {name: value for name, value in request.GET.items() if name == "login_hint" and value}
     context = {
         "form": form,
         "next": target,
-        "application_name": destination.name if destination else "",
+        "application_name": application_name,
         "reset_offered": mail_is_configured(),
         "providers": IdentityProvider.objects.filter(is_active=True),
         "provider_query": urlencode({**({"next": target} if target else {}), **hint}),
@@ -159,8 +158,7 @@ def _login_form(
         "ceremony": assertion_begin(request) if relying_party_id(request) else None,
     }
     response = limited_page(request, "identity/login.html", context, limited)
-    # The login's redirects end there.
-    response.form_action = destination.redirect_uri if destination else None  # type: ignore[attr-defined]
+    response.form_leads_away = bool(application_name)  # type: ignore[attr-defined]
     return response
 
 

@@ -1,7 +1,7 @@
 """Security headers of pages (spec 09, 9.5).
 
-A view may widen its page's policy by attributes of its response: `form_action` (a URL to which a form may redirect) and
-`frame_sources` (URLs that the page loads in frames).
+A view may widen its page's policy by attributes of its response: `form_leads_away` (whether the page's form ends at an
+application or provider) and `frame_sources` (URLs that the page loads in frames).
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class SecurityHeadersMiddleware:
 
 
 def _policy(response: HttpResponse) -> str:
-    # Browsers check the redirects of a form, too: a login that ends at a client must name the client.
-    form_action: str | None = getattr(response, "form_action", None)
+    # Chromium checks all redirects of a form, too, and those after an application's callback cannot be known.
+    forms = "" if getattr(response, "form_leads_away", False) else "form-action 'self'; "
     frames: list[str] = getattr(response, "frame_sources", [])
-    forms = " ".join(["'self'", *([origin_of(form_action)] if form_action else [])])
     frame_sources = " ".join(dict.fromkeys(origin_of(url) for url in frames)) or "'self'"
-    return f"{_POLICY}; form-action {forms}; frame-src {frame_sources}"
+    return f"{_POLICY}; {forms}frame-src {frame_sources}"

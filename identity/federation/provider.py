@@ -145,14 +145,6 @@ def metadata(provider: IdentityProvider) -> dict[str, Any]:
     return result
 
 
-def authorization_endpoint(provider: IdentityProvider) -> str | None:
-    """Where a sign-in begins; None if the provider cannot be asked."""
-    try:
-        return str(metadata(provider)["authorization_endpoint"])
-    except FederationFailed:
-        return None
-
-
 def authorization_url(
     provider: IdentityProvider,
     *,

@@ -25,7 +25,7 @@ from identity.factors.registration_pages import fresh_user, login_again
 from identity.federation import accounts
 from identity.federation.logout import upstream_remember
 from identity.federation.pending import Pending, pending_forget, pending_make, pending_store, pending_take
-from identity.federation.provider import FederationFailed, Identity, authorization_endpoint, authorization_url, exchange
+from identity.federation.provider import FederationFailed, Identity, authorization_url, exchange
 from identity.instance import client_address, link_base_url
 from identity.limited_pages import limited_page, limited_text
 from identity.login_target import safe_next
@@ -57,7 +57,7 @@ def connect(request: HttpRequest, code: str) -> HttpResponse:
     if request.method == "POST":
         return _begin(request, provider, pending_make(code, "", fresh=True, user_id=str(user.pk)))
     response = render(request, "identity/connect.html", {"provider": provider})
-    response.form_action = authorization_endpoint(provider)  # type: ignore[attr-defined]
+    response.form_leads_away = True  # type: ignore[attr-defined]
     return response
 
 

@@ -374,7 +374,7 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
         "returns_to": (urlsplit(authorization.redirect_uri).netloc or authorization.redirect_uri) if unapproved else "",
     }
     response = render(authorization.http, "identity/consent.html", context)
-    response.form_action = authorization.redirect_uri  # type: ignore[attr-defined]  # browsers check redirects of forms too
+    response.form_leads_away = True  # type: ignore[attr-defined]
     return response
 
 

@@ -118,7 +118,7 @@ class EndSessionEndpoint(RPInitiatedLogoutView):  # type: ignore[misc]
         context["fields"] = [(name, value) for name, value in parameters.items() if name != "confirm"]
         context["proof"] = signing.dumps(_session_proof(self.request), salt=_CONFIRM_SALT)
         response = render(self.request, "identity/logout.html", context)
-        response.form_action = parameters.get("post_logout_redirect_uri")  # type: ignore[attr-defined]
+        response.form_leads_away = "post_logout_redirect_uri" in parameters  # type: ignore[attr-defined]
         return response
 
     def error_response(self, error: OIDCError) -> HttpResponse:

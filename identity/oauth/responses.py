@@ -69,7 +69,7 @@ def answer(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode
     if mode == "form_post":
         # OAuth 2.0 Form Post Response Mode, 2; the page's script submits it, or a button without scripts.
         response = render(request, "identity/form_post.html", {"action": redirect_uri, "fields": parameters.items()})
-        response.form_action = redirect_uri  # type: ignore[attr-defined]  # for the page's security policy
+        response.form_leads_away = True  # type: ignore[attr-defined]  # for the page's security policy
     else:
         response = redirect_to(with_parameters(redirect_uri, parameters, fragment=mode == "fragment"))
     return no_store(response)

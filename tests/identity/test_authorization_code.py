@@ -251,7 +251,7 @@ class TestHybridAndModes:
         assert fields["state"] == "xyz"
         assert ("id_token" in fields) == (response_type != "code")
         assert f'action="{REDIRECT}"' in page.content.decode()
-        assert "form-action 'self' http://localhost:5080" in page.headers["Content-Security-Policy"]
+        assert "form-action" not in page.headers["Content-Security-Policy"]
         assert browser.redeem(fields["code"]).status_code == 200
 
     def test_errors_use_the_asked_mode(self, browser: Browser) -> None:

@@ -129,6 +129,38 @@ def test_consent_and_sign_out_under_the_policy(
     assert visitor.complaints == []
 
 
+def test_callbacks_may_redirect_to_another_origin(
+    live_platform: LivePlatform, chromium: Browser, application: LoopbackReceiver
+) -> None:
+    """As of a backend at another host than its pages, and of a broker."""
+    with LoopbackReceiver(default=Answer(body=b"the pages")).running() as pages:
+        application.respond_with = lambda request: Answer(303, headers={"Location": f"{pages.url}{request.path}"})
+        try:
+            visitor = Visitor(chromium, live_platform.base_url, f"{application.url}/callback")
+            visitor.authorize(state="login")
+            visitor.log_in()
+            visitor.page.wait_for_url(f"{pages.url}/callback?code=**state=login**")
+            visitor.authorize(state="posted", response_mode="form_post")
+            visitor.page.wait_for_url(f"{pages.url}/callback")
+            visitor.authorize(state="consent", prompt="consent")
+            visitor.page.click("text=Allow")
+            visitor.page.wait_for_url(f"{pages.url}/callback?code=**state=consent**")
+            visitor.go("/id/connect/endsession", client_id=CLIENT, post_logout_redirect_uri=f"{application.url}/bye")
+            visitor.page.click("button")
+            visitor.page.wait_for_url(f"{pages.url}/bye")
+        finally:
+            application.respond_with = None
+    assert visitor.complaints == []
+
+
+def test_other_pages_keep_the_policy_for_forms(live_platform: LivePlatform, chromium: Browser) -> None:
+    visitor = Visitor(chromium, live_platform.base_url)
+    for path in ("/id/account/login", "/id/account/reset", "/admin/login/", "/"):
+        answer = visitor.page.goto(f"{live_platform.base_url}{path}")
+        assert answer is not None
+        assert "form-action 'self'" in answer.headers["content-security-policy"], path
+
+
 @pytest.mark.parametrize("locale, heading", [("en-US", "Sign in"), ("bg-BG", "Вход"), ("de-DE", "Anmelden")])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_login_page_on_a_phone(
