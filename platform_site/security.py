@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
 
+from identity.instance import ID_PATH
+
 _POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; object-src 'none'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -24,7 +26,7 @@ def origin_of(url: str) -> str:
 
 
 class SecurityHeadersMiddleware:
-    """Content-Security-Policy and Permissions-Policy on every page."""
+    """Content-Security-Policy and Permissions-Policy on every page; Cross-Origin-Opener-Policy on the provider's."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -33,6 +35,9 @@ class SecurityHeadersMiddleware:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", _policy(response))
         response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()")
+        if request.path.startswith(f"{ID_PATH}/"):
+            # A sign-in in a popup of an application answers its opener (OIDC Core, 3.1.2.1, display=popup).
+            response.headers.setdefault("Cross-Origin-Opener-Policy", "unsafe-none")
         return response
 
 
