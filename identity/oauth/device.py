@@ -33,7 +33,7 @@ class DeviceAuthorizationEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[
         application = self.get_oauthlib_core().authenticate_client(request)
         rate_limits.check_token_request(application.client_id)
         check_grant(application, DEVICE_CODE)
-        scopes = scopes_grant(application, self.form.get("scope", "").split(), service=False)
+        scopes = scopes_grant(application, self.form.get("scope", "").split(), service=False, refreshable=False)
         device_code, user_code = device_request(application, scopes)
         page = link_base_url(request) + reverse("oauth2_provider:device")
         return JsonResponse(
