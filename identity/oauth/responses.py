@@ -58,9 +58,10 @@ def parameters_given(request: HttpRequest) -> QueryDict:
 def repeated(parameters: QueryDict) -> list[str]:
     """The repeated parameters, which are not allowed (RFC 6749, 3.1 and 3.2).
 
-    `resource` may be repeated (RFC 8707, 2); it is ignored here.
+    `resource` (RFC 8707, 2) and `audience` (RFC 8693, 2.1) may be repeated; only a token exchange heeds them.
     """
-    return [name for name, values in parameters.lists() if len(values) > 1 and name != "resource"]
+    repeatable = {"resource", "audience"}
+    return [name for name, values in parameters.lists() if len(values) > 1 and name not in repeatable]
 
 
 def answer(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode: str) -> HttpResponse:
