@@ -89,7 +89,7 @@ def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
     by = replace(actor_of(request), application=application.application_uri)
     token_issued(row, by=by, grant="page")
     # Sign-out closes its session and revokes its tokens with those of every other application.
-    application_joined(request, application)
+    application_joined(sign_in, application)
     return PageToken(token, lifetime, sign_in.user)
 
 

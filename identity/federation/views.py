@@ -32,6 +32,7 @@ from identity.login_target import safe_next
 from identity.models import IdentityProvider, User
 from identity.oauth import logout
 from identity.oauth.fresh_login import PARAMETER
+from identity.oauth.sign_in import sign_in_stored
 
 logger = logging.getLogger(__name__)
 #: Sign-ins that one address begins or ends in a minute: the provider is asked for each.
@@ -143,7 +144,8 @@ def _identity(request: HttpRequest, provider: IdentityProvider, begun: Pending) 
 
 def _entered(request: HttpRequest, provider: IdentityProvider, identity: Identity, begun: Pending) -> HttpResponse:
     user = accounts.account_enter(provider, identity).user
-    if isinstance(request.user, User) and request.user != user:
+    former = sign_in_stored(request)
+    if former is not None and former.user != user:
         # Another user of this browser is signed out first; the session of the new one keeps what follows.
         logout.sign_out(request)
     upstream_remember(request, provider, identity.id_token, user)

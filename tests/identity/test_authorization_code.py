@@ -427,7 +427,8 @@ class TestEndSession:
 
     def test_another_site_cannot_confirm(self, browser: Browser) -> None:
         browser.sign_in()
-        assert b"Sign out?" in browser.client.post("/id/connect/endsession", {"confirm": "yes"}).content
+        answer = browser.client.post("/id/connect/endsession", {"confirm": "yes"}, follow=True)
+        assert b"Sign out?" in answer.content
 
     @pytest.mark.parametrize(
         "changes",
