@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth import get_user
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.middleware import get_user
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
@@ -53,7 +53,10 @@ def sign_in_get(request: HttpRequest) -> SignIn | None:
 
 
 def sign_in_stored(request: HttpRequest) -> SignIn | None:
-    """As `sign_in_get`, for ending it: also one that lacks a factor which a role of its user has come to require."""
+    """As `sign_in_get`, for ending it: also one that lacks a factor which a role of its user has come to require.
+
+    Reads the session, so a sign-in that has just ended is none.
+    """
     return _sign_in(request, get_user(request))
 
 

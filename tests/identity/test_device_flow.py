@@ -97,6 +97,13 @@ def test_a_device_gets_what_the_person_has_seen(browser: Browser, device: Client
     assert poll(device, asked["device_code"]).json()["scope"] == "read"
 
 
+def test_the_page_of_an_external_user_names_no_scope_of_the_api(browser: Browser, device: Client) -> None:
+    asked = ask(device, scope="openid").json()
+    browser.log_in("customer")
+    page = answers(browser, asked["user_code"]).content.decode()
+    assert ("Who you are" in page, "Read data" in page) == (True, False)
+
+
 def test_a_device_of_a_user_whom_the_application_admits_no_more(browser: Browser, device: Client) -> None:
     asked = ask(device, scope="openid").json()
     browser.log_in("demo")
