@@ -1,4 +1,4 @@
-"""Where a sign-in leads: a URL of this instance, from the parameter `next`."""
+"""The redirect target of a sign-in: a URL of this instance, from the parameter `next`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from identity.oauth.clients import client_load
 
-#: Parameter of an authorization request whose user did not prove the factor that acr_values asks for.
+#: Parameter of an authorization request whose user declined the factor of acr_values.
 DECLINED = "_declined"
 
 
@@ -21,15 +21,15 @@ def login_page(target: str) -> HttpResponseRedirect:
 
 
 def second_factor_page(target: str) -> HttpResponseRedirect:
-    """A redirect to the page that asks for another factor, and from there to the target."""
+    """A redirect to the page of the second factor, and from there to the target."""
     return HttpResponseRedirect(f"{reverse('identity:second_factor')}?{urlencode({'next': target})}")
 
 
 def safe_next(request: HttpRequest) -> str:
     """The redirect target after the login: a URL of this instance, or ""."""
     target = request.POST.get("next") or request.GET.get("next") or ""
-    # Without its query, which does not matter here: that of an authorization request (state, id_token_hint) is often
-    # longer than the 2,048 characters that Django accepts for a URL.
+    # Checked without the query: that of an authorization request (state, id_token_hint) is often longer than the 2,048
+    # characters that Django accepts for a URL.
     address = target.partition("?")[0]
     safe = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""
@@ -38,7 +38,7 @@ def safe_next(request: HttpRequest) -> str:
 def application_name_of(target: str) -> str:
     """How the login page names the application to which an authorization request leads; "" for other targets.
 
-    An application that registered itself is named by the host of its redirect URI: nobody has checked its own name.
+    An application that registered itself is named by the host of its redirect URI, because its own name is unverified.
     """
     parts = urlsplit(target)
     if parts.path != reverse("oauth2_provider:authorize"):

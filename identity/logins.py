@@ -1,8 +1,8 @@
 """Reserves logins: a login is never reused for another user, not even after a rename or deletion (spec 01, 1.5).
 
-The table stores every login that a user has had, with the user's guid, and beside it the form that it shares with
-logins which look the same (foundation.validators.look_alike_key), where this is another text. Its unique index ignores
-case, as the index of users does, and lets only one of two concurrent transactions take a login.
+The table stores every login that a user has had, with the user's guid, and its normal form if that differs
+(foundation.validators.look_alike_key). Its unique index ignores case, as the index of users does, and lets only one of
+two concurrent transactions take a login.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from identity.models import TrustedApplication, UsedLogin, User
 
 
 def check_login_unused(login: str, user_id: str) -> None:
-    """Raise Refused(LOGIN_USED) where another user has, or had, the login or one that looks the same.
+    """Raise Refused(LOGIN_USED) if another user has, or had, the login or one that looks the same.
 
     Likewise where an application has it as its ApplicationUri, which is the `sub` of its service tokens (RFC 9068, 5).
     Raises BadRequest(INVALID_VALUE) where the login has characters that nobody sees.
@@ -53,7 +53,7 @@ def former_logins(user: User) -> list[str]:
 
 
 def _forms(login: str) -> list[str]:
-    """The login, and the form that it shares with those that look the same, if that is another in any case."""
+    """The login, and its normal form if that differs in more than case."""
     shared = look_alike_key(login)[: UsedLogin._meta.get_field("login").max_length]
     return [login] if shared == login.lower() else [login, shared]
 

@@ -1,4 +1,4 @@
-"""Forms of the profile page beside its tokens: the picture, sign-outs of devices, and ends of grants."""
+"""Forms of the profile page other than tokens: the picture, sign-outs of devices, and revoked grants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from identity.pictures import PictureRefused, picture_link, picture_remove, pict
 
 
 class PictureForm(forms.Form):
-    """A file, or the address of a picture elsewhere."""
+    """A file, or the URL of an external picture."""
 
     picture = forms.FileField(
         label=gettext_lazy("File"),
@@ -36,7 +36,7 @@ class PictureForm(forms.Form):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Exactly one of both."""
+        """Require exactly one of both."""
         given: dict[str, Any] = super().clean() or {}
         if not self.errors and bool(given.get("picture")) == bool(given.get("url")):
             raise forms.ValidationError(_("Choose a file, or enter an address."))

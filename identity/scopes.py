@@ -1,11 +1,11 @@
-"""The scopes (spec 01, 1.4), and which of them fit which flow."""
+"""The scopes (spec 01, 1.4) by flow."""
 
 from __future__ import annotations
 
 OIDC_SCOPES = ("openid", "profile", "email", "offline_access")
 API_SCOPES = ("read", "update", "exec", "sec")
 ALL_SCOPES = (*OIDC_SCOPES, *API_SCOPES)
-#: Needed by the protocol itself, so that an application's Scope need not list them (spec 14, 14.4).
+#: Scopes of the protocol, which an application's Scope need not list (spec 14, 14.4).
 PROTOCOL_SCOPES = ("openid", "profile", "offline_access")
 #: What a service application without Scope gets (spec 14, 14.4), and requests that name no scope of the API.
 DEFAULT_API_SCOPES = ("read", "update")

@@ -100,18 +100,18 @@ class ReferenceTokenAdmin(IssuingAdmin):
         return False
 
     def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """The form, which knows who issues the token."""
+        """The form, with the request's user as the issuer."""
         form = super().get_form(request, *args, **kwargs)
         return type(form.__name__, (form,), {"by": actor_of(request)})
 
     @admin.action(description=_("Revoke the chosen tokens"), permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[ReferenceToken]) -> None:
-        """Revoke the tokens; other nodes learn of it within a second."""
+        """Revoke the tokens; effective on other nodes within a second."""
         rows = list(chosen.filter(revoked=None))
         for row in rows:
             reference_token_revoke(row, by=actor_of(request))
-        said = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
-        self.message_user(request, said, messages.SUCCESS)
+        text = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
+        self.message_user(request, text, messages.SUCCESS)
 
 
 @admin.register(AccessToken)
@@ -133,8 +133,8 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         for family in families:
             family_revoke(family, by=actor_of(request))
         count = len(families)
-        said = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
-        self.message_user(request, said % {"count": count}, messages.SUCCESS)
+        text = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
+        self.message_user(request, text % {"count": count}, messages.SUCCESS)
 
 
 @admin.register(SigningKey)

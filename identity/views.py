@@ -156,7 +156,7 @@ def _login_form(
         "reset_offered": mail_is_configured(),
         "providers": IdentityProvider.objects.filter(is_active=True),
         "provider_query": urlencode({**({"next": target} if target else {}), **hint}),
-        "stranger": _stranger_to_admin(request, target),
+        "stranger": _user_without_admin_access(request, target),
         "ceremony": assertion_begin(request) if relying_party_id(request) else None,
     }
     response = limited_page(request, "identity/login.html", context, limited)
@@ -164,8 +164,8 @@ def _login_form(
     return response
 
 
-def _stranger_to_admin(request: HttpRequest, target: str) -> User | None:
-    """The signed-in user without admin access, whom the admin site has redirected here."""
+def _user_without_admin_access(request: HttpRequest, target: str) -> User | None:
+    """The signed-in user without admin access whom the admin site has redirected here, or None."""
     user = request.user
     sent = target.startswith(reverse("admin:index"))
     return user if sent and isinstance(user, User) and not may_enter_admin(user) else None

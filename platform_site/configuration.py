@@ -33,11 +33,11 @@ from identity.models import User
 from jobs.authors import AUTHORS as JOB_AUTHORS
 from platform_site.configuration_tables import TABLE_SECTIONS, ConfigurationError, Values
 from rules.authors import AUTHORS as RULE_AUTHORS
-from rules.index import STAMP as RULES_STAMP
+from rules.index import CACHE_VERSION as RULES_CACHE_VERSION
 from scripts.authors import AUTHORS as SCRIPT_AUTHORS
 from webhooks.headers import masked_lines
 from webhooks.templates import AUTHORS as WEBHOOK_AUTHORS
-from webhooks.templates import STAMP as WEBHOOKS_STAMP
+from webhooks.templates import CACHE_VERSION as WEBHOOKS_CACHE_VERSION
 from webhooks.url_secrets import masked_url
 
 VERSION = 1
@@ -63,7 +63,7 @@ class Section:
     omitted     attributes that stay with the instance
     is_kept     whether its objects are never deleted
     authors     of objects that act with the authority of who saved them last
-    stamp       of what processes keep of these
+    cache_version       of what processes keep of these
     """
 
     name: str
@@ -74,7 +74,7 @@ class Section:
     omitted: frozenset[str] = frozenset()
     is_kept: bool = False
     authors: Authors | None = None
-    stamp: str = ""
+    cache_version: str = ""
 
 
 # In the order of application: referenced objects come before those that refer to them.
@@ -109,7 +109,13 @@ SECTIONS = (
         omitted=frozenset({"ApplicationSecretHash"}),
     ),
     Section("scripts", "script", "Systems.Core.Scripts", authors=SCRIPT_AUTHORS),
-    Section("webhooks", "webhook", "Systems.Config.WebHooks", authors=WEBHOOK_AUTHORS, stamp=WEBHOOKS_STAMP),
+    Section(
+        "webhooks",
+        "webhook",
+        "Systems.Config.WebHooks",
+        authors=WEBHOOK_AUTHORS,
+        cache_version=WEBHOOKS_CACHE_VERSION,
+    ),
     Section(
         "rules",
         "rule",
@@ -120,7 +126,7 @@ SECTIONS = (
             "Actions": ("ActionNo",),
         },
         authors=RULE_AUTHORS,
-        stamp=RULES_STAMP,
+        cache_version=RULES_CACHE_VERSION,
     ),
     Section("jobs", "job", "Systems.Config.Jobs", ("Name",), authors=JOB_AUTHORS),
     # A setting stays with its repository: reading as of a time would end with it.

@@ -1,7 +1,7 @@
 """Compares a configuration document with this instance, and applies it (spec 09, 9.4).
 
-Changes are written through datasets: rules are checked, stamps are bumped, and all changes are applied or none, but for
-custom entities, which come first, one by one.
+Changes are written through datasets: rules are checked, cache versions are bumped, and all changes are applied or none,
+but for custom entities, which come first, one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from domain.entities.custom_entities import live
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import system_context
 from identity.models import User
 from platform_site.configuration import (
@@ -287,8 +287,8 @@ def _keep_author(dataset: Dataset, section: Section, difference: Difference, not
         notes.append(f"The author of the {section.noun} {difference.key}, {login}, is unknown here; save it again.")
     author = PLATFORM if login is None else NOBODY if user is None else str(user.pk)
     section.authors.replace(record.id, author)
-    if section.stamp:
-        stamps.bump(section.stamp)
+    if section.cache_version:
+        cache_versions.bump(section.cache_version)
 
 
 def _target(dataset: Dataset, attribute: Attribute, wanted: str, notes: list[str]) -> str:

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Field
 
 from event_sinks.brokers.target import SENT_TO, check_destination, target_of
-from event_sinks.delivery import asked_by, context_for, sink_begin, sink_retry
+from event_sinks.delivery import context_for, sink_begin, sink_retry, subscription_for
 from event_sinks.models import EventSink
 from foundation.errors import PlatformError
 from foundation.messages import reason_of
@@ -200,7 +200,7 @@ def _obstacle(sink: EventSink) -> str:
     """Why a sink cannot deliver here; "" if it can."""
     try:
         target_of(sink)
-        asked_by(sink, context_for(sink))
+        subscription_for(sink, context_for(sink))
     except ValueError as exc:
         return reason_of(exc)
     except PlatformError as exc:

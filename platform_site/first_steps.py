@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from domain.demo.configuration import ACTIVE
 from domain.entities.systems_bpm import UserBusinessRule
-from identity.applications import OWN_PAGES
+from identity.applications import PAGE_APPLICATIONS
 from identity.demo import DEMO_APPLICATIONS, DEMO_LOGINS
 from identity.mailed_links import mail_is_configured
 from identity.models import RoleUser, TrustedApplication, User
@@ -24,7 +24,7 @@ def first_steps_card(request: HttpRequest) -> Card | None:
         (gettext("Change the password of admin"), _password_changed(), reverse("identity:password")),
         (
             gettext("Register an application of your own"),
-            TrustedApplication.objects.exclude(application_uri__in={*DEMO_APPLICATIONS, *OWN_PAGES}).exists(),
+            TrustedApplication.objects.exclude(application_uri__in={*DEMO_APPLICATIONS, *PAGE_APPLICATIONS}).exists(),
             reverse("admin:identity_trustedapplication_add"),
         ),
         (

@@ -82,7 +82,7 @@ class PlatformMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not spans.are_wanted() or request.path in _QUIET_PATHS:
+        if not spans.are_configured() or request.path in _QUIET_PATHS:
             return self._served(request)
         given = request.META.get("HTTP_TRACEPARENT", "")
         with spans.span(request.method or "", kind="SERVER", traceparent=given) as span:

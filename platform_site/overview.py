@@ -40,7 +40,7 @@ from rules.selectors import broken_rules, failing_rules
 from rules.statistics import firings_by_day
 from scripts.models import ScriptRun
 from webhooks.charts import hours_chart
-from webhooks.selectors import LATE_SECONDS, deliveries_by_hour, delivery_statistics, workers_alive
+from webhooks.selectors import MAX_LAG_SECONDS, deliveries_by_hour, delivery_statistics, workers_alive
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +211,7 @@ def _webhooks(request: HttpRequest) -> Card:
             )
         )
     lines += [Line(host, gettext("does not answer"), WARNING) for host in result.open_circuits[:_SHOWN_LINES]]
-    trouble = result.suspended_templates or result.lag_seconds > LATE_SECONDS
+    trouble = result.suspended_templates or result.lag_seconds > MAX_LAG_SECONDS
     attention = result.by_state["Failed"] or result.open_circuits
     return Card(
         "webhooks",

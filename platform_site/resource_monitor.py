@@ -24,6 +24,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from foundation import errors
+from foundation.texts import utc_text
 from identity.instance import client_address
 from identity.models import User
 from identity.rate_limits import check_client, note_client_failure
@@ -98,7 +99,7 @@ def resources() -> dict[str, Any]:
         "usedMemoryMiB": round((memory.total - memory.available) / _MIB, 1),
         "committedMemoryMiB": round((memory.used + swap.used) / _MIB, 1),
         "totalMemoryMiB": round(memory.total / _MIB, 1),
-        "serverTimeUtc": timezone.now().isoformat(),
+        "serverTimeUtc": utc_text(timezone.now()),
         "loadAverage": [round(each, 2) for each in os.getloadavg()],
         "process": {
             "id": os.getpid(),

@@ -428,6 +428,9 @@ SCRIPT_HISTORY_DAYS = env.number(
 HISTORY_DAYS = env.number(
     "HISTORY_DAYS", 730, "Retention of the change history in days, where a repository has no other; 0: forever."
 )
+MESSAGE_HISTORY_DAYS = env.number(
+    "MESSAGE_HISTORY_DAYS", 90, "Retention of information messages in days; a task deletes older ones."
+)
 JOBS_TICK_SECONDS = env.number("JOBS_TICK_SECONDS", 10, "Seconds between the worker's looks for jobs that are due.")
 JOB_HISTORY_DAYS = env.number(
     "JOB_HISTORY_DAYS", 90, "Retention of runs of jobs in days; a daily task deletes older ones."

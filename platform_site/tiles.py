@@ -32,7 +32,7 @@ from domain.admin.context import admin_context
 from domain.api_site.query_charts import MOST_CATEGORIES, Row, cell_number, cell_text, chart_of_rows, has_fraction
 from domain.api_site.saved_queries import home_queries
 from domain.model.registry import repositories
-from domain.model.saved_queries import SavedQuery
+from domain.model.saved_settings import SavedQuery
 from domain.odata.http.views import service_root
 from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service import handler
@@ -122,7 +122,7 @@ def _refusal(response: ODataResponse) -> str:
 
 def _rows(response: ODataResponse) -> list[Row]:
     """The rows of a collection; an entity or a value as one row. Raises ValueError where there are none to read."""
-    if response.poll is not None or response.status != 200:
+    if response.push is not None or response.status != 200:
         raise ValueError(response.status)
     body: Any = json.loads(response.body, parse_float=Decimal)
     found = body.get("value", body) if isinstance(body, dict) else body

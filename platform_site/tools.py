@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from foundation import errors
+from foundation.texts import utc_text
 from identity.anonymous_forms import MAX_BYTES, is_too_long
 from identity.applications import secret_hash
 from identity.instance import base_url
@@ -78,7 +79,7 @@ class ServerInfoView(ToolView):
             {
                 "version": VERSION,
                 "baseUrl": base_url(request._request),
-                "serverTimeUtc": timezone.now().isoformat(),
+                "serverTimeUtc": utc_text(timezone.now()),
                 "python": ".".join(python_platform.python_version_tuple()[:2]),
                 "django": ".".join(str(part) for part in django.VERSION[:2]),
             }

@@ -101,7 +101,7 @@ def _text(term: Term, record: Record, env: RecordEnvironment) -> str | None:
         case Entity():
             key = evaluate(term.key, env)
             found = None if key is None else record.dataset.load(term.source.repository, str(key))
-            return shown(None if found is None else found.describe())
+            return shown(None if found is None else found.dataset.display_text(found))
         case Rows():
             count = sum(1 for _ in islice(env.items(term), _MAX_COUNTED))
             return ngettext("%(count)s entity", "%(count)s entities", count) % {"count": count}

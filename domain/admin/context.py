@@ -13,7 +13,7 @@ from django.utils.translation import get_language
 from domain.dataset.checks import access
 from domain.dataset.checks.edit_rules import check_edit, has_edit_rules
 from domain.dataset.dataset import Dataset
-from domain.dataset.tables.write_transaction import check_stamps
+from domain.dataset.tables.write_transaction import check_cache_versions
 from domain.model.administration import needs_administrator
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -52,7 +52,7 @@ def admin_context(request: HttpRequest) -> CallContext:
 
 def admin_dataset(request: HttpRequest) -> Dataset:
     """A dataset for the changes of a page, in the database transaction of Django's admin."""
-    check_stamps()
+    check_cache_versions()
     return Dataset(admin_context(request))
 
 

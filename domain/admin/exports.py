@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import IO, Any
 
 from django.conf import settings
@@ -24,14 +23,14 @@ from audit.record import record
 from domain.admin.cells import export_columns
 from domain.admin.context import admin_context
 from domain.admin.list_files import CsvListWriter, XlsxListWriter
-from domain.odata.sheets.exporting import KINDS, MOST_IN_A_MINUTE, importable, rows_of, write_export
+from domain.odata.sheets.exporting import KINDS, count_export, importable, rows_of, write_export
 from domain.odata.sheets.writing import SheetWriter
+from foundation.batches import batched
 from foundation.errors import PlatformError, TooManyRequests
 from foundation.execution_slot import STEP, defer_to_slot
-from foundation.file_responses import TemporaryFileResponse
+from foundation.streamed_responses import TemporaryFileResponse
 from identity.audit_actors import actor_of
 from identity.audit_kinds import DataExported
-from identity.rate_limits import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,6 @@ def exported(page: Any, request: HttpRequest, changelist: Any, name: str) -> Htt
         return HttpResponseRedirect(f"../../?{request.GET.urlencode()}")
     rows, query = changelist.result_count, request.GET.urlencode()[:500]
     record(DataExported, by=actor_of(request), subject=str(page.opts.label), rows=rows, format=form.ending, query=query)
-    file.flush()
     return TemporaryFileResponse(file, filename=f"{title}.{form.ending}", content_type=KINDS[form.ending])
 
 
@@ -105,7 +103,7 @@ def _refusal(request: HttpRequest, rows: int, limit: int) -> str:
             "The list has %(rows)s rows, and an export at most %(limit)s. Narrow the list down by filters or a search."
         ) % {"rows": f"{rows:,}", "limit": f"{limit:,}"}
     try:
-        count(f"export:{request.user.pk}", limit, amount=max(rows, limit // MOST_IN_A_MINUTE, 1))
+        count_export(request.user.pk, rows)
     except TooManyRequests as refused:
         seconds = refused.retry_after_seconds or 1
         return ngettext(
@@ -119,7 +117,7 @@ def _refusal(request: HttpRequest, rows: int, limit: int) -> str:
 def _entities(page: Any, request: HttpRequest, changelist: Any, limit: int) -> Iterator[Any]:
     """The rows, by a server-side cursor on PostgreSQL. Lets waiting requests run after each batch."""
     found = changelist.queryset[:limit].iterator(chunk_size=STEP)
-    while batch := list(islice(found, STEP)):
+    for batch in batched(found, STEP):
         page.prepare_rows(request, batch, changelist.list_display)
         yield from batch
         defer_to_slot()

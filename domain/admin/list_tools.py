@@ -23,7 +23,6 @@ from domain.admin.list_address import (
     with_place,
 )
 from domain.admin.saved_views import (
-    ViewRefused,
     default_view,
     delete_view,
     find_view,
@@ -32,7 +31,8 @@ from domain.admin.saved_views import (
     save_view,
     views_of,
 )
-from domain.model.saved_views import SavedView
+from domain.model.saved_settings import SavedView
+from foundation.errors import Refused
 
 _LONGEST_MESSAGE = 200
 
@@ -158,8 +158,8 @@ def changed_views(page: Any, request: HttpRequest) -> HttpResponseRedirect:
             is_shared="is_shared" in posted,
             is_default="is_default" in posted,
         )
-    except ViewRefused as refused:
-        messages.error(request, str(refused))
+    except Refused as refused:
+        messages.error(request, refused.parameters[0])  # the reason, without the words of the API
         return HttpResponseRedirect(f"../?{QueryDict(query).urlencode()}")
     messages.success(request, gettext("The view %(name)s is saved.") % {"name": view.name})
     return HttpResponseRedirect(f"../?{VIEW}={view.pk}")

@@ -84,7 +84,7 @@ class Submission:
         with suppress(errors.PlatformError):
             dataset = admin_dataset(self.request)
             written = self._write(dataset, form)
-            dataset.foresee([record for _, record in written])
+            dataset.complete(written[0][1])
             for each, record in written:
                 shown |= measured_values(record, each.prefix)
         form.add_error(None, gettext("This was a preview."))  # so that Django does not go on to save

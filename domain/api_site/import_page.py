@@ -33,7 +33,7 @@ from rest_framework.request import Request
 
 from domain.api_site.texts import page_texts
 from domain.model.registry import repositories
-from domain.model.saved_mappings import NAME_CHARACTERS, SavedMapping
+from domain.model.saved_settings import NAME_CHARACTERS, SavedMapping, setting_delete, settings_list
 from domain.odata.http.views import FileParser, http_response, lower_headers, service_root
 from domain.odata.invoke.import_operation import PREVIEWED, kind_of
 from domain.odata.message.form_data import read_form
@@ -41,7 +41,7 @@ from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service import handler
 from domain.odata.sheets.exporting import importable
 from domain.odata.sheets.mapping import COPY
-from domain.odata.sheets.saved import saved_mapping_delete, saved_mapping_save, saved_mappings_list
+from domain.odata.sheets.saved import saved_mapping_save
 from domain.odata.sheets.source import KINDS
 from foundation import errors
 from foundation.browser_pages import BrowserPage
@@ -169,9 +169,9 @@ def _saved(form: QueryDict, user: User, mapping: dict[str, Any], values: dict[st
             kept = saved_mapping_save(user=user, name=name, mapping=mapping, is_shared=is_shared)
             chosen, values["told"] = str(kept.id), gettext("Saved.")
         elif action == "delete":
-            saved_mapping_delete(user=user, mapping_id=_guid(chosen))
+            setting_delete(SavedMapping, user.pk, _guid(chosen))
             chosen, values["told"] = "", gettext("Deleted.")
-    known = saved_mappings_list(user)
+    known = settings_list(SavedMapping.objects.select_related("user"), user.pk)
     now = next((each for each in known if str(each.id) == chosen), None)
     values |= {
         "saved": [(each, _title(each, user)) for each in known],

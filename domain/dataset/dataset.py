@@ -18,6 +18,7 @@ from typing import Any
 from django.db import transaction
 
 from domain.dataset.checks import access
+from domain.dataset.commit.completion import complete
 from domain.dataset.commit.foresight import Foresight
 from domain.dataset.commit.pipeline import MAX_ROUNDS, commit
 from domain.dataset.commit.retries import RetryState, run_with_retries
@@ -64,6 +65,18 @@ class Dataset(ChangeTracker):
             return records
         unchanged = [record for record in records if not record.mutations]
         return self._foresee(are_rows=False).of(unchanged, records) if unchanged else records
+
+    def complete(self, record: Record) -> None:
+        """Fill in the pending entities of the record's aggregate as the commit would, before an operation reads them.
+
+        What waits for the commit even in the frontend model (numbers) stays empty. The caller does not count as the
+        cause. Raises PlatformError, as the commit would.
+        """
+        before, self._operating = self._operating, False
+        try:
+            complete(self, record)
+        finally:
+            self._operating = before
 
     def _foresee(self, *, are_rows: bool = True) -> Foresight:
         if self._foresight is None or not self._foresight.follow(are_rows=are_rows):

@@ -46,15 +46,10 @@ def _named(attribute: Record) -> tuple[str, Repository[Any]]:
     if not _NAME.fullmatch(name):
         _refuse(attribute, Message("its name needs letters, digits and _ only, and no digit first"), "Name")
     lowered = name.lower()
-    lineage: list[Repository[Any]] = [repository, *repository.subtypes]
-    for each in lineage:
+    for each in repository.lineage:
         if each.attribute(name) is not None or each.collection(name) is not None:
             _refuse(attribute, Message("{0} has an attribute {1} already", each.name, name), "Name")
-    base = repository.base
-    while base is not None:
-        lineage.append(base)
-        base = base.base
-    names = [each.name for each in lineage]
+    names = [each.name for each in repository.lineage]
     others = repositories["Systems.Bpm.CalculatedAttributes"].model._default_manager.filter(repository_name__in=names)
     for id, other, where in others.values_list("id", "name", "repository_name"):
         if str(id) != attribute.id and other.lower() == lowered:

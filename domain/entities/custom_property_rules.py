@@ -10,7 +10,7 @@ from domain import query
 from domain.dataset.lookups.allowed_values import names_parent, with_parent
 from domain.dataset.tables.custom_indexes import write_index
 from domain.entities.calculation_uses import has, refuse_if_used
-from domain.model.custom_properties import AllowedValue, Definition
+from domain.model.custom_properties import PREFIX, AllowedValue, Definition, escape_code
 from domain.model.custom_values import stored_form
 from domain.model.filter_xml import filter_of_xml
 from domain.model.naming import near
@@ -74,6 +74,20 @@ def indexed_by_a_plain_code(definition: Record) -> None:
         raise _refuse(
             "IsIndexed", Message("The code has a quotation mark, backslash or control character: choose a plainer one")
         )
+
+
+def named_apart(definition: Record) -> None:
+    """No entity has two properties whose different codes give one API name: `a-b` and `a_u002Db`."""
+    code = str(definition.values["Code"])
+    name = escape_code(code)
+    repository = repositories.for_entity_name(definition.values.get("EntityName") or "")
+    if "_u" not in name or repository is None:
+        return
+    names = [each.entity_name for each in repository.lineage]
+    for other in definition.dataset.find_all(definition.repository, entity_name__in=names):
+        taken = str(other.values["Code"])
+        if taken != code and escape_code(taken) == name:
+            raise _refuse("Code", Message("{0} has this name in the API already, as {1}", taken, PREFIX + name))
 
 
 def required_in_documents(definition: Record) -> None:
@@ -268,6 +282,7 @@ VALIDATIONS = (
         (
             of_one_type,
             indexed_by_a_plain_code,
+            named_apart,
             required_in_documents,
             apart_from_itself,
             filters_of_entities,

@@ -43,6 +43,8 @@ def _make_firm(document: Record) -> None:
         and document.values["State"] == "Planned"
         and not document.is_changed("state")
         and not document.planning_only
+        # An operation may have followed the edit, and moved the document back since.
+        and not any(change.is_new for change in document.children("StateChanges"))
     ):
         document.dataset.assign(document, "State", "FirmPlanned")
         # The user status belongs to the former state.
@@ -52,14 +54,14 @@ def _make_firm(document: Record) -> None:
 
 def _document_open(document: Record, attribute: str) -> None:
     """Edit guard of documents."""
-    if not document.is_new and attribute not in LIFECYCLE:
+    if attribute not in LIFECYCLE:
         _require_editable(document, document.values["Void"], document.values["State"])
 
 
 def _root_open(part: Record, attribute: str) -> None:
     """Edit guard of lines and other parts."""
     root = part.root
-    if not root.is_new and "State" in root.values:
+    if "State" in root.values:
         _require_editable(root, root.values["Void"], root.values["State"])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from domain.dataset.tables.row_storage import chunks, row_storage_of
+from domain.dataset.tables.row_storage import CHUNK, row_storage_of
 from domain.entities.behaviour import fill, per_commit, set_computed, set_suggested
 from domain.entities.document_adjustments import is_adjustment, is_released
 from domain.entities.enums import PRIORITY
@@ -17,6 +17,7 @@ from domain.entities.prices import Price, Sale, best_price, exchange
 from domain.entities.units import Equation, Unit, convert, to_base
 from domain.model.attributes import AtCommit, LateDefault
 from domain.model.registry import repositories
+from foundation.batches import batched
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record, UnitOfWork
@@ -202,7 +203,7 @@ def _stored_prices(products: Sequence[str], currency: str) -> Iterator[tuple[str
     """
     repository = repositories[_PRICES]
     names = {name: repository.by_python_name[name.removesuffix("_id")].name for name in _PRICE_AND_BUYERS}
-    for part in chunks(products):
+    for part in batched(products, CHUNK):
         marks = ", ".join(["%s"] * len(part))
         for id, row in row_storage_of(repository).load_where(f"product_id IN ({marks}) AND is_active", part).items():
             values = {name: row.values[api_name] for name, api_name in names.items()}

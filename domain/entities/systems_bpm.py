@@ -195,7 +195,7 @@ class CalculatedAttributes(Repository[CalculatedAttribute]):
     base_table = "Sys_Calculated_Attributes"
     category = "Settings"
     name_member = "name"
-    stamp = "custom_properties"
+    cache_version = "custom_properties"
     display_format = "{Caption:T}"
     validations = (of_a_valid_definition, needed_by_no_other)
     admin = AdminOptions(
@@ -258,7 +258,7 @@ class UserBusinessRules(Repository[UserBusinessRule]):
     base_table = "Sys_User_Business_Rules"
     category = "Settings"
     authored = True
-    stamp = "rules"
+    cache_version = "rules"
     code_member = "code"
     name_member = "name"
     admin = AdminOptions(hints={"is_active": _("As long as it is not active, a rule does nothing.")})

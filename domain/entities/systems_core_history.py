@@ -112,7 +112,7 @@ class RepositoryTrackings(Repository[RepositoryTracking]):
     code_member = "repository_name"
     display_format = "{RepositoryName}"
     category = "Settings"
-    stamp = tracking.STAMP
+    cache_version = tracking.CACHE_VERSION
     # Whoever sets it decides what others may later prove.
     decides_access = True
     read_only = frozenset({"tracked_since"})

@@ -198,7 +198,7 @@ class CustomEntities(Repository[CustomEntity]):
     name = "Systems.Bpm.CustomEntities"
     base_table = "Sys_Custom_Entities"
     category = "Settings"
-    stamp = model_version.STAMP
+    cache_version = model_version.CACHE_VERSION
     code_member = "name"
     name_member = "name"
     display_format = "{Name}"

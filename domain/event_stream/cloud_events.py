@@ -27,7 +27,6 @@ from django.db.models import Q
 
 from domain import query
 from domain.dataset.tables.history import ObjectChange
-from domain.dataset.tables.row_storage import chunks
 from domain.event_stream.feed import Entry, cursor_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -37,6 +36,8 @@ from domain.query.base.representation import Representation
 from domain.syntax import parse_boolean_expression, parse_select
 from domain.syntax.ast import QueryOptions
 from foundation import errors
+from foundation.batches import batched
+from foundation.texts import utc_text
 from identity.context import CallContext
 
 logger = logging.getLogger("platform.events")
@@ -123,7 +124,7 @@ def _event(
             "source": f"{context.root_url}{SOURCE_PATH}",
             "type": type_of(entry.repository, entry.operation),
             "subject": f"{repository.set_name}({entry.entity_id})",
-            "time": entry.changed_at.isoformat().replace("+00:00", "Z"),
+            "time": utc_text(entry.changed_at),
             "datacontenttype": "application/json",
             "cursor": cursor_of(entry.id),
             "data": {"entity": None if entity is None else orjson.Fragment(entity), "changes": changes},
@@ -137,7 +138,7 @@ def _event(
 def _entities(repository: Repository[Any], ids: Iterable[str], context: CallContext, select: str) -> dict[str, bytes]:
     """Those of the entities that the caller sees, as JSON, by id."""
     result: dict[str, bytes] = {}
-    for part in chunks(sorted(ids), _AT_ONCE):
+    for part in batched(sorted(ids), _AT_ONCE):
         result |= _read(repository, part, context, select)
     return result
 

@@ -24,7 +24,8 @@ from domain.query.base.access import Access
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
-from foundation.pushed_responses import PushedResponse
+from foundation.streamed_responses import PushedResponse
+from foundation.texts import comma_separated
 from identity.authentication import authenticated, require_scope_of
 from identity.context import CallContext
 from identity.credentials import read_credential
@@ -81,6 +82,7 @@ class EventsView(PlatformView):
         hub.check_room(context.user.id if context.user is not None else "")
         is_stream = media == ServerSentEvents.content_type
         subscription = Subscription(
+            hub,
             context,
             asked,
             _FRAMINGS[media](),
@@ -89,8 +91,6 @@ class EventsView(PlatformView):
             seconds=STREAM_SECONDS if is_stream else wanted["wait"],
             renew=lambda: _renewed(request._request),
             refusal=lambda error: failure_response(error, request._request),
-            joins=hub.add,
-            leaves=hub.remove,
         )
         # Proxies must not collect parts: X-Accel-Buffering is nginx's.
         headers = {"Content-Type": media, "X-Accel-Buffering": "no"}
@@ -110,10 +110,10 @@ def asked_of(repository: str, event: str, context: CallContext) -> Asked:
 
     Raises BadRequest for unknown names, NotFound for a repository that the caller may not read.
     """
-    names = {name for text in _listed(repository) for name in _names(text, context)}
+    names = {name for text in comma_separated(repository) for name in _names(text, context)}
     by_name = {name.lower(): letter for letter, name in OPERATIONS.items()}
     operations = set()
-    for text in _listed(event):
+    for text in comma_separated(event):
         if text.lower() not in by_name:
             raise _unreadable("event", text, OPERATIONS.values())
         operations.add(by_name[text.lower()])
@@ -132,10 +132,6 @@ def _names(text: str, context: CallContext) -> set[str]:
         raise errors.BadRequest(errors.UNKNOWN_REPOSITORY, text, near(text, known), target="repository")
     Access(context.permissions).check_readable(repository)
     return {repository.name, *(subtype.name for subtype in repository.subtypes)}
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _renewed(request: HttpRequest) -> CallContext:

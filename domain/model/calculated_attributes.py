@@ -1,6 +1,6 @@
 """Calculated attributes: read-only attributes that administrators define for a repository (spec 10.1).
 
-Definitions are entities (Systems.Bpm.CalculatedAttributes), cached in the process under the stamp of the custom
+Definitions are entities (Systems.Bpm.CalculatedAttributes), cached in the process under the cache version of the custom
 properties, which each commit of definitions bumps, so that plans and metadata are made anew too. This module knows
 their rows as text; domain.query.bind.calculations binds them and knows their types.
 """
@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain.model.custom_properties import STAMP, escape_code
+from domain.model.custom_properties import CACHE_VERSION, escape_code
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.syntax.calculations import ExpressionRow, Parameter
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
 PREFIX = "CalculatedAttribute_"
 #: Repository of the definitions, and of their rows.
@@ -104,4 +104,4 @@ def _load() -> Mapping[str, Mapping[str, Definition]]:
     return result
 
 
-_definitions = StampedCache(_load, STAMP)
+_definitions = VersionedCache(_load, CACHE_VERSION)

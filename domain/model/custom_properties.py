@@ -1,8 +1,9 @@
 """Custom properties: attributes that administrators add to a repository (spec 08, 8.2; spec 10, 10.2).
 
-Definitions are entities (Systems.Bpm.CustomProperties), cached in the process under the stamp "custom_properties",
-which each commit of definitions bumps: usable by the next request (foundation.stamps). Values are stored with the
-entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}; domain.model.custom_values makes them.
+Definitions are entities (Systems.Bpm.CustomProperties), cached in the process under the cache version
+"custom_properties", which each commit of definitions bumps: usable by the next request (foundation.cache_versions).
+Values are stored with the entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}; domain.model.custom_values
+makes them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.kinds import Kind
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
-STAMP = "custom_properties"
+CACHE_VERSION = "custom_properties"
 PREFIX = "CustomProperty_"
 
 _KINDS = {
@@ -123,14 +124,25 @@ def definitions(repository: str) -> Mapping[str, Definition]:
 
 def definition(repository: str, api_name: str) -> Definition:
     """The definition of `CustomProperty_x`. Raises BadRequest(UNKNOWN_PROPERTY) with similar names."""
-    known = definitions(repository)
-    result = known.get(api_name)
+    result = named(repository, api_name)
     if result is None:
-        lowered = api_name.lower()
-        result = next((entry for name, entry in known.items() if name.lower() == lowered), None)
-    if result is None:
-        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, near(api_name, known), target=api_name)
+        hint = near(api_name, definitions(repository))
+        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, hint, target=api_name)
     return result
+
+
+def named(repository: str, api_name: str) -> Definition | None:
+    """The active custom property of `CustomProperty_x`, in any case like all names (spec 02, 2.2); None if unknown."""
+    known = definitions(repository)
+    if (result := known.get(api_name)) is not None or not is_name(api_name):
+        return result
+    lowered = api_name.lower()
+    return next((entry for name, entry in known.items() if name.lower() == lowered), None)
+
+
+def is_name(api_name: str) -> bool:
+    """Whether the name, in any case, has the form of a custom property's."""
+    return api_name.lower().startswith(PREFIX.lower())
 
 
 def by_code(repository: Repository[Any], code: str) -> Definition | None:
@@ -216,7 +228,7 @@ def _with_inherited(
     return found or None
 
 
-_definitions = StampedCache(_load, STAMP, state=lambda: repositories.generation)
+_definitions = VersionedCache(_load, CACHE_VERSION, state=lambda: repositories.generation)
 
 
 def _repository_name(entity_name: str) -> str:

@@ -66,7 +66,7 @@ class Declaration(Generic[M]):
     authored         it runs later with its author's authority, so the dataset records the author and keeps versions
     is_document      states, numbers and voiding of spec 03, 3.5 apply
     abstract         has no rows of its own type (Parties, Documents)
-    stamp            name in foundation.stamps that each commit of an entity or of its children bumps
+    cache_version    name in foundation.cache_versions that each commit of an entity or of its children bumps
     admin            options of its admin pages
     """
 
@@ -101,7 +101,7 @@ class Declaration(Generic[M]):
     authored: ClassVar[bool] = False
     is_document: ClassVar[bool] = False
     abstract: ClassVar[bool] = False
-    stamp: ClassVar[str] = ""
+    cache_version: ClassVar[str] = ""
     admin: ClassVar[AdminOptions] = AdminOptions()
 
     model: type[M]

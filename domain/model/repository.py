@@ -62,6 +62,16 @@ class Repository(Declaration[M]):
         return tuple(other for other in self.registry if other is not self and issubclass(other.model, self.model))
 
     @cached_property
+    def lineage(self) -> tuple[Repository[Any], ...]:
+        """Repositories whose entities may have the same attributes: itself, its subtypes, its bases."""
+        result = [self, *self.subtypes]
+        base = self.base
+        while base is not None:
+            result.append(base)
+            base = base.base
+        return tuple(result)
+
+    @cached_property
     def viewed(self) -> tuple[Repository[Any], ...]:
         """For a view: the repository whose rows it shows, then those of their owners, upwards; () for no view."""
         result: list[Repository[Any]] = []

@@ -17,6 +17,7 @@ from domain.scim.users import USERS, visible_users
 from foundation import errors
 from foundation.guids import is_guid
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
 from identity.models import Role, RoleUser
 
@@ -83,7 +84,7 @@ def _resource(role: Role, members: Mapping[str, str], root: str) -> Resource:
         "meta": {"resourceType": "Group", "location": f"{root}/Groups/{role.pk}"},
     }
     if role.aggregate_last_update_time_utc:
-        result["meta"]["lastModified"] = role.aggregate_last_update_time_utc.isoformat()
+        result["meta"]["lastModified"] = utc_text(role.aggregate_last_update_time_utc)
     return {name: value for name, value in result.items() if value is not None}
 
 

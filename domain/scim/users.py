@@ -21,6 +21,7 @@ from domain.scim.errors import ScimError
 from domain.scim.resources import USER, Resource
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
 from identity.models import RoleUser, User
 from identity.pictures import PictureRefused, picture_link, picture_remove
@@ -158,8 +159,8 @@ def _resource(user: User, roles: Mapping[str, str], root: str) -> Resource:
         ],
         "meta": {
             "resourceType": "User",
-            "created": user.creation_time_utc.isoformat(),
-            "lastModified": (user.aggregate_last_update_time_utc or user.creation_time_utc).isoformat(),
+            "created": utc_text(user.creation_time_utc),
+            "lastModified": utc_text(user.aggregate_last_update_time_utc or user.creation_time_utc),
             "location": f"{root}/Users/{user.pk}",
         },
     }

@@ -35,6 +35,7 @@ from domain.scim.resources import (
 from foundation import errors
 from foundation.guids import is_guid
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import comma_separated
 from identity.authentication import require_scope_of
 from identity.context import CallContext, Quota
 from identity.instance import base_url, client_address
@@ -183,8 +184,8 @@ class ResourceView(ScimView):
         return Response(self.projected(resource), status=status, headers=headers)
 
     def projected(self, resource: Resource) -> Resource:
-        attributes = [without_schema(each) for each in _names(self.parameter("attributes"))]
-        excluded = [without_schema(each) for each in _names(self.parameter("excludedAttributes"))]
+        attributes = [without_schema(each) for each in comma_separated(self.parameter("attributes"))]
+        excluded = [without_schema(each) for each in comma_separated(self.parameter("excludedAttributes"))]
         return selected(resource, attributes=attributes, excluded=excluded)
 
     def written(self, write: Callable[[], T]) -> T:
@@ -335,9 +336,5 @@ def version_of(resource: Resource) -> str:
 
 def _tags(request: Request, header: str) -> list[str]:
     """Entity tags, compared weakly: W/ is added where a client has dropped it."""
-    tags = [tag.strip() for tag in request.headers.get(header, "").split(",") if tag.strip()]
+    tags = comma_separated(request.headers.get(header, ""))
     return [tag if tag == "*" or tag.startswith("W/") else f"W/{tag}" for tag in tags]
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

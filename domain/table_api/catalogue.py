@@ -33,7 +33,7 @@ from django.conf import settings
 
 from domain.model.attributes import Attribute
 from domain.model.calculated_attributes import definitions
-from domain.model.custom_properties import STAMP
+from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.bound import Sort, ValueType
@@ -41,7 +41,7 @@ from domain.query.bind.calculated_types import operator_without_sql, value_types
 from domain.table_api.names import split_at_capitals
 from domain.table_api.table_query import ColumnType
 from foundation.kinds import Kind
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
 PROPERTY_VALUES = "Gen_Property_Values"
 
@@ -181,7 +181,7 @@ def _load() -> Mapping[str, Table]:
     return {name.lower(): found[name] for name in sorted(found)}
 
 
-_tables = StampedCache(_load, STAMP, state=lambda: repositories.generation)
+_tables = VersionedCache(_load, CACHE_VERSION, state=lambda: repositories.generation)
 
 
 def _bases(repository: Repository[Any]) -> Iterator[Repository[Any]]:

@@ -14,7 +14,7 @@ from domain.database.bypass import Row
 from domain.database.replicas import connection_for_long_read
 from domain.query.sql import dialects
 from domain.table_api.table_query import TableQuery
-from foundation.execution_slot import stand_aside
+from foundation.execution_slot import yield_to_requests
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class TableRows:
         self._limited(lambda: cursor.execute(self._query.text, self._query.parameters))
         while rows := self._limited(lambda: cursor.fetchmany(BATCH_ROWS)):
             yield rows
-            stand_aside()
+            yield_to_requests()
 
     def cancel(self) -> None:
         """End the statement that runs, and refuse further ones."""

@@ -11,6 +11,7 @@ import orjson
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from audit.record import note
 from domain.odata.http.views import http_response, lower_headers
@@ -36,7 +37,7 @@ from domain.table_api.table_request import TableRequest
 from domain.table_api.translation import unknown_table
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
-from foundation.piped_responses import PipedResponse
+from foundation.streamed_responses import PipedResponse
 from foundation.wsgi import on_disconnect
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import DataExported
@@ -55,13 +56,19 @@ _PAGE_DIGITS = 9
 class TableView(PlatformView):
     """What the views of the Table API share. Reading only."""
 
-    http_method_names = ["get", "head"]
+    http_method_names = ["get", "head", "options"]
     authentication_classes = (TableAuthentication,)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the caller and the scope."""
         super().initial(request, *args, **kwargs)
         require_scope_of(context_of(request).scopes, "read")
+
+    def options(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
+        """204 with Allow (RFC 9110, 9.3.7)."""
+        if "table" in kwargs:
+            with_current_model(lambda: _table(kwargs["table"]))
+        return Response(status=204)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Set OData-Version."""

@@ -19,8 +19,8 @@ class Session(models.Model):
 
     key               the `sid` of its tokens, or the id of a reference token
     expires           closing time without a further request; never after `absolute_expires`
-    absolute_expires  the end of a service session; none for people
-    database_position what replicas must have replayed for its reads (identity.session_positions)
+    absolute_expires  the end of a service session; None for users
+    database_position position that replicas must have replayed for its reads (identity.session_positions)
     """
 
     id = guid_primary_key()

@@ -38,9 +38,9 @@ class Grant(AbstractGrant):  # type: ignore[misc]
 
 
 class DeviceGrant(AbstractDeviceGrant):  # type: ignore[misc]
-    """A request of a device that a person has to allow in a browser (RFC 8628); both codes are stored as digests.
+    """A device's request that a user allows in a browser (RFC 8628); both codes are stored as digests.
 
-    The data of the sign-in is that of the person who allowed it.
+    The data of the sign-in is that of the user who allowed it.
     """
 
     application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE)
@@ -63,8 +63,8 @@ class DeviceGrant(AbstractDeviceGrant):  # type: ignore[misc]
 class AccessToken(AbstractAccessToken):  # type: ignore[misc]
     """An issued access token; only the checksum of the JWT is stored. A deleted row is a revoked token.
 
-    subject_token  what it was exchanged for (RFC 8693); no constraint, since that row may be deleted at any time, which
-                   revokes this one
+    subject_token  the token that was exchanged for it (RFC 8693); no constraint, since that row may be deleted at any
+                   time, which revokes this one
     """
 
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
@@ -136,7 +136,7 @@ class ReferenceToken(models.Model):
 
 
 class PushedRequest(models.Model):
-    """A pushed authorization request (RFC 9126), by the digest of its request_uri, later of its browser's handle."""
+    """A pushed authorization request (RFC 9126), by the digest of its request_uri, or of its handle once opened."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE, related_name="+")
@@ -163,7 +163,7 @@ class UsedValue(models.Model):
 
 
 class SigningKey(models.Model):
-    """The public half of a key that signs tokens; the private half is a file of the node that made it."""
+    """The public half of a key that signs tokens; the private half is a file of its node."""
 
     kid = models.CharField(max_length=64, primary_key=True)
     public_jwk = models.JSONField()

@@ -39,6 +39,6 @@ def check_bound(request: Request, jkt: str) -> None:
 
 
 def check_dpop_jkt(given: str | None) -> None:
-    """The parameter dpop_jkt is a thumbprint (RFC 9449, 10). Raises AuthorizationRefused."""
+    """Check that the parameter dpop_jkt is a thumbprint (RFC 9449, 10). Raises AuthorizationRefused."""
     if given is not None and not _THUMBPRINT.fullmatch(given):
         raise AuthorizationRefused("invalid_request", "dpop_jkt must be the base64url form of a SHA-256.")

@@ -27,7 +27,7 @@ _REFUSED = "The authorization code is unknown, expired, already used or was issu
 
 
 def stored_code(code: str) -> str:
-    """The stored form of a code, also of a device or a pushed request; codes of a stolen database are useless."""
+    """The digest of a code, also of a device or a pushed request; a stolen database contains no usable codes."""
     return hashlib.sha256(code.encode()).hexdigest()
 
 
@@ -92,7 +92,7 @@ def check_redirect_uri(request: Request, redirect_uri: str) -> None:
 
 
 def code_use(code: str, application: TrustedApplication) -> None:
-    """Mark the code used. Raises InvalidGrantError if another request was first, and revokes the tokens of both."""
+    """Mark the code used. If another request has used it, revokes the tokens of both and raises InvalidGrantError."""
     used = Grant.objects.filter(code=stored_code(code), application=application, used=None).update(used=utc_now())
     if not used:
         grant = Grant.objects.filter(code=stored_code(code), application=application).first()

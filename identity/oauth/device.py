@@ -1,4 +1,4 @@
-"""The device flow (RFC 8628): the endpoint that devices ask, and the page on which a person allows them."""
+"""The device flow (RFC 8628): the device authorization endpoint, and the page on which a user allows a device."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DeviceAuthorizationEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[
 
 @own_form_page
 def device_page(request: HttpRequest) -> HttpResponse:
-    """Enter the code, see who asks for what, allow or deny. A code in the URL is only filled in."""
+    """The page: enter the code, show application and scopes, allow or deny. A code in the URL is only filled in."""
     sign_in = sign_in_get(request)
     assert sign_in is not None
     code = (request.POST if request.method == "POST" else request.GET).get("user_code", "")[:20]
@@ -74,7 +74,7 @@ def device_page(request: HttpRequest) -> HttpResponse:
 
 
 def _found(request: HttpRequest, code: str) -> DeviceGrant | None:
-    """The waiting request. Raises TooManyRequests for a person who guesses, for right codes, too (RFC 8628, 5.1)."""
+    """The pending request. Raises TooManyRequests after too many guesses, even for a right code (RFC 8628, 5.1)."""
     person = f"device:{request.user.pk}"
     rate_limits.count_guess(person, "", amount=0)
     grant = device_find(code)

@@ -1,4 +1,4 @@
-"""Issuing and revoking access and refresh tokens (spec 01, 1.4 and 1.5)."""
+"""Issues and revokes access and refresh tokens (spec 01, 1.4 and 1.5)."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _PRUNE_BATCH = 5000
 
 
 def source_of(request: Request) -> Grant | DeviceGrant | RefreshToken | None:
-    """The row that the tokens of the request result from: code, device or refresh token; None for a service's own."""
+    """The row of the request's grant: code, device or refresh token; None for client_credentials."""
     return getattr(request, "grant_instance", None) or getattr(request, "refresh_token_instance", None)
 
 
 def refresh_scopes(request: Request) -> list[str]:
-    """The scopes of a new refresh token: those of the one that it replaces, also if the request asks for an access
-    token with fewer (RFC 6749, 6); else those that are granted.
+    """The scopes of a new refresh token: those of the replaced one, even if the request asks for an access token with
+    fewer (RFC 6749, 6); else the granted ones.
     """
     replaced: RefreshToken | None = getattr(request, "refresh_token_instance", None)
     granted: list[str] = request.scopes if replaced is None else replaced.scope.split()
@@ -51,7 +51,7 @@ def is_external(user: User | None) -> bool:
 
 
 def access_token_create(request: Request) -> str:
-    """The JWT for a token request (ACCESS_TOKEN_GENERATOR); its row, still to be saved, is `request.access_token`.
+    """The JWT for a token request (ACCESS_TOKEN_GENERATOR); its unsaved row is `request.access_token`.
 
     A service request starts a token family, which is also its session.
     """
@@ -83,9 +83,9 @@ def access_token_sign(
     auth_time: datetime.datetime | None = None,
     carried: claims.Claims | None = None,
 ) -> str:
-    """The JWT of a new row, which gets its expiry and checksum, and is still to be saved.
+    """The JWT of an unsaved row; sets the row's expiry and checksum.
 
-    `carried`: claims from the token that it was exchanged for.
+    `carried`: claims from the subject token of an exchange.
     """
     now = utc_now()
     row.expires = now + datetime.timedelta(seconds=lifetime_seconds)
@@ -134,7 +134,7 @@ def family_revoke(token_family: uuid.UUID | None, *, by: Actor) -> None:
     with transaction.atomic():
         live = AccessToken.objects.filter(token_family=token_family)
         family = RefreshToken.objects.filter(token_family=token_family)
-        # The session of an exchanged token is that of its subject token, and goes on.
+        # An exchanged token shares the session of its subject token, which stays open.
         own = live.filter(subject_token=None).values_list("sid", flat=True)
         sids = {*own, *family.values_list("sid", flat=True)}
         now = utc_now()

@@ -58,8 +58,8 @@ _CONFIRM_SECONDS = 600
 class EndSessionEndpoint(RPInitiatedLogoutView):  # type: ignore[misc]
     """id_token_hint, client_id, post_logout_redirect_uri, state, ui_locales; from the query or the body.
 
-    The toolkit's view with id tokens that are not stored, all applications of the sign-in, and a confirmation that is
-    bound to the browser, for applications may POST as well (RP-Initiated Logout, 2).
+    The toolkit's view for id tokens that are not stored and all applications of the sign-in. Its confirmation is bound
+    to the browser, because applications may POST as well (RP-Initiated Logout, 2).
     """
 
     http_method_names = ["get", "post"]
@@ -129,7 +129,7 @@ class EndSessionEndpoint(RPInitiatedLogoutView):  # type: ignore[misc]
         return sign_out_everywhere(self.request, target, application)
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
-        """Ask the user, because the request does not prove a relation to the sign-in (RP-Initiated Logout, 2)."""
+        """The confirmation page: the request does not prove a relation to the sign-in (RP-Initiated Logout, 2)."""
         parameters = self.request.GET
         context["fields"] = [(name, value) for name, value in parameters.items() if name != "confirm"]
         context["proof"] = signing.dumps(_session_proof(self.request), salt=_CONFIRM_SALT)
@@ -138,14 +138,14 @@ class EndSessionEndpoint(RPInitiatedLogoutView):  # type: ignore[misc]
         return response
 
     def error_response(self, error: OIDCError) -> HttpResponse:
-        """A page: the request is not trusted."""
+        """An error page instead of a redirect, because the request is not trusted."""
         return error_page(self.request, error=error.error, description=error.description)
 
 
 def sign_out_everywhere(
     request: HttpRequest, target: str | None = None, application: TrustedApplication | None = None
 ) -> HttpResponse:
-    """End the browser's sign-in here and at its upstream provider, and lead the browser to the target, or a page."""
+    """End the browser's sign-in here and at its upstream provider; redirect to the target, or show a page."""
     upstream = upstream_sign_out(request)
     frames = sign_out(request)
     if upstream is not None:
@@ -224,7 +224,7 @@ def _refused(description: str) -> OIDCError:
 
 
 def _confirmed(request: HttpRequest) -> bool:
-    """Whether the user has confirmed on the page above: other sites do not know this browser's proof."""
+    """Whether the user has confirmed on the page: other sites do not know this browser's proof."""
     try:
         proof = signing.loads(request.POST.get("confirm", ""), salt=_CONFIRM_SALT, max_age=_CONFIRM_SECONDS)
     except signing.BadSignature:

@@ -1,4 +1,4 @@
-"""Refresh tokens: each is used once; a second use means a theft or a lost response (RFC 9700, 4.14.2)."""
+"""Rotates refresh tokens: a second use of one means a theft or a lost response (RFC 9700, 4.14.2)."""
 
 from __future__ import annotations
 

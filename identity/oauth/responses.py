@@ -32,9 +32,9 @@ class UnreadableForm(Exception):
 def parameters_given(request: HttpRequest) -> QueryDict:
     """The parameters of the query or, for POST, of the body.
 
-    Empty ones count as omitted (RFC 6749, 3.1). Read once, into `request.protocol_parameters`, which a request by
-    reference (RFC 9126) would fill. Raises UnreadableForm for an invalid or too large form; Django alone would respond
-    with its own page.
+    Empty ones count as omitted (RFC 6749, 3.1). Cached in `request.protocol_parameters`, where a pushed request
+    (RFC 9126) replaces them. Raises UnreadableForm for an invalid or too large form; Django would respond with its own
+    page.
     """
     known: QueryDict | None = getattr(request, "protocol_parameters", None)
     if known is not None:

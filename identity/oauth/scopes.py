@@ -69,5 +69,5 @@ def scopes_for_user(user: User, scopes: list[str]) -> list[str]:
 
 
 def _printable(scopes: list[str]) -> list[str]:
-    """Characters of error_description: %x20-21 / %x23-5B / %x5D-7E (RFC 6749, 5.2)."""
+    """The scopes as text with the characters of error_description: %x20-21 / %x23-5B / %x5D-7E (RFC 6749, 5.2)."""
     return ["".join(c for c in scope[:40] if 0x20 <= ord(c) <= 0x7E and c not in '"\\') for scope in scopes[:5]]

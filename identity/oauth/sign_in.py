@@ -1,6 +1,6 @@
 """The sign-in of a browser: its time, its applications, and their `sid`s.
 
-A sign-in has its own id; an application's sid is derived from it, so that two applications cannot correlate theirs.
+A sign-in has an id, from which the sid of each application is derived, so that applications cannot correlate them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The userinfo endpoint (OIDC Core, 5.3): the toolkit's view, which accepts what the API accepts."""
+"""The userinfo endpoint (OIDC Core, 5.3): the toolkit's view, with the API's check of access tokens."""
 
 from __future__ import annotations
 

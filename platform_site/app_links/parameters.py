@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from identity.applications import OWN_PAGES, url_problem
+from identity.applications import PAGE_APPLICATIONS, url_problem
 from identity.scopes import KNOWN_SCOPES, SERVICE_TOKEN_SCOPES
 
 
@@ -42,7 +42,7 @@ class UriField(forms.CharField):
         super().validate(value)
         if not value.isprintable() or any(character.isspace() for character in value):
             raise ValidationError(_("It must not contain spaces or control characters."))
-        if value in OWN_PAGES:
+        if value in PAGE_APPLICATIONS:
             raise ValidationError(_("This is an application of the platform itself."))
 
 

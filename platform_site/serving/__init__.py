@@ -17,6 +17,6 @@ States of a request:
        │ 30 ms while others wait            │ waits for a script or an HTTP response
     PREEMPTED  goes on, defers to holders   OUTSIDE  does not count among the running requests of its caller
        └──────────────┬─────────────────────┘
-    ANSWERED   the thread takes the next request; a long poll streams in a thread of its own (`application`), and a
-               response that is pushed (`pushes`) needs none
+    ANSWERED   the thread takes the next request; a piped response has a thread of its own (`pipes`), a pushed one none
+               (`pushes`)
 """

@@ -10,9 +10,12 @@ import struct
 import termios
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address
-from typing import TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
+
+#: A client that reads nothing of its response for this time has gone, or holds up what others could use.
+STALLED_SECONDS: Final = 60.0
 
 
 class ClientConnection:

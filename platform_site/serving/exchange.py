@@ -1,13 +1,10 @@
-"""Converts requests of the web server granian (RSGI) to WSGI environs, and streams responses."""
+"""Converts requests of the web server granian (RSGI) to WSGI environs."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Final, Protocol
-
-from foundation.piped_responses import Parts as BodyParts
-from foundation.pushed_responses import Push
 
 
 class Future(Protocol):
@@ -156,38 +153,15 @@ class FileAnswer:
         return iter(self.file)
 
 
-class PipedAnswer:
-    """The body of a response that is made while the client reads it (serving.pipes)."""
+def on_disconnect(protocol: HttpProtocol, callback: Callable[[], None]) -> Callable[[], None]:
+    """Call `callback` when the client disconnects; the function that is returned ends this.
 
-    def __init__(self, parts: BodyParts) -> None:
-        self.parts = parts
+    Without it the server would keep the callback for as long as the connection.
+    """
+    future = protocol.client_disconnect()
+    future.add_done_callback(lambda done: callback(), context=None)
 
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self.parts)
+    def end() -> None:
+        future.cancel()
 
-
-class PushedAnswer:
-    """The body of a response that is sent as things happen (serving.pushes)."""
-
-    def __init__(self, push: Push) -> None:
-        self.push = push
-
-    def __iter__(self) -> Iterator[bytes]:
-        raise TypeError("a pushed response is not iterated")
-
-
-def stream(protocol: HttpProtocol, start: ResponseHead, parts: Iterable[bytes]) -> None:
-    """Send a response piece by piece, until its end or until the client disconnects."""
-    with_end: Iterator[bytes] = iter(parts)
-    gone: list[Any] = []
-    out = protocol.response_stream(start.status, start.headers)
-    protocol.client_disconnect().add_done_callback(gone.append, context=None)
-    try:
-        for part in with_end:
-            if gone:
-                break
-            out.send_bytes(part)
-    finally:
-        close = getattr(parts, "close", None)
-        if close is not None:
-            close()
+    return end

@@ -98,7 +98,7 @@ def serve_in_process(
 ) -> None:
     """The main function of a web process (MPServer._spawn_rsgi_worker, with the threads of _spawn_wsgi_worker)."""
     # Models cannot be imported before the application is loaded.
-    from domain.dataset.transactions.change_waits import watch
+    from domain.dataset.transactions.change_waits import change_waits
     from domain.event_stream.hub import hub
     from platform_site.metrics import files_allocate
     from platform_site.serving.receiving import Receiver
@@ -115,7 +115,7 @@ def serve_in_process(
     def end() -> None:
         drain(listening)
         # The server finishes its requests before it ends, so requests that wait must stop waiting.
-        watch.stop()
+        change_waits.stop()
         hub.stop()
         receiver.stop()
         stop.set()

@@ -1,4 +1,4 @@
-"""Sends piped responses (foundation.piped_responses) as fast as their clients read.
+"""Sends piped responses (foundation.streamed_responses) as fast as their clients read.
 
 Granian buffers a streamed response without a limit, but reads a file only as fast as the client reads the response. So
 the server is given the path of a named pipe, which a thread fills: the thread waits while the pipe is full, and its
@@ -24,17 +24,15 @@ from typing import Final, Self
 
 from django.db import DatabaseError
 
-from foundation.execution_slot import stand_aside
-from foundation.piped_responses import Parts
-from platform_site.serving.connections import break_off
+from foundation.execution_slot import yield_to_requests
+from foundation.streamed_responses import Parts
+from platform_site.serving.connections import STALLED_SECONDS, break_off
 from platform_site.serving.exchange import HttpProtocol, ResponseHead
 
 logger = logging.getLogger("platform.serving")
 
 #: Bytes between the thread and the server: some parts.
 PIPE_BYTES: Final = 256 * 1024
-#: A client that reads nothing for this time has gone, or holds up what others could use.
-STALLED_SECONDS: Final = 60.0
 #: Time for the responses to end when the process stops: that of a statement that is cancelled.
 STOP_SECONDS: Final = 5.0
 #: Time for the server to open the pipe.
@@ -87,7 +85,7 @@ class Pipes:
                     pipe.open()
                     for part in parts:
                         pipe.write(part)
-                        stand_aside()
+                        yield_to_requests()
                 except Broken:
                     break_off(client)
                     raise

@@ -1,4 +1,4 @@
-"""Sends pushed responses (foundation.pushed_responses), without a thread for each.
+"""Sends pushed responses (foundation.streamed_responses), without a thread for each.
 
 The server buffers what it is sent without a limit. So after UNREAD_BYTES the client must have read them before more is
 sent; one that reads nothing for STALLED_SECONDS is disconnected.
@@ -12,18 +12,16 @@ from typing import Final
 
 from django.http import HttpResponse
 
-from foundation.pushed_responses import Push
-from platform_site.serving.connections import ClientConnection
-from platform_site.serving.exchange import HttpProtocol, ResponseHead, Stream
+from foundation.streamed_responses import Push
+from platform_site.serving.connections import STALLED_SECONDS, ClientConnection
+from platform_site.serving.exchange import HttpProtocol, ResponseHead, Stream, on_disconnect
 
 #: Bytes that may wait in the server and the system for one client.
 UNREAD_BYTES: Final = 128 * 1024
-#: A client that reads nothing for this time has gone.
-STALLED_SECONDS: Final = 60.0
 
 
 class ServerOutlet:
-    """The response to one client, as a foundation.pushed_responses.Outlet."""
+    """The response to one client, as a foundation.streamed_responses.Outlet."""
 
     def __init__(self, protocol: HttpProtocol, client: str, head: ResponseHead, push: Push) -> None:
         self._connection = ClientConnection(client)
@@ -34,8 +32,7 @@ class ServerOutlet:
         self._is_ended = False
         self._unread = 0
         self._stalled_since: float | None = None
-        self._watch = protocol.client_disconnect()
-        self._watch.add_done_callback(lambda done: push.close(), context=None)
+        self._end_watch = on_disconnect(protocol, push.close)
 
     def send(self, part: bytes) -> None:
         with self._lock:
@@ -50,7 +47,7 @@ class ServerOutlet:
                 replaced = {name.lower() for name in refusal.headers}
                 headers = [(name, value) for name, value in self._head.headers if name.lower() not in replaced]
                 self._protocol.response_bytes(refusal.status_code, [*headers, *refusal.items()], refusal.content)
-        self._watch.cancel()
+        self._end_watch()
 
     def end(self) -> None:
         with self._lock:
@@ -59,7 +56,7 @@ class ServerOutlet:
                 self._begun()
             # The response ends with the object; the callback would keep the connection.
             self._stream = None
-        self._watch.cancel()
+        self._end_watch()
 
     def _begun(self) -> Stream:
         if self._stream is None:

@@ -27,7 +27,8 @@ from django.http import HttpResponse
 from foundation import errors
 from foundation.error_summaries import summary_of
 from foundation.messages import TranslatableMessage as Message
-from foundation.wsgi import CAME_IN_CHUNKS, ON_DISCONNECT
+from foundation.streamed_responses import PipedResponse, PushedResponse
+from foundation.wsgi import HAS_CHUNKED_BODY, ON_DISCONNECT
 from identity.anonymous_forms import MAX_BYTES
 from identity.languages import activate_request_language
 from platform_site.logging import request_logged_as
@@ -35,18 +36,15 @@ from platform_site.middleware import assign_request_id
 from platform_site.recorded_requests import record_request
 from platform_site.serving.connection_balance import ConnectionBalance
 from platform_site.serving.exchange import (
-    RESPONSE_BYTES,
     Application,
     FileAnswer,
     Future,
     HttpProtocol,
     Parts,
-    PipedAnswer,
-    PushedAnswer,
     ResponseHead,
     Scope,
     environ_of,
-    stream,
+    on_disconnect,
 )
 from platform_site.serving.pipes import Pipes
 from platform_site.serving.pushes import ServerOutlet
@@ -252,7 +250,7 @@ class Receiver:
             # Django reads a body by its length (RFC 9112, 7.1).
             arrival.environ["CONTENT_LENGTH"] = str(arrival.received)
             arrival.environ.pop("HTTP_TRANSFER_ENCODING", None)
-            arrival.environ[CAME_IN_CHUNKS] = True
+            arrival.environ[HAS_CHUNKED_BODY] = True
         arrival.body.seek(0)
         arrival.environ["wsgi.input"] = arrival.body
         self._serve(arrival.protocol, arrival.environ)
@@ -305,7 +303,7 @@ class Receiver:
         """Queue work of a request; False if the queue of its caller is full, and the request was refused."""
         caller, is_unknown = self._policy.caller(environ)
         resolve = partial(self._policy.find_caller, environ) if is_unknown else None
-        if self._scheduler.submit(Request(caller, work, partial(_notify, protocol), resolve)):
+        if self._scheduler.submit(Request(caller, work, partial(on_disconnect, protocol), resolve)):
             return True
         refusal = errors.TooManyRequests(MAX_QUEUED, 1, retry_after_seconds=1, code=errors.QUEUE_FULL)
         _refuse(protocol, environ, refusal)
@@ -323,7 +321,7 @@ class Receiver:
 
     def _answer(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
         start = ResponseHead()
-        environ[ON_DISCONNECT] = partial(_notify, protocol)
+        environ[ON_DISCONNECT] = partial(on_disconnect, protocol)
         try:
             answer = self._application(environ, start)
         except Exception:
@@ -336,47 +334,20 @@ class Receiver:
         if self._balance.closes(environ[CONNECTION]) or isinstance(environ["wsgi.input"], _NotReceived):
             start.headers.append(("Connection", "close"))
         if isinstance(answer, FileAnswer):
-            self._respond_with(protocol, start, answer.file)
-        elif isinstance(answer, PipedAnswer):
+            self._respond_with_file(protocol, start, answer.file)
+        elif isinstance(answer, PipedResponse):
             if not self._pipes.send(protocol, environ[CONNECTION], start, answer.parts):
                 _refuse(protocol, environ, errors.Unavailable(errors.SERVER_STOPPING, 1, retry_after_seconds=1))
-        elif isinstance(answer, PushedAnswer):
+        elif isinstance(answer, PushedResponse):
             answer.push.start(ServerOutlet(protocol, environ[CONNECTION], start, answer.push))
-        elif isinstance(answer, list):
-            self._respond(protocol, start, b"".join(answer))
         else:
-            # A long poll, the only streamed response (serving.application), has a thread of its own.
-            threading.Thread(target=stream, args=(protocol, start, answer), name="long poll", daemon=True).start()
+            protocol.response_bytes(start.status, start.headers, b"".join(answer))
 
-    def _respond(self, protocol: HttpProtocol, head: ResponseHead, body: bytes) -> None:
-        if len(body) <= RESPONSE_BYTES:
-            protocol.response_bytes(head.status, head.headers, body)
-            return
-        # The server reads a file as fast as the client reads the response.
-        file = tempfile.NamedTemporaryFile(prefix="response-")  # noqa: SIM115  (closed in `check`)
-        file.write(body)
-        file.flush()
-        self._respond_with(protocol, head, file)
-
-    def _respond_with(self, protocol: HttpProtocol, head: ResponseHead, file: IO[bytes]) -> None:
+    def _respond_with_file(self, protocol: HttpProtocol, head: ResponseHead, file: IO[bytes]) -> None:
         if not any(name.lower() == "content-length" for name, _ in head.headers):
             head.headers.append(("Content-Length", str(os.fstat(file.fileno()).st_size)))
         protocol.response_file(head.status, head.headers, file.name)
         self._files.append((time.monotonic(), file))
-
-
-def _notify(protocol: HttpProtocol, callback: Callable[[], None]) -> Callable[[], None]:
-    """Call `callback` when the client disconnects; the function that is returned ends this.
-
-    Without it the server would keep the callback for as long as the connection.
-    """
-    future = protocol.client_disconnect()
-    future.add_done_callback(lambda done: callback(), context=None)
-
-    def end() -> None:
-        future.cancel()
-
-    return end
 
 
 class _NotReceived(io.RawIOBase):

@@ -165,7 +165,7 @@ class Scheduler:
             with self._lock:
                 self._deferring -= 1
 
-    def stand_aside(self) -> None:
+    def yield_to_requests(self) -> None:
         """In a thread without a request rest while there are requests; in others as `defer`."""
         if getattr(self._current, "request", None) is not None:
             self.defer()

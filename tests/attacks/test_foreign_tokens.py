@@ -17,6 +17,8 @@ from identity.models import User
 from tests.domain.security.conftest import caller, give_role
 from tests.identity.flows import DUAL, PUBLIC, SERVICE, WEB, Browser, token_request
 
+pytestmark = pytest.mark.once
+
 FORM = "application/x-www-form-urlencoded"
 OTHERS = {SERVICE: "DEMO", DUAL: "DEMO", PUBLIC: ""}
 KINDS = ("access_token", "refresh_token", "id_token", "personal_token")

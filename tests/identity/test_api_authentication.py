@@ -16,14 +16,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from audit.actors import OPERATOR
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.models import AccessToken, ReferenceToken, SigningKey, TrustedApplication, User
 from identity.oauth import jwt, keys
 from identity.reference_tokens import ReferenceTokenRefused, reference_token_issue, reference_token_revoke
 from tests.identity.flows import PUBLIC, SERVICE, WEB, Browser, service_token, token_request
 
-pytestmark = pytest.mark.urls("tests.identity.api")
+pytestmark = [pytest.mark.urls("tests.identity.api"), pytest.mark.once]
 
 
 def call(http: Client, token: str | None = None, **headers: str) -> Any:
@@ -154,7 +154,7 @@ class TestWarmCalls:
         token = service_token(http)
         assert call(http, token).status_code == 200
         monkeypatch.setattr(jwt, "verify_access_token", lambda token: pytest.fail("verified again"))
-        stamps.bump("tokens")
+        cache_versions.bump("tokens")
         assert call(http, token).status_code == 200
 
 
@@ -283,7 +283,7 @@ class TestIntrospection:
         body = self.ask(http, token).json()
         assert (body["active"], body["client_id"], body["scope"]) == (True, SERVICE, "exec read update")
         AccessToken.objects.all().delete()
-        stamps.bump("tokens")
+        cache_versions.bump("tokens")
         assert self.ask(http, token).json() == {"active": False}
         assert self.ask(http, "nonsense").json() == {"active": False}
 

@@ -961,7 +961,7 @@ class TestWhatASignOutEnds:
 
 
 def test_the_first_key_of_a_node_is_loaded_once(db: None) -> None:
-    """Making it changes the stamp of the keys; under the one before, the next request loaded the same keys again."""
+    """Making it changes the cache version of the keys; under the former one, the next request loaded the keys again."""
     SigningKey.objects.all().delete()
     keys.forget()
     first = keys.key_set()

@@ -16,6 +16,8 @@ from identity.models import TrustedApplication
 from tests.identity.flows import PUBLIC, REDIRECT, SECRET, SERVICE, WEB, Browser, Response, pkce
 from tests.support.client_keys import ISSUER, TOKEN_ENDPOINT, ClientKey, token_hash
 
+pytestmark = pytest.mark.once
+
 API = "/api/whoami"
 API_URL = f"http://testserver{API}"
 KEY, OTHER = ClientKey(), ClientKey()

@@ -30,6 +30,8 @@ from tests.identity.factors import SECOND, phone_of, prove, set_up_app, signed_i
 from tests.identity.flows import LOGOUT_REDIRECT, REDIRECT, WEB, Browser, Response, parameters_of
 from tests.support.upstream import CLIENT, SECRET, UpstreamProvider, upstream_provider
 
+pytestmark = pytest.mark.once
+
 START, CALLBACK = "/id/federation/contoso/start", "/id/federation/contoso/callback"
 
 

@@ -56,7 +56,7 @@ class Authors:
         return weakest(pending | stored)
 
     def replace(self, id: str, author: Authority) -> None:
-        """Store another author of a saved entity; the caller bumps the stamp of what is cached of it."""
+        """Store another author of a saved entity; the caller bumps the cache version of what is cached of it."""
         self.table._default_manager.update_or_create(pk=id, defaults={"author": author})
 
     def describe(self, id: str | None) -> str:

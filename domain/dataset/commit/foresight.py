@@ -10,17 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from domain.dataset.checks.edit_rules import follow_edits
 from domain.dataset.checks.limits import check_limits
-from domain.dataset.commit.pipeline import run_late_defaults
+from domain.dataset.commit.completion import (
+    is_pending,
+    mark_parents,
+    run_late_defaults,
+    with_new_targets,
+    with_parts,
+    within,
+)
 from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.pending_source import PendingSource
 from domain.dataset.records.record import Record
-from domain.dataset.records.row_writer import targets_of
 from domain.dataset.tables.row_storage import Row
 from domain.dataset.unit import autoflush
 from domain.dataset.unit.attribute_changes import AttributeChanges
@@ -119,7 +124,7 @@ class Foresight(ChangeTracker):
         known = self._original.records
         if any(key not in known or known[key].mutations != count for key, count in self._mutations.items()):
             return False
-        further = [record for key, record in known.items() if key not in self._mutations and _is_pending(record)]
+        further = [record for key, record in known.items() if key not in self._mutations and is_pending(record)]
         if any(record.key in self.records or record.key[0] in self._consulted for record in further):
             return False
         for record in further:
@@ -133,7 +138,7 @@ class Foresight(ChangeTracker):
         known = self._original.records
         if len(known) == self._seen:
             return
-        fresh = [record for record in islice(known.values(), self._seen, None) if _is_pending(record)]
+        fresh = [record for record in islice(known.values(), self._seen, None) if is_pending(record)]
         self._seen = len(known)
         for record in fresh:
             self.borrow(record.key)
@@ -152,7 +157,7 @@ class Foresight(ChangeTracker):
         copy.by_client, copy.client_caused = record.by_client, record.client_caused
         self.records[key] = copy
         self._mutations[key] = record.mutations
-        if _is_pending(record):
+        if is_pending(record):
             self._untouched.add(key)
 
     # --- filling in -----------------------------------------------------------------------------------------------
@@ -162,24 +167,16 @@ class Foresight(ChangeTracker):
         to, that have not been filled in yet.
         """
         root = self._root(tables)
-        wanted = _with_parts(tuple(names) if root is None else (root.repository.name,), repositories.generation)
+        wanted = with_parts(tuple(names) if root is None else (root.repository.name,), repositories.generation)
         if self.pending_source is not None:
             self.pending_source.load_repositories(wanted)
         self.take()
         touched = [record for key in self._untouched if (record := self.records[key]).repository.name in wanted]
         if root is not None:
-            touched = _within(root, touched)
-        result = {record.key: record for record in touched}
-        following = [*touched, *self._filled_last]
-        while targets := {target for record in following for target in targets_of(record)}:
-            if self.pending_source is not None:
-                self.pending_source.load_new(targets)
-            following = [
-                record
-                for record in self.new_records(targets)
-                if record.key in self._untouched and record.key not in result
-            ]
-            result.update((record.key, record) for record in following)
+            touched = within(root, touched)
+        result = with_new_targets(
+            self, touched, lambda record: record.key in self._untouched, also_of=self._filled_last
+        )
         return [result[key] for key in self._original.records if key in result]
 
     def of(self, wanted: Sequence[Record], records: Sequence[Record]) -> list[Record]:
@@ -201,7 +198,7 @@ class Foresight(ChangeTracker):
         if record is None:
             return None
         root = record.root
-        parts = _with_parts((root.repository.name,), repositories.generation)
+        parts = with_parts((root.repository.name,), repositories.generation)
         own = {table for name in parts for table, _ in repositories[name].tables}
         return root if own.issuperset(tables) else None
 
@@ -210,8 +207,7 @@ class Foresight(ChangeTracker):
         self._untouched -= {record.key for record in touched}
         for record in touched:
             record.dirty |= self._original.records[record.key].dirty
-            if self.model != "frontend" and (record.is_deleted or record.former_parent is not None):
-                self.child_collections.mark_parents(record)
+        mark_parents(self, touched)
         self._load_collections(touched)
         for record in touched:
             with suppress(errors.PlatformError):
@@ -321,51 +317,9 @@ class _BorrowedPending(PendingSource):
         self._foresight.take()
 
 
-def _within(root: Record, records: Sequence[Record]) -> list[Record]:
-    """Those of the records that are or were within the root's aggregate."""
-    by_owner: dict[str | None, list[Record]] = {}
-    for record in records:
-        if (owner := record.repository.owner) is not None:
-            for id in {record.values.get(owner.name), record.original_values.get(owner.name)}:
-                by_owner.setdefault(id, []).append(record)
-    result = {record.key: record for record in records if record.key == root.key}
-    waiting = [root.id]
-    while waiting:
-        parts = by_owner.pop(waiting.pop(), ())
-        result.update((part.key, part) for part in parts)
-        waiting += [part.id for part in parts]
-    return list(result.values())
-
-
-def _is_pending(record: Record) -> bool:
-    """Whether a commit would write the record, or calculate it anew."""
-    return record.state != "Unchanged" or bool(record.dirty)
-
-
 def _run(behaviour: Callable[[Record], object], record: Record) -> None:
     with suppress(errors.PlatformError):
         behaviour(record)
-
-
-@lru_cache(maxsize=4096)
-def _with_parts(names: tuple[str, ...], generation: int) -> tuple[str, ...]:
-    """The repositories and those of the parts of their entities, directly or indirectly: headers sum their lines."""
-    result = dict.fromkeys(names)
-    while True:
-        parts = [
-            repository.name
-            for repository in repositories
-            if repository.name not in result
-            and repository.owner is not None
-            and any(_is_base(repository.owner.target, name) for name in result)
-        ]
-        if not parts:
-            return tuple(result)
-        result.update(dict.fromkeys(parts))
-
-
-def _is_base(base: str, name: str) -> bool:
-    return issubclass(repositories[name].model, repositories[base].model)
 
 
 __all__ = ["Foresight"]

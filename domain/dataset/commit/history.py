@@ -29,12 +29,13 @@ from domain.dataset.tables.history import (
     ObjectChange,
     ObjectChangeset,
 )
-from domain.dataset.tables.row_storage import chunks, quote
+from domain.dataset.tables.row_storage import CHUNK, quote
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.model.values import round_to_scale
+from foundation.batches import batched
 from foundation.guids import new_guid
 from foundation.kinds import Kind
 
@@ -157,7 +158,7 @@ def write_history(dataset: ChangeTracker, result: CommitResult) -> None:
                 roots[root.key] = root
     if rows:
         _write_changeset(dataset, changeset, stamp)
-        for part in chunks(rows):
+        for part in batched(rows, CHUNK):
             _insert(ObjectChange._meta.db_table, _OBJECT_COLUMNS, part)
     if roots:
         _write_last_changes(dataset, list(roots.values()), stamp)
@@ -197,13 +198,13 @@ def _write_changeset(dataset: ChangeTracker, changeset: str, stamp: Any) -> None
 
 def _write_last_changes(dataset: ChangeTracker, roots: Sequence[Record], stamp: Any) -> None:
     """Note who changed the aggregates."""
-    for gone in chunks(root.id for root in roots if root.is_deleted):
+    for gone in batched((root.id for root in roots if root.is_deleted), CHUNK):
         LastChange.objects.filter(root_id__in=gone).delete()
     user, application = dataset.context.user, dataset.context.application
     who = (None if user is None else user.id, "" if user is None else user.login, application)
     rows = [(root.id, root.repository.name, stamp, *who) for root in roots if not root.is_deleted]
     changed = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in _LAST_COLUMNS[1:])
-    for part in chunks(rows, _LAST_CHANGES_AT_ONCE):
+    for part in batched(rows, _LAST_CHANGES_AT_ONCE):
         _insert(LastChange._meta.db_table, _LAST_COLUMNS, part, f" ON CONFLICT (root_id) DO UPDATE SET {changed}")
 
 
@@ -275,7 +276,7 @@ def _changes(record: Record, kept: _Kept) -> str:
         for code in {**former, **record.custom}:
             if former.get(code) != record.custom.get(code):
                 result[f"@{code}"] = (_shortened(former.get(code)), _shortened(record.custom.get(code)))
-    return orjson.dumps(result, default=_plain).decode()
+    return orjson.dumps(result, default=_plain, option=orjson.OPT_UTC_Z).decode()
 
 
 def frozen_values(record: Record) -> dict[str, Any]:
@@ -290,7 +291,7 @@ def frozen_values(record: Record) -> dict[str, Any]:
 
 def _json(values: dict[str, Any], kept: _Kept) -> str:
     _normalize(values, kept)
-    return orjson.dumps(values, default=_plain).decode()
+    return orjson.dumps(values, default=_plain, option=orjson.OPT_UTC_Z).decode()
 
 
 def _normalize(values: dict[str, Any], kept: _Kept) -> None:

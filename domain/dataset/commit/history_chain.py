@@ -19,7 +19,7 @@ from django.db import connection
 from django.utils.translation import gettext_lazy as _
 
 from audit.actors import PLATFORM, Actor
-from audit.chain import alone, stub_get
+from audit.chain import chain_lock, stub_get
 from audit.hashing import canonical, entry_is_sealed, moment
 from audit.kinds import ENTITY_MANAGEMENT, EntryKind, Ocsf, StoredEntry, entry_kinds
 from audit.models import AuditEntry
@@ -28,7 +28,7 @@ from audit.rows import TABLE as ENTRIES
 from audit.rows import raw_rows, rows_of_kind, rows_read
 from audit.sources import EntrySource
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset
-from domain.dataset.tables.row_storage import chunks
+from foundation.batches import batched
 from foundation.guids import is_guid
 
 #: Change sets that one transaction covers.
@@ -142,8 +142,8 @@ class ChangeSets(EntrySource):
             return 0
         # Before the transaction: SQLite has one writer at a time, and a set never changes.
         sets = _sets(rows)
-        with alone() as is_alone:
-            if not is_alone:
+        with chain_lock() as has_lock:
+            if not has_lock:
                 return 0
             ids = [row[0] for row in rows]
             condition = f"audit_entry IS NULL AND id IN ({', '.join(['%s'] * len(ids))})"
@@ -230,7 +230,7 @@ class ChangeSetMade(EntryKind):
 
     def problems(self, entries: Iterable[StoredEntry]) -> Iterator[tuple[int, str]]:
         pruned = _Pruned()
-        for step in chunks(entries, SETS_AT_ONCE):
+        for step in batched(entries, SETS_AT_ONCE):
             ids = [entry.subject for entry in step if is_guid(str(entry.subject))]
             condition = f"id IN ({', '.join(['%s'] * len(ids))})"
             stored = _sets(raw_rows(SETS, SET_COLUMNS, _TIMES, condition, "id", ids)) if ids else {}

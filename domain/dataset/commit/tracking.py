@@ -26,10 +26,10 @@ from domain.dataset.tables.history import (
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.fields import utc_now
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from identity.context import AsOf
 
-STAMP = "tracking"
+CACHE_VERSION = "tracking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,9 @@ def _load() -> Mapping[str, Tracking]:
     return result
 
 
-_known: StampedCache[Mapping[str, Tracking]] = StampedCache(_load, STAMP, state=lambda: repositories.generation)
+_known: VersionedCache[Mapping[str, Tracking]] = VersionedCache(
+    _load, CACHE_VERSION, state=lambda: repositories.generation
+)
 
 
 def tracking() -> Mapping[str, Tracking]:

@@ -190,7 +190,7 @@ def _not_under_parent(record: Record, known: Definition, stored: dict[str, Any])
 def as_allowed(record: Record) -> AllowedValue:
     """Its code with its name as description; an entity without a code has its display text as value."""
     code, label = record.repository.code, record.repository.label
-    described = record.describe()
+    described = record.dataset.display_text(record)
     value = member_value(record, code) if code is not None else None
     name = member_value(record, label) if label is not None else None
     texts = name if isinstance(name, dict) else {record.dataset.context.language.upper(): str(name or described)}

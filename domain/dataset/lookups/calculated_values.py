@@ -244,7 +244,7 @@ class RecordEnvironment:
                 if attribute.name == "Id" or attribute.key_alias:
                     return record.id
                 if attribute.name == DISPLAY_TEXT:
-                    return record.describe()
+                    return record.dataset.display_text(record)
                 value = record.values.get(attribute.name)
                 if attribute.is_reference and access.leads_to_hidden(record, attribute.name):
                     return None

@@ -177,7 +177,7 @@ def member_value(record: Record, attribute: Attribute) -> Any:
     if attribute.key_alias:
         return record.id
     if attribute.name == DISPLAY_TEXT:
-        return record.describe()
+        return record.dataset.display_text(record)
     return record.values.get(attribute.name)
 
 

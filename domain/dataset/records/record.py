@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from domain.dataset.records.deferred_work import DeferredWork
 from domain.dataset.tables.row_storage import Row
 from domain.model.attributes import Attribute
+from domain.model.naming import in_words
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from identity.context import CallContext
@@ -97,6 +98,8 @@ class UnitOfWork(Protocol):
     def changed(self) -> list[Record]: ...
     @property
     def is_pending(self) -> bool: ...
+    @property
+    def is_committing(self) -> bool: ...
     def load_children(self, parents: Sequence[Record], collection: str) -> None: ...
     def new_records(self, ids: Collection[str]) -> list[Record]: ...
     def load_pending(self, repository: str | Repository[Any]) -> None: ...
@@ -260,8 +263,8 @@ class Record:
         return (self.root,) if former is None else (self.root, former.root)
 
     def describe(self) -> str:
-        """The display text, for messages."""
-        return self.dataset.display_text(self)
+        """The display text, for messages; the kind of entity, while it has no text of its own."""
+        return self.dataset.display_text(self) or in_words(self.repository.model.__name__)
 
 
 #: repository → the class of its records

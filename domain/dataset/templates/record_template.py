@@ -404,7 +404,7 @@ def _reference_text(slot: _Slot, record: Record, value: str) -> str:
     result = record.dataset.load(target, value) if target in repositories else None
     if result is not None and not access.record_visible(result):
         return ""
-    return value if result is None else result.describe()
+    return value if result is None else result.dataset.display_text(result)
 
 
 def measure_text(record: Record, attribute: Attribute) -> str:
@@ -416,4 +416,4 @@ def measure_text(record: Record, attribute: Attribute) -> str:
     if result is None or _hidden(way, record):
         return ""
     code = result.repository.code
-    return str(result.values.get(code.name) or "") if code is not None else result.describe()
+    return str(result.values.get(code.name) or "") if code is not None else result.dataset.display_text(result)

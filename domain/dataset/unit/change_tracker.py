@@ -391,19 +391,7 @@ class ChangeTracker(ABC):
 
     def _fill_at_once(self, record: Record) -> None:
         """In the frontend model, run late defaults at once, except those that must wait for the commit (numbers)."""
-        if self.model == "frontend":
-            self._fill_early(record)
-
-    def foresee(self, records: Sequence[Record]) -> None:
-        """Run the late defaults and calculations that need no commit, for values to look at before it. Parents come
-        first in records.
-        """
-        for record in records:
-            self._fill_early(record)
-        self.calculate(self.changed())
-
-    def _fill_early(self, record: Record) -> None:
-        if record.state != "Added":
+        if self.model != "frontend" or record.state != "Added":
             return
         for late_default in late_defaults_of(record.repository):
             if not isinstance(late_default, AtCommit):

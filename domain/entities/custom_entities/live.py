@@ -1,7 +1,7 @@
 """Keeps the repositories of this process up to date with the stored definitions of custom entities.
 
 `follow` is called where a unit of work begins: a request, a part of a batch, a task, a command (by its first dataset).
-It compares the stored version stamp with the one that this process serves and, if they differ, rebuilds the
+It compares the stored cache version with the one that this process serves and, if they differ, rebuilds the
 repositories of changed definitions. Work in progress keeps the repositories that it holds.
 """
 
@@ -21,7 +21,7 @@ from domain.entities.custom_entities.definitions import PREFIX, EntityDefinition
 from domain.model import model_version
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import stamps
+from foundation import cache_versions
 from foundation.enums import enum_types
 
 logger = logging.getLogger("platform.domain")
@@ -46,9 +46,9 @@ def follow() -> None:
     if not model_version.is_served():
         with _lock:
             if not model_version.is_served():
-                stamp = stamps.current(model_version.STAMP)
+                version = cache_versions.current(model_version.CACHE_VERSION)
                 _serve(stored())
-                model_version.set_served(stamp)
+                model_version.set_served(version)
     model_version.begin_work()
 
 

@@ -22,7 +22,7 @@ from babel.numbers import get_currency_symbol, get_territory_currencies
 _NEW_CURRENCIES = {"BG": "EUR"}  # since 2026-01-01
 _TAG = re.compile(r"(?P<language>[A-Za-z]{2,3})([-_][A-Za-z]{2,4})?")
 _NARROW_SPACES = str.maketrans("\u00a0\u202f", "  ")
-_DATE_FIELD = re.compile(r"'[^']*'|[A-Za-z]+|.", re.S)
+_DATE_FIELD = re.compile(r"'[^']*'|([A-Za-z])\1*|.", re.S)
 _SEPARATOR = re.compile(r"[dMyHhms]+(?P<separator>[^\sdMyHhms']+)[dMyHhms]")
 
 #: Names by width and context: ("wide" | "abbreviated", "format" | "stand-alone") → number → name.
@@ -95,8 +95,13 @@ def culture_of(language: str) -> Culture:
 def _locale(language: str) -> Locale:
     primary, *subtags = language.replace("_", "-").split("-")
     country = next((subtag.upper() for subtag in subtags if len(subtag) == 2), "")
-    likely = get_global("likely_subtags").get(primary.lower(), primary.lower())
-    for identifier in (f"{primary.lower()}_{country}" if country else likely, likely):
+    script = next((subtag.title() for subtag in subtags if len(subtag) == 4 and subtag.isalpha()), "")
+    in_script = f"{primary.lower()}_{script}" if script else primary.lower()
+    likely = get_global("likely_subtags")
+    usual = likely.get(primary.lower(), primary.lower())
+    if script and not country:
+        country = likely.get(in_script, usual).rpartition("_")[2]
+    for identifier in (f"{in_script}_{country}" if country else usual, usual):
         with suppress(ValueError, UnknownLocaleError):
             return Locale.parse(identifier)
     return Locale("en", "US")
@@ -152,13 +157,14 @@ def _names(known: Mapping[str, Mapping[str, Mapping[int, str]]]) -> Names:
     }
 
 
-_FIELDS = {"y": "yyyy", "yy": "yy", "EEEE": "dddd", "cccc": "dddd", "a": "tt", "G": "g"}
+_FIELDS = {"y": "yyyy", "yy": "yy", "EEEE": "dddd", "cccc": "dddd", "a": "tt", "b": "tt", "B": "tt", "G": "g"}
 
 
 def _date_pattern(cldr: str) -> str:
     """A pattern of CLDR (Unicode TR 35) in .NET's syntax; fields that .NET lacks are left out."""
     parts: list[str] = []
-    for part in _DATE_FIELD.findall(cldr):
+    for match in _DATE_FIELD.finditer(cldr):
+        part = match[0]
         letter = part[0]
         if part in _FIELDS:
             parts.append(_FIELDS[part])

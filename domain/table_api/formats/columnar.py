@@ -15,7 +15,7 @@ from domain.database.bypass import Row
 from domain.table_api.formats.base import Format
 from domain.table_api.formats.written import Written
 from domain.table_api.table_query import ColumnType, TableColumn, TableQuery
-from foundation.execution_slot import stand_aside
+from foundation.execution_slot import yield_to_requests
 
 #: Rows of a record batch of Arrow, and of a row group of Parquet: what memory holds.
 ARROW_ROWS = 2_500
@@ -46,7 +46,7 @@ def _written(
             arrays = []
             for column, its_cells in zip(query.columns, cells, strict=True):
                 arrays.append(_array(pa, column, its_cells, query.vendor))
-                stand_aside()
+                yield_to_requests()
             out.write_batch(pa.record_batch(arrays, schema=schema))
             yield file.take()
     yield file.take()

@@ -62,7 +62,7 @@ class Command(PlatformCommand):
             self.print_rows([{"key": key} for key in vault.key_ids()], as_json=options["as_json"])
             return
         changed, unreadable = reseal_all()
-        # Rows of a former key remain from an interrupted run; this run then encrypts with the key that it made.
+        # Rows of a former key are left by an interrupted run, whose new key this run uses.
         new = not (changed or options["forget_former"] or settings.ENCRYPTION_KEYS)
         if new:
             record(SecretChanged, by=OPERATOR, subject=f"encryption key {vault.key_add()}")

@@ -294,7 +294,7 @@ def _workers() -> Iterator[Finding]:
         cure = "start one: manage.py serve --only worker"
         yield Finding("worker", "warning", "no worker was heard of lately: webhooks and schedules wait", cure)
     numbers = selectors.delivery_statistics()
-    late = numbers.lag_seconds > selectors.LATE_SECONDS
+    late = numbers.lag_seconds > selectors.MAX_LAG_SECONDS
     text = f"webhooks: {numbers.by_state.get('Pending', 0)} pending, the oldest due for {numbers.lag_seconds:.0f} s"
     yield Finding("worker", "warning" if late else "ok", text, "see Webhook deliveries in the admin" if late else "")
     if numbers.open_circuits:

@@ -161,7 +161,7 @@ def one_type(at: Place, values: list[Bound]) -> list[Bound]:
             one, other = unify(result[0], value, 0)
         except errors.BadRequest as exc:
             at.refuse(errors.reason(exc))
-        # A date beside a date-time, or null beside anything, becomes the other's type.
+        # A date takes the type of a date-time, and null that of any other alternative.
         result = [one if each is result[0] else each for each in result] + [other]
     return result
 
