@@ -321,7 +321,9 @@ DOCUMENT_TYPE_MISMATCH = _add(
 LOGIN_USED = _add(
     2059,
     "LoginUsed",
-    _("The login {0} belongs or belonged to another user. A login is never given to a second one; choose another."),
+    _(
+        "The login {0} belongs or belonged to another user or application, and is never given to a second one; choose another."
+    ),
     500,
 )
 ADJUSTED_NOT_RELEASED = _add(

@@ -26,6 +26,7 @@ from identity.audit_kinds import SecretChanged
 from identity.changes import access_changed
 from identity.client_keys import InvalidKey, key_set_parse
 from identity.licences import ADVANCED_BPM, licence_terms
+from identity.logins import login_holder
 from identity.scopes import API_SCOPES, KNOWN_SCOPES, LEGACY_SCOPES, PROVISIONING_SCOPE, SERVICE_TOKEN_SCOPES
 
 if TYPE_CHECKING:
@@ -106,9 +107,11 @@ def check_application(application: TrustedApplication) -> None:
 
 
 def check_client_id(application: TrustedApplication, problems: Problems) -> None:
-    """Check that the client id has no invisible characters."""
+    """A client id has no characters that nobody sees, and is no login: both are the `sub` of tokens (RFC 9068, 5)."""
     if problem := identifier_problem(application.application_uri):
         problems["application_uri"].append(problem.translated(_))
+    if login_holder(application.application_uri) is not None:
+        problems["application_uri"].append(_("A user has, or had, this login. Choose another application URI."))
 
 
 def check_system_user(application: TrustedApplication, problems: Problems) -> None:
@@ -186,7 +189,7 @@ def _scope_warnings(application: TrustedApplication) -> list[str]:
     scopes = application.scopes
     if application.system_user_allowed and scopes and not set(scopes) & set(SERVICE_TOKEN_SCOPES):
         result.append(_("A service without a scope of the API gets no token. Add read, update or exec to Scope."))
-    if "offline_access" in scopes and not (application.may_refresh and application.is_interactive):
+    if "offline_access" in scopes and (application.is_public or not application.is_interactive):
         result.append(
             _(
                 "The scope offline_access gives nothing here: refresh tokens are for confidential applications that "

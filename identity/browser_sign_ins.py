@@ -75,10 +75,9 @@ def browsers_list(user: User, current: str) -> list[SignedInBrowser]:
     return [SignedInBrowser(row, browser_name(row.user_agent), row.pk == current) for row in rows]
 
 
-def browser_sign_out(user: User, key: str) -> bool:
-    """End the sign-in with this stored key; returns whether the user had it."""
-    deleted, _ = BrowserSession.objects.filter(pk__in=_live(user).filter(pk=key).values("pk")).delete()
-    return deleted > 0
+def browser_session_get(user: User, key: str) -> BrowserSession | None:
+    """The session of the user's sign-in with this stored key."""
+    return BrowserSession.objects.filter(pk__in=_live(user).filter(pk=key).values("pk")).first()
 
 
 def browser_name(user_agent: str) -> str:

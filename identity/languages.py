@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
@@ -119,6 +119,14 @@ def ui_language(ui_locales: str) -> str:
     spoken = {code for code, _name in settings.LANGUAGES}
     requested = (tag.partition("-")[0].lower() for tag in ui_locales.split())
     return next((code for code in requested if code in spoken), None) or get_language() or DEFAULT
+
+
+def in_ui_language(ui_locales: str, answer: Callable[[], HttpResponse]) -> HttpResponse:
+    """The answer in the language of ui_locales, which its headers name."""
+    with translation.override(ui_language(ui_locales)):
+        response = answer()
+        response.headers.setdefault("Content-Language", get_language() or DEFAULT)
+        return response
 
 
 @lru_cache(maxsize=512)

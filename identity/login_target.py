@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from django.conf import settings
@@ -36,37 +35,22 @@ def safe_next(request: HttpRequest) -> str:
     return target if safe else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """The application to which a login redirects: its registered redirect URI, and its name on the login page."""
-
-    redirect_uri: str
-    name: str
-
-
-def destination_of(target: str) -> Destination | None:
-    """The destination of an authorization request.
+def application_name_of(target: str) -> str:
+    """How the login page names the application to which an authorization request leads; "" for other targets.
 
     An application that registered itself is named by the host of its redirect URI, because its own name is unverified.
     """
     parts = urlsplit(target)
     if parts.path != reverse("oauth2_provider:authorize"):
-        return None
+        return ""
     query = parse_qs(parts.query)
     application = client_load(query.get("client_id", [""])[0])
     if application is None or not application.login_urls:
-        return None
+        return ""
     given = query.get("redirect_uri", application.login_urls)[0]
     if not application.redirect_uri_allowed(given):
-        return None
-    is_checked = not application.has_registered_itself
-    return Destination(given, application.name if is_checked else urlsplit(given).netloc or given)
-
-
-def client_of(target: str) -> str | None:
-    """The registered redirect URI of an authorization request."""
-    destination = destination_of(target)
-    return destination.redirect_uri if destination else None
+        return ""
+    return (urlsplit(given).netloc or given) if application.has_registered_itself else str(application)
 
 
 def acr_values_of(target: str) -> str:

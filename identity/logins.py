@@ -13,28 +13,31 @@ from django.db.models.functions import Lower
 
 from foundation import errors
 from foundation.validators import identifier_problem, look_alike_key
-from identity.models import UsedLogin, User
+from identity.models import TrustedApplication, UsedLogin, User
 
 
 def check_login_unused(login: str, user_id: str) -> None:
     """Raise Refused(LOGIN_USED) if another user has, or had, the login or one that looks the same.
 
-    Raises BadRequest(INVALID_VALUE) for invisible characters.
+    Likewise where an application has it as its ApplicationUri, which is the `sub` of its service tokens (RFC 9068, 5).
+    Raises BadRequest(INVALID_VALUE) where the login has characters that nobody sees.
     """
     if problem := identifier_problem(login):
         raise errors.BadRequest(errors.INVALID_VALUE, "Login", problem, target="Login")
     for form in _forms(login):
-        if _holder(form) not in (None, user_id):
+        if login_holder(form) not in (None, user_id):
             raise _taken(login)
+    if TrustedApplication.objects.filter(application_uri__iexact=login).exists():
+        raise _taken(login)
 
 
 def claim_login(login: str, user_id: str) -> None:
     """Record the login as the user's, in the transaction that assigns it. Raises as `check_login_unused`."""
-    if _holder(login) == user_id:
+    if login_holder(login) == user_id:
         return
     check_login_unused(login, user_id)
     for form in _forms(login):
-        if _holder(form) is None:
+        if login_holder(form) is None:
             try:
                 with transaction.atomic():
                     UsedLogin.objects.create(login=form, user_id=user_id)
@@ -55,7 +58,8 @@ def _forms(login: str) -> list[str]:
     return [login] if shared == login.lower() else [login, shared]
 
 
-def _holder(login: str) -> str | None:
+def login_holder(login: str) -> str | None:
+    """The id of the user who has, or had, the login in any case; the user may be deleted."""
     used = UsedLogin.objects.annotate(lowered=Lower("login")).filter(lowered=Lower(Value(login)))
     result = used.values_list("user_id", flat=True).first()
     return None if result is None else str(result)

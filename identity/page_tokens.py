@@ -88,8 +88,8 @@ def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
     row.save(force_insert=True)
     by = replace(actor_of(request), application=application.application_uri)
     token_issued(row, by=by, grant="page")
-    # So that a sign-out closes its session and revokes its tokens.
-    application_joined(request, application)
+    # Sign-out closes its session and revokes its tokens with those of every other application.
+    application_joined(sign_in, application)
     return PageToken(token, lifetime, sign_in.user)
 
 

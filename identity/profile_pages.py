@@ -15,9 +15,10 @@ from foundation import errors
 from foundation.guids import is_guid
 from identity.account_pages import own_form_action, user_of
 from identity.audit_actors import actor_of
-from identity.browser_sign_ins import browser_sign_out
 from identity.devices import device_sign_out, devices_list
 from identity.grants import grant_end, grants_list
+from identity.instance import issuer
+from identity.oauth.logout import browser_sign_out
 from identity.pictures import PictureRefused, picture_link, picture_remove, picture_store
 
 
@@ -79,7 +80,7 @@ def device_page(request: HttpRequest, session_id: str) -> HttpResponse:
 @own_form_action
 def browser_page(request: HttpRequest, key: str) -> HttpResponse:
     """Sign the user out in another browser."""
-    if not browser_sign_out(user_of(request), key):
+    if not browser_sign_out(user_of(request), key, issuer=issuer(request), by=actor_of(request)):
         raise Http404
     messages.success(request, _("You are signed out in the other browser."))
     return redirect("identity:profile")

@@ -7,9 +7,9 @@ API_SCOPES = ("read", "update", "exec", "sec")
 ALL_SCOPES = (*OIDC_SCOPES, *API_SCOPES)
 #: Scopes of the protocol, which an application's Scope need not list (spec 14, 14.4).
 PROTOCOL_SCOPES = ("openid", "profile", "offline_access")
-#: Scopes of a service application without Scope (spec 14, 14.4).
-SERVICE_SCOPES = ("read", "update")
-#: Scope for provisioning users (domain.scim). Not advertised: administrators assign it explicitly.
+#: What a service application without Scope gets (spec 14, 14.4), and requests that name no scope of the API.
+DEFAULT_API_SCOPES = ("read", "update")
+#: What a service needs to provision users (domain.scim). Not advertised: nobody asks for it without being told.
 PROVISIONING_SCOPE = "scim"
 SERVICE_TOKEN_SCOPES = (*API_SCOPES, PROVISIONING_SCOPE)
 KNOWN_SCOPES = (*ALL_SCOPES, PROVISIONING_SCOPE)

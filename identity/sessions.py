@@ -26,7 +26,7 @@ from foundation.lock_waits import is_locked, short_lock_wait
 from identity import session_hooks
 from identity.licences import LicenceTerms, licence_read
 from identity.lru import GenerationalCache
-from identity.models import Session, TrustedApplication
+from identity.models import Session, SignInApplication, TrustedApplication
 from identity.rate_limits import check_session_opening, note_session_opened
 
 CACHE_VERSION = "sessions"
@@ -36,7 +36,7 @@ WRITE_SECONDS = 30
 #: Time until the next attempt after the database was busy.
 RETRY_SECONDS = 1
 MAX_RETRY_SECONDS = 1200
-#: Retention of closed sessions: three times the range of the usage chart.
+#: Retention of closed sessions and past sign-ins: three times the range of the usage chart.
 CLOSED_RETENTION = datetime.timedelta(days=90)
 # An arbitrary number that no other lock of the instance uses.
 _ADVISORY_LOCK = 0x5E55_1045
@@ -120,7 +120,8 @@ def sessions_prune() -> int:
 
 
 def browser_sessions_prune() -> int:
-    """Delete expired browser sessions; returns their number."""
+    """Delete expired browser sessions, and what is noted of long past sign-ins; returns the number of sessions."""
+    SignInApplication.objects.filter(last_joined__lt=utc_now() - CLOSED_RETENTION).delete()
     _total, removed = BrowserSession.objects.filter(expire_date__lt=utc_now()).delete()
     return removed.get(BrowserSession._meta.label, 0)
 

@@ -145,8 +145,9 @@ class SigningKeyAdmin(ReadOnlyAdmin):
     ordering = ("-created",)
     actions = ("rotate",)
 
-    @admin.action(description=_("Sign with a new key from now on"), permissions=["change"])
+    @admin.action(description=_("Rotate the signing key"), permissions=["change"])
     def rotate(self, request: HttpRequest, chosen: QuerySet[SigningKey]) -> None:
-        """Make this node sign with a new key; tokens signed with older keys stay valid until they expire."""
-        text = gettext("New tokens are signed with %(key)s.") % {"key": keys_rotate(by=actor_of(request)).kid}
-        self.message_user(request, text, messages.SUCCESS)
+        """Give this node a new key; tokens signed with older keys stay valid until they expire."""
+        said = gettext("New tokens are signed with %(key)s in ten minutes, once applications know it.")
+        said %= {"key": keys_rotate(by=actor_of(request)).kid}
+        self.message_user(request, said, messages.SUCCESS)

@@ -23,6 +23,7 @@ from identity.credentials import REFERENCE_PREFIX
 from identity.lru import GenerationalCache
 from identity.models import AccessToken, TrustedApplication, User
 from identity.oauth import jwt
+from identity.oauth.scopes import scopes_allowed
 from identity.reference_tokens import reference_token_load, reference_token_used
 from identity.sessions import SessionKey
 
@@ -144,7 +145,7 @@ def _exchanged(row: AccessToken) -> TokenIdentity:
     return _identity(
         row.user,
         actor,
-        scopes=row.scope,
+        scopes=" ".join(subject.scopes.intersection(row.scope.split())),
         session_key=row.sid,
         is_service=False,
         expires=row.expires.timestamp(),
@@ -172,10 +173,14 @@ def identify_user(user: User, application: TrustedApplication, *, scopes: Sequen
 
     All calls of a user have one session. Raises Unauthorized or Forbidden.
     """
-    granted = " ".join(scope for scope in scopes if scope in application.scopes)
     key = hashlib.sha256(f"password {application.pk} {user.pk}".encode()).hexdigest()
     return _identity(
-        user, application, scopes=granted, session_key=key, is_service=False, expires=time.time() + _PASSWORD_SECONDS
+        user,
+        application,
+        scopes=" ".join(scopes),
+        session_key=key,
+        is_service=False,
+        expires=time.time() + _PASSWORD_SECONDS,
     )
 
 
@@ -204,7 +209,8 @@ def _identity(
         application_uri=application.application_uri,
         application_limit=application.rate_limit_per_minute,
         top_paging=settings.TOP_PAGING if application.top_paging is None else application.top_paging,
-        scopes=frozenset(scopes.split()),
+        # An administrator may have taken scopes from the application since the token was issued.
+        scopes=scopes_allowed(application, service=is_service).intersection(scopes.split()),
         session=subject.session if subject else SessionKey(session_key, str(user.pk), str(application.pk), is_service),
         is_service=is_service,
         expires=expires,

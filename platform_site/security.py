@@ -1,7 +1,7 @@
 """Security headers of pages (spec 09, 9.5).
 
-A view may widen its page's policy by attributes of its response: `form_action` (a URL to which a form may redirect) and
-`frame_sources` (URLs that the page loads in frames).
+A view may widen its page's policy by attributes of its response: `form_leads_away` (whether the page's form ends at an
+application or provider) and `frame_sources` (URLs that the page loads in frames).
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
+
+from identity.instance import ID_PATH
 
 _POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; object-src 'none'; "
@@ -24,7 +26,7 @@ def origin_of(url: str) -> str:
 
 
 class SecurityHeadersMiddleware:
-    """Sets Content-Security-Policy and Permissions-Policy on every page."""
+    """Sets Content-Security-Policy and Permissions-Policy on every page, Cross-Origin-Opener-Policy on the provider's."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -33,13 +35,15 @@ class SecurityHeadersMiddleware:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", _policy(response))
         response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()")
+        if request.path.startswith(f"{ID_PATH}/"):
+            # A sign-in in a popup of an application answers its opener (OIDC Core, 3.1.2.1, display=popup).
+            response.headers.setdefault("Cross-Origin-Opener-Policy", "unsafe-none")
         return response
 
 
 def _policy(response: HttpResponse) -> str:
-    # Browsers apply form-action to redirects, too: a login that redirects to a client must name the client.
-    form_action: str | None = getattr(response, "form_action", None)
+    # Chromium checks all redirects of a form, too, and those after an application's callback cannot be known.
+    forms = "" if getattr(response, "form_leads_away", False) else "form-action 'self'; "
     frames: list[str] = getattr(response, "frame_sources", [])
-    forms = " ".join(["'self'", *([origin_of(form_action)] if form_action else [])])
     frame_sources = " ".join(dict.fromkeys(origin_of(url) for url in frames)) or "'self'"
-    return f"{_POLICY}; form-action {forms}; frame-src {frame_sources}"
+    return f"{_POLICY}; {forms}frame-src {frame_sources}"

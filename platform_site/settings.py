@@ -321,7 +321,7 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "OIDC_RESPONSE_TYPES_SUPPORTED": ["code", "code id_token"],
     "OAUTH2_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],
     "OIDC_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],
-    # A rotated key signs at once; clients fetch the keys again for an unknown kid.
+    # A new key signs once no cache can lack it any more (identity.oauth.keys).
     "OIDC_JWKS_MAX_AGE_SECONDS": 300,
     "OIDC_RP_INITIATED_LOGOUT_ENABLED": True,
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,

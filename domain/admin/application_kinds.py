@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from domain.admin.forms import EntityForm
-from identity.scopes import DESCRIPTIONS, OIDC_SCOPES, SERVICE_SCOPES
+from identity.scopes import DEFAULT_API_SCOPES, DESCRIPTIONS, OIDC_SCOPES
 
 Text = str | Promise
 _PEOPLE: Mapping[str, Any] = {"impersonate_as_internal_user_allowed": True}
@@ -62,7 +62,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "language",
             (*_NAMES, *_RETURNS, "impersonate_as_community_user_allowed", "scope"),
             (*OIDC_SCOPES, *_OF_THE_API),
-            (*OIDC_SCOPES, *SERVICE_SCOPES),
+            (*OIDC_SCOPES, *DEFAULT_API_SCOPES),
             _PEOPLE,
         ),
         ApplicationKind(
@@ -72,7 +72,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "web",
             (*_NAMES, *_RETURNS, "impersonate_as_community_user_allowed", "scope"),
             (*_OF_PEOPLE, *_OF_THE_API),
-            (*_OF_PEOPLE, *SERVICE_SCOPES),
+            (*_OF_PEOPLE, *DEFAULT_API_SCOPES),
             {**_PEOPLE, **_PUBLIC},
         ),
         ApplicationKind(
@@ -82,7 +82,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "smart_toy",
             (*_NAMES, "system_user", "scope"),
             _OF_THE_API,
-            SERVICE_SCOPES,
+            DEFAULT_API_SCOPES,
             _SERVICE,
         ),
         ApplicationKind(
@@ -92,7 +92,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "hub",
             (*_NAMES, *_RETURNS, "system_user", "scope"),
             (*OIDC_SCOPES, *_OF_THE_API),
-            (*OIDC_SCOPES, *SERVICE_SCOPES),
+            (*OIDC_SCOPES, *DEFAULT_API_SCOPES),
             {**_PEOPLE, **_SERVICE},
         ),
         ApplicationKind(
@@ -102,7 +102,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "devices_other",
             (*_NAMES, "scope"),
             (*_OF_PEOPLE, *_OF_THE_API),
-            (*_OF_PEOPLE, *SERVICE_SCOPES),
+            (*_OF_PEOPLE, *DEFAULT_API_SCOPES),
             {**_PEOPLE, **_PUBLIC, "device_flow_allowed": True},
         ),
         ApplicationKind(

@@ -52,12 +52,15 @@ def notify_old_address(user: Record) -> None:
 
 
 def end_access(user: Record) -> None:
-    """Validation: end a deactivated user's sessions and tokens; show a reactivated user to directories (SCIM) again."""
-    if user.state != "Modified" or not user.is_changed("active"):
+    """Validation: end the sessions and tokens of a deactivated user, and of one whose login, their `sub`, changed.
+
+    Show a reactivated user to directories (SCIM) again.
+    """
+    if user.state != "Modified":
         return
-    if user.active:
+    if user.is_changed("active") and user.active:
         user.dataset.defer_write(("directory", user.id), partial(show_to_directories, user.id))
-    else:
+    if user.is_changed("login") or (user.is_changed("active") and not user.active):
         user.dataset.defer_write(
             ("end of access", user.id), partial(access_end, user.id, by=actor_of_call(user.dataset.context))
         )
@@ -265,7 +268,7 @@ class TrustedApplications(Repository[TrustedApplication]):
             ),
             "dpop_required": _(
                 "Whether it gets only tokens that are bound to a key of its own (DPoP, RFC 9449), so that a stolen "
-                "token is of no use. A public application may then have refresh tokens."
+                "token is of no use."
             ),
             "impersonate_as_internal_user_allowed": _("Internal users may sign in to it."),
             "device_flow_allowed": _("People may connect devices that have no browser, by a code (RFC 8628)."),

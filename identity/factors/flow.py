@@ -29,7 +29,7 @@ from identity.login_target import acr_values_of, safe_next
 from identity.models import User
 from identity.oauth import logout
 from identity.oauth.fresh_login import fresh_logins_keep, fresh_logins_put
-from identity.oauth.sign_in import sign_in_get, sign_in_started
+from identity.oauth.sign_in import sign_in_get, sign_in_started, sign_in_stored
 
 _PENDING = "pending_sign_in"
 #: Maximum age of a sign-in whose user changes factors, and of a pending sign-in.
@@ -170,7 +170,8 @@ def may_sign_in(user: User) -> bool:
 
 def _sign_in(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
     proofs = fresh_logins_keep(request)
-    if isinstance(request.user, User) and request.user != pending.user:
+    former = sign_in_stored(request)
+    if former is not None and former.user != pending.user:
         # Another user of this browser is signed out first: tokens, slots, back channel.
         logout.sign_out(request)
     request.session.pop(_PENDING, None)

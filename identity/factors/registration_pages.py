@@ -30,7 +30,7 @@ from identity.factors.listing import factors_of, factors_remove
 from identity.factors.methods import KEY, ONE_TIME_CODE, amr_with, level_of
 from identity.factors.passkeys import PasskeyRefused, registration_begin, registration_complete, relying_party_id
 from identity.factors.policy import required_level
-from identity.login_target import client_of, login_page, safe_next
+from identity.login_target import application_name_of, login_page, safe_next
 from identity.models import Passkey, User
 from identity.oauth.sign_in import sign_in_get, sign_in_started
 
@@ -223,5 +223,5 @@ def _page(request: HttpRequest, name: str, subject: Subject, **context: Any) -> 
     response = render(
         request, f"identity/factors/{name}.html", {"account": user, "next": next_, "is_step": bool(pending), **context}
     )
-    response.form_action = client_of(target)  # type: ignore[attr-defined]  # the form's redirects may end there
+    response.form_leads_away = bool(application_name_of(target))  # type: ignore[attr-defined]
     return response

@@ -34,7 +34,7 @@ from identity.factors.passkeys import PasskeyRefused, assertion_begin, assertion
 from identity.instance import client_address
 from identity.known_browsers import known_browser_id
 from identity.limited_pages import limited_page, limited_text
-from identity.login_target import DECLINED, acr_values_of, client_of, destination_of, login_page, safe_next
+from identity.login_target import DECLINED, acr_values_of, application_name_of, login_page, safe_next
 from identity.models import User
 from identity.password_checks import sign_in_failed
 
@@ -74,7 +74,7 @@ def factor_new(request: HttpRequest) -> HttpResponse:
         return _to_current_step(request, pending)
     context = {
         "account": pending.user,
-        "application_name": _application_of(pending),
+        "application_name": application_name_of(pending.target),
         "next": _next_of(request),
         "passkeys_work": bool(relying_party_id(request)),
         "passkey_only": pending.level == 2,
@@ -98,7 +98,7 @@ class _Page:
         """The response: the next step after a correct proof, else the page."""
         try:
             if proven := self._proven():
-                return _with_form_action(sign_in_continue(self.request, proven), proven.target)
+                return sign_in_continue(self.request, proven)
         except errors.TooManyRequests as limited:
             self.problem = limited_text(limited)
             return self._page(limited)
@@ -149,7 +149,7 @@ class _Page:
     def _page(self, limited: errors.TooManyRequests | None = None) -> HttpResponse:
         context = {
             "account": self.user,
-            "application_name": _application_of(self.pending),
+            "application_name": application_name_of(self.pending.target),
             "next": _next_of(self.request),
             "offer": self.offer,
             "ceremony": assertion_begin(self.request, self.user) if self.offer.passkey else None,
@@ -160,13 +160,8 @@ class _Page:
             "declined": _declined(self.request, self.pending),
         }
         page = limited_page(self.request, "identity/factors/second_factor.html", context, limited)
-        return _with_form_action(page, self.pending.target)
-
-
-def _application_of(pending: PendingSignIn) -> str:
-    """The display name of the application that requires the sign-in; "" for the instance's own pages."""
-    destination = destination_of(pending.target)
-    return destination.name if destination else ""
+        page.form_leads_away = bool(context["application_name"])  # type: ignore[attr-defined]
+        return page
 
 
 def _passkey_user(request: HttpRequest, user: User | None) -> User:
@@ -194,9 +189,3 @@ def _declined(request: HttpRequest, pending: PendingSignIn) -> str:
     if not _next_of(request) or not acr_values_of(pending.target):
         return ""
     return f"{pending.target}&{DECLINED}=1"
-
-
-def _with_form_action(response: HttpResponse, target: str) -> HttpResponse:
-    """Allow the page's forms to redirect to the application (Content-Security-Policy: form-action)."""
-    response.form_action = client_of(target)  # type: ignore[attr-defined]
-    return response

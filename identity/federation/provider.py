@@ -145,14 +145,6 @@ def metadata(provider: IdentityProvider) -> dict[str, Any]:
     return result
 
 
-def authorization_endpoint(provider: IdentityProvider) -> str | None:
-    """The URL of the authorization endpoint; None if the metadata cannot be loaded."""
-    try:
-        return str(metadata(provider)["authorization_endpoint"])
-    except FederationFailed:
-        return None
-
-
 def authorization_url(
     provider: IdentityProvider,
     *,

@@ -25,13 +25,14 @@ from identity.factors.registration_pages import fresh_user, login_again
 from identity.federation import accounts
 from identity.federation.logout import upstream_remember
 from identity.federation.pending import Pending, pending_forget, pending_make, pending_store, pending_take
-from identity.federation.provider import FederationFailed, Identity, authorization_endpoint, authorization_url, exchange
+from identity.federation.provider import FederationFailed, Identity, authorization_url, exchange
 from identity.instance import client_address, link_base_url
 from identity.limited_pages import limited_page, limited_text
 from identity.login_target import safe_next
 from identity.models import IdentityProvider, User
 from identity.oauth import logout
 from identity.oauth.fresh_login import PARAMETER
+from identity.oauth.sign_in import sign_in_stored
 
 logger = logging.getLogger(__name__)
 #: Sign-ins that one address may begin or end in a minute: each causes requests to the provider.
@@ -57,7 +58,7 @@ def connect(request: HttpRequest, code: str) -> HttpResponse:
     if request.method == "POST":
         return _begin(request, provider, pending_make(code, "", fresh=True, user_id=str(user.pk)))
     response = render(request, "identity/connect.html", {"provider": provider})
-    response.form_action = authorization_endpoint(provider)  # type: ignore[attr-defined]
+    response.form_leads_away = True  # type: ignore[attr-defined]
     return response
 
 
@@ -143,8 +144,9 @@ def _identity(request: HttpRequest, provider: IdentityProvider, attempt: Pending
 
 def _entered(request: HttpRequest, provider: IdentityProvider, identity: Identity, attempt: Pending) -> HttpResponse:
     user = accounts.account_enter(provider, identity).user
-    if isinstance(request.user, User) and request.user != user:
-        # Sign another user of this browser out first.
+    former = sign_in_stored(request)
+    if former is not None and former.user != user:
+        # Another user of this browser is signed out first; the session of the new one keeps what follows.
         logout.sign_out(request)
     upstream_remember(request, provider, identity.id_token, user)
     several = provider.trusts_factors and "mfa" in identity.values("amr")

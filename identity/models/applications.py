@@ -150,11 +150,6 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
         return not self.is_public and self.client_authentication != "PrivateKeyJwt"
 
     @property
-    def may_refresh(self) -> bool:
-        """Whether it may have refresh tokens: only if a stolen one is useless (RFC 9700, 2.2.2)."""
-        return bool(not self.is_public or self.dpop_required)
-
-    @property
     def is_interactive(self) -> bool:
         """Whether users may sign in through it."""
         return bool(self.impersonate_as_internal_user_allowed or self.impersonate_as_community_user_allowed)

@@ -75,6 +75,24 @@ class BrowserSignIn(models.Model):
         return f"{self.user_id} at {self.client_address}"
 
 
+class SignInApplication(models.Model):
+    """An application that took part in a browser's sign-in (identity.oauth.sign_in), and hears of the sign-out."""
+
+    sign_in = models.UUIDField()
+    application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE, related_name="+")
+    last_joined = models.DateTimeField(db_index=True)
+
+    objects: ClassVar[models.Manager[SignInApplication]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["sign_in", "application"], name="identity_signinapplication_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.application_id} in {self.sign_in}"
+
+
 class Licence(models.Model):
     """The licence of this instance; one row."""
 

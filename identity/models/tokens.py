@@ -27,7 +27,7 @@ from identity.models.users import User
 class Grant(AbstractGrant):  # type: ignore[misc]
     """An authorization code. A used one is kept until it expires, so that its reuse is detected (RFC 6749, 4.1.2)."""
 
-    sid = models.CharField(max_length=64, blank=True, default="")
+    sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     token_family = models.UUIDField(null=True)
     auth_time = models.DateTimeField(null=True)
     authenticated_by = models.CharField(max_length=255, blank=True, default="")
@@ -83,14 +83,17 @@ class AccessToken(AbstractAccessToken):  # type: ignore[misc]
 
 
 class RefreshToken(AbstractRefreshToken):  # type: ignore[misc]
-    """A refresh token with the data for its successors, since its access token may have been deleted."""
+    """A refresh token with the data for its successors, since its access token may have been deleted.
+
+    is_withdrawn  revoked unused: its response was lost, and the repeated request got another (identity.oauth.refresh)
+    """
 
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     scope = models.TextField(blank=True, default="")
     auth_time = models.DateTimeField(null=True)
     authenticated_by = models.CharField(max_length=255, blank=True, default="")
     expires = models.DateTimeField()
-    dpop_jkt = models.CharField(max_length=43, blank=True, default="")
+    is_withdrawn = models.BooleanField(default=False)
 
     objects: ClassVar[models.Manager[RefreshToken]] = models.Manager()
 

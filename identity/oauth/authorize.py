@@ -18,7 +18,6 @@ from django.core.exceptions import DisallowedRedirect
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.utils import translation
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
@@ -32,8 +31,9 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 from identity.factors.methods import acr_met
 from identity.instance import client_address
-from identity.languages import ui_language
+from identity.languages import in_ui_language
 from identity.login_target import DECLINED, second_factor_page
+from identity.logins import login_holder
 from identity.models import TrustedApplication
 from identity.oauth import codes, jwt, pushed, responses
 from identity.oauth.binding import check_dpop_jkt
@@ -47,6 +47,7 @@ from identity.oauth.fresh_login import (
     fresh_login_visited_at,
 )
 from identity.oauth.refusals import AuthorizationRefused, UnknownClient, UnknownRequestUri
+from identity.oauth.scopes import scopes_for_user
 from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
 from identity.scopes import DESCRIPTIONS
 
@@ -69,7 +70,7 @@ class AuthorizationRequest:
     redirect_uri: str = field(init=False)
     scopes: list[str] = field(default_factory=list)
     max_age_seconds: int | None = None
-    hinted_login: str | None = None
+    hinted_user: str | None = None
     sign_in: SignIn | None = None
     acr: str = ""
     is_pushed: bool = False
@@ -119,8 +120,11 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             self.authorization = AuthorizationRequest(self, request, responses.parameters_given(request))
-            with translation.override(ui_language(self.authorization.query.get("ui_locales", ""))):
-                return responses.no_store(super().dispatch(request, *args, **kwargs))
+            answer = super().dispatch
+            return in_ui_language(
+                self.authorization.query.get("ui_locales", ""),
+                lambda: responses.no_store(answer(request, *args, **kwargs)),
+            )
         except responses.UnreadableForm as unreadable:
             description = reason_of(unreadable)
         except TooManyRequests as limited:
@@ -145,8 +149,7 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
             load_pushed(self.authorization)
         except OAuthToolkitError as error:
             return self.error_response(error, None)
-        with translation.override(ui_language(self.authorization.query.get("ui_locales", ""))):
-            return self._answer()
+        return in_ui_language(self.authorization.query.get("ui_locales", ""), self._answer)
 
     def _answer(self) -> HttpResponse:
         try:
@@ -287,12 +290,13 @@ def load_max_age(authorization: AuthorizationRequest) -> None:
 
 
 def load_hint(authorization: AuthorizationRequest) -> None:
-    """Load the user of id_token_hint (OIDC Core, 3.1.2.1); an expired token is accepted."""
+    """The id of the user of id_token_hint (OIDC Core, 3.1.2.1); an expired token is accepted, and a former login."""
     if raw := authorization.query.get("id_token_hint"):
         try:
-            authorization.hinted_login = str(jwt.verify_id_token_hint(raw)["sub"])
+            subject = str(jwt.verify_id_token_hint(raw)["sub"])
         except jwt.InvalidToken as exc:
             raise AuthorizationRefused("invalid_request", "id_token_hint is no id token of this provider.") from exc
+        authorization.hinted_user = login_holder(subject) or ""
 
 
 def check_prompt(authorization: AuthorizationRequest) -> None:
@@ -311,7 +315,7 @@ def load_sign_in(authorization: AuthorizationRequest) -> HttpResponse | None:
         if "none" in authorization.prompt:
             raise AuthorizationRefused("login_required", "Nobody is signed in, or not recently enough.")
         return _login_page(authorization)
-    another = authorization.hinted_login is not None and authorization.hinted_login != sign_in.user.login
+    another = authorization.hinted_user is not None and authorization.hinted_user != str(sign_in.user.pk)
     if another and "none" in authorization.prompt:
         raise AuthorizationRefused("login_required", "Somebody else is signed in than the id_token_hint names.")
     just_now = sign_in.auth_time.timestamp() >= fresh_login_visited_at(authorization.http, authorization.query)
@@ -345,6 +349,7 @@ def check_user(authorization: AuthorizationRequest) -> None:
         raise AuthorizationRefused("access_denied", "This user may not use the application.")
     if user.user_type != "InternalUser" and "openid" not in authorization.scopes:
         raise AuthorizationRefused("invalid_scope", "External users need the scope openid; they get an id_token only.")
+    authorization.scopes = scopes_for_user(user, authorization.scopes)
 
 
 def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
@@ -374,7 +379,7 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
         "returns_to": (urlsplit(authorization.redirect_uri).netloc or authorization.redirect_uri) if unapproved else "",
     }
     response = render(authorization.http, "identity/consent.html", context)
-    response.form_action = authorization.redirect_uri  # type: ignore[attr-defined]  # browsers check redirects of forms too
+    response.form_leads_away = True  # type: ignore[attr-defined]
     return response
 
 
@@ -393,7 +398,7 @@ def answer(authorization: AuthorizationRequest) -> HttpResponse:
         },
         allow=True,
     )
-    application_joined(authorization.http, authorization.application)
+    application_joined(authorization.sign_in, authorization.application)
     fresh_login_used(authorization.http, query)
     pushed.pushed_request_end(authorization.handle)
     parameters = responses.protocol_parameters(uri)
@@ -435,7 +440,7 @@ def _login_page(authorization: AuthorizationRequest) -> HttpResponse:
     if (
         authorization.prompt & _FRESH_PROMPTS
         or authorization.max_age_seconds is not None
-        or authorization.hinted_login is not None
+        or authorization.hinted_user is not None
     ):
         query[PARAMETER], proofs = fresh_login_make(authorization.http, authorization.query)
     parameters = {"next": f"{authorization.http.path}?{query.urlencode()}"}

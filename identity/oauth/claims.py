@@ -55,7 +55,7 @@ def access_token_claims(
     if row.is_service:
         system_user = application.system_user
         assert system_user is not None
-        # RFC 9068, 2.2: without a resource owner, sub is the application; no user's identifier has this form.
+        # RFC 9068, 2.2: without a resource owner, sub is the application; no user has it as login.
         return {
             **claims,
             "sub": application.application_uri,

@@ -143,7 +143,7 @@ def check_grant(application: TrustedApplication, grant_type: str) -> None:
         raise UnauthorizedClientError(description="The application may not sign people in.")
     if grant_type == DEVICE_CODE and not application.device_flow_allowed:
         raise UnauthorizedClientError(description="The application may not use the device flow (DeviceFlowAllowed).")
-    if grant_type == "refresh_token" and not application.may_refresh:
+    if grant_type == "refresh_token" and application.is_public:
         raise UnauthorizedClientError(description="Public applications may not use refresh tokens.")
 
 

@@ -73,10 +73,12 @@ def code_load(code: str, application: TrustedApplication, request: Request) -> N
         raise InvalidGrantError(description=_REFUSED)
     if not grant.user.active:
         raise InvalidGrantError(description="The user is disabled.")
+    if not application.admits(grant.user):
+        raise InvalidGrantError(description="The application may no longer sign this user in.")
     # RFC 9700, 4.8.2: a verifier without a challenge means that an attacker removed the challenge.
     if request.code_verifier and not grant.code_challenge:
         raise InvalidGrantError(description="The authorization request had no code_challenge.")
-    check_bound(request, grant.dpop_jkt, "authorization code")
+    check_bound(request, grant.dpop_jkt)
     request.grant_instance = grant
     request.user = grant.user
     request.scopes = grant.scope.split()

@@ -48,7 +48,7 @@ class _Handler(DeviceCodeGrant):  # type: ignore[misc]
         headers: dict[str, str] = self._get_default_headers()
         try:
             self.validate_token_request(request)
-            token = token_handler.create_token(request, refresh_token=True)
+            token = token_handler.create_token(request)
             modifiers: list[Callable[..., Any]] = self._token_modifiers
             for modifier in modifiers:
                 token = modifier(token, token_handler, request)
@@ -113,6 +113,8 @@ def device_load(device_code: str, application: TrustedApplication, request: Requ
         return str(DeviceCodeGrant.DEVICE_CODE_PENDING if polled else DeviceCodeGrant.DEVICE_CODE_SLOW_DOWN)
     if grant.user is None or not grant.user.active:
         raise InvalidGrantError(description="The user is disabled.")
+    if not application.admits(grant.user):
+        raise InvalidGrantError(description="The application may no longer sign this user in.")
     request.grant_instance = grant
     request.user = grant.user
     request.scopes = grant.scope.split()

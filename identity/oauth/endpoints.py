@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import translation
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
@@ -112,4 +113,10 @@ def error_response(status: int, error: str, description: str, headers: Mapping[s
 
 def slow_down(limited: errors.TooManyRequests) -> HttpResponse:
     """The refusal of a client beyond a limit."""
-    return error_response(429, "slow_down", limited.message, limited.headers())
+    return error_response(429, "slow_down", english(limited), limited.headers())
+
+
+def english(error: errors.PlatformError) -> str:
+    """Its message for error_description, which has ASCII characters only (RFC 6749, 5.2)."""
+    with translation.override("en"):
+        return error.message

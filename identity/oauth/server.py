@@ -69,8 +69,9 @@ class Tokens(BearerToken):  # type: ignore[misc]
         if issue.is_external(request.user):
             expires_in = oauth2_settings.ID_TOKEN_EXPIRE_SECONDS
             return OAuth2Token({"token_type": "Bearer", "expires_in": expires_in, "scope": " ".join(request.scopes)})
-        has_refresh_token = refresh_token and issue.may_refresh(request.client, issue.refresh_scopes(request))
-        token = super().create_token(request, refresh_token=has_refresh_token, **kwargs)
+        confidential = not request.client.is_public
+        wanted = refresh_token and confidential and "offline_access" in issue.refresh_scopes(request)
+        token = super().create_token(request, refresh_token=wanted, **kwargs)
         if getattr(request, "dpop_jkt", ""):
             token["token_type"] = "DPoP"  # noqa: S105
         return token

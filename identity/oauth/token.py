@@ -102,7 +102,7 @@ def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
         "username": found.caller.login,
         "sub": found.application_uri if found.is_service else found.caller.login,
         "token_type": "DPoP" if found.jkt else "Bearer",
-        **_confirmation(found.jkt),
+        **({"cnf": {"jkt": found.jkt}} if found.jkt else {}),  # RFC 9449, 6.2
         "exp": int(found.expires),
         **act_claim(found.actors),
         **({"iat": int(row.created.timestamp()), "sid": row.sid, **claims_of(row.authenticated_by)} if row else {}),
@@ -122,10 +122,4 @@ def _introspect_refresh(raw: str, client: TrustedApplication) -> dict[str, Any]:
         "username": row.user.login,
         "sub": row.user.login,
         "exp": int(row.expires.timestamp()),
-        **_confirmation(row.dpop_jkt),
     }
-
-
-def _confirmation(jkt: str | None) -> dict[str, Any]:
-    """The claim `cnf` of a token that is bound to a key (RFC 9449, 6.2)."""
-    return {"cnf": {"jkt": jkt}} if jkt else {}
