@@ -26,7 +26,7 @@ def origin_of(url: str) -> str:
 
 
 class SecurityHeadersMiddleware:
-    """Sets Content-Security-Policy and Permissions-Policy on pages, and Cross-Origin-Opener-Policy on the provider's."""
+    """Set Content-Security-Policy and Permissions-Policy, and Cross-Origin-Opener-Policy on the provider's pages."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
