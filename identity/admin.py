@@ -176,9 +176,9 @@ class LicenceAdmin(SingleRowAdmin):
     def used_now(self, licence: Licence) -> str:
         """Open sessions and slots, as a gauge."""
         taken, slots = usage_now()
-        said = gettext("%(taken)s of %(slots)s") % {"taken": taken, "slots": slots}
+        text = gettext("%(taken)s of %(slots)s") % {"taken": taken, "slots": slots}
         gauge = '<span class="usage-now"><meter min="0" max="{}" high="{}" value="{}"></meter> {}</span>'
-        return format_html(gauge, max(slots, 1), max(slots, 1) * NEARLY_FULL, taken, said)
+        return format_html(gauge, max(slots, 1), max(slots, 1) * NEARLY_FULL, taken, text)
 
     @admin.display(description=_("Most sessions at once, by hour (UTC)"))
     def used_today(self, licence: Licence) -> str:
@@ -285,8 +285,8 @@ class SessionAdmin(ReadOnlyAdmin):
     def close_sessions(self, request: HttpRequest, chosen: QuerySet[Session]) -> None:
         """Close the sessions and free their slots."""
         closed = sum(session_close_by_id(session.pk) for session in chosen)
-        said = ngettext("Closed %(count)s session.", "Closed %(count)s sessions.", closed) % {"count": closed}
-        self.message_user(request, said, messages.SUCCESS)
+        text = ngettext("Closed %(count)s session.", "Closed %(count)s sessions.", closed) % {"count": closed}
+        self.message_user(request, text, messages.SUCCESS)
 
 
 @admin.register(RateLimits)

@@ -103,18 +103,18 @@ class ReferenceTokenAdmin(IssuingAdmin):
         return False
 
     def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """The form, which knows who issues the token."""
+        """The form, with the request's user as the issuer."""
         form = super().get_form(request, *args, **kwargs)
         return type(form.__name__, (form,), {"by": actor_of(request)})
 
     @admin.action(description=_("Revoke the chosen tokens"), permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[ReferenceToken]) -> None:
-        """Revoke the tokens; other nodes learn of it within a second."""
+        """Revoke the tokens; effective on other nodes within a second."""
         rows = list(chosen.filter(revoked=None))
         for row in rows:
             reference_token_revoke(row, by=actor_of(request))
-        said = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
-        self.message_user(request, said, messages.SUCCESS)
+        text = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
+        self.message_user(request, text, messages.SUCCESS)
 
 
 @admin.register(AccessToken)
@@ -136,8 +136,8 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         for family in families:
             family_revoke(family, by=actor_of(request))
         count = len(families)
-        said = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
-        self.message_user(request, said % {"count": count}, messages.SUCCESS)
+        text = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
+        self.message_user(request, text % {"count": count}, messages.SUCCESS)
 
 
 @admin.register(SigningKey)
@@ -154,8 +154,9 @@ class SigningKeyAdmin(ReadOnlyAdmin):
         """As text: unfold colours JSON by inline styles, which the Content-Security-Policy refuses."""
         return format_html('<pre tabindex="0">{}</pre>', json.dumps(key.public_jwk, indent=2))
 
-    @admin.action(description=_("Sign with a new key from now on"), permissions=["change"])
+    @admin.action(description=_("Rotate the signing key"), permissions=["change"])
     def rotate(self, request: HttpRequest, chosen: QuerySet[SigningKey]) -> None:
-        """Make this node sign with a new key; tokens signed with older keys stay valid until they expire."""
-        said = gettext("New tokens are signed with %(key)s.") % {"key": keys_rotate(by=actor_of(request)).kid}
+        """Give this node a new key; tokens signed with older keys stay valid until they expire."""
+        said = gettext("New tokens are signed with %(key)s in ten minutes, once applications know it.")
+        said %= {"key": keys_rotate(by=actor_of(request)).kid}
         self.message_user(request, said, messages.SUCCESS)

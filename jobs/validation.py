@@ -1,4 +1,4 @@
-"""Validates a job when it is saved, by any client, and notes its author and the time of its schedule (spec 10.4)."""
+"""Validates a job on save, by any client, and records its author and the time of its schedule (spec 10.4)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def register() -> None:
 
 
 def check_job(job: Record) -> None:
-    """Raise Refused(JOB_INVALID) with one detail for each problem. A broken job can be switched off."""
+    """Raise Refused(JOB_INVALID) with one detail for each problem. An invalid job can be deactivated."""
     if job.is_deleted:
         return
     switched_off = job.state == "Modified" and not job.values["IsActive"] and set(job.original_values) <= _HARMLESS
@@ -81,10 +81,10 @@ def _problems(job: Record) -> Iterator[tuple[errors.Detail, str]]:
 
 
 def note_schedule(job: Record) -> None:
-    """Store with the commit that due times count from now, if the schedule is new or changed."""
+    """Set scheduled_from to now, with the commit, if the schedule is new or changed."""
     if job.is_deleted or (job.state == "Modified" and not _OF_SCHEDULE & set(job.original_values)):
         return
-    # After the author's write, which makes the row.
+    # After the write of the author, which creates the row.
     job.dataset.defer_write(("job schedule", job.id), partial(_store_schedule, job.id))
 
 

@@ -1,4 +1,4 @@
-"""Assigns errors of the dataset to forms: at the field, in the row, else above the form.
+"""Assigns errors of the dataset to form fields and rows, else to the form.
 
 Targets of errors:
 
@@ -7,7 +7,7 @@ Targets of errors:
     Lines(guid)/Quantity  a field of a stored row
     Lines[+2]/Quantity    a field of the third new row
 
-Rows are counted as the dataset counts children: deleted and empty rows do not count.
+As in the dataset's collections, deleted and empty rows do not count.
 """
 
 from __future__ import annotations

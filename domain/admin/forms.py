@@ -30,13 +30,13 @@ def texts_of_fields(repository: Repository[Any]) -> dict[str, Any]:
 
 
 class Saving(Protocol):
-    """Saves a valid form, and adds refusals to its errors (domain.admin.submission)."""
+    """Interface of domain.admin.submission: saves a valid form, and adds refusals to its errors."""
 
     def save(self, form: EntityForm) -> None: ...
 
 
 class EntityForm(forms.ModelForm[Any]):
-    """The form of an entity. It is valid once the dataset has accepted its values.
+    """The form of an entity. It is valid only after the dataset has accepted its values.
 
     No field is required: late defaults may fill it, and the dataset reports all missing values at once.
     """
@@ -101,14 +101,14 @@ class EntityForm(forms.ModelForm[Any]):
         super()._update_errors(errors)  # type: ignore[misc]
 
     def _post_clean(self) -> None:
-        """Without the check of constraints: it names an index above the form, the dataset names the attribute."""
+        """Skips Django's check of constraints, whose errors name the index; those of the dataset name the attribute."""
         self.instance.validate_constraints = lambda exclude=None: None
         super()._post_clean()  # type: ignore[misc]
         del self.instance.validate_constraints
 
 
 class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
-    """The forms of an owned collection, prefixed with its name, because references have no reverse accessor.
+    """The forms of an owned collection. The prefix is its name, because references have no reverse accessor.
 
     A page makes a subclass for each request:
 
@@ -130,7 +130,7 @@ class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
 
     @cached_property
     def empty_form(self) -> Any:
-        """The form of a row that a script adds, made once: a page asks for it five times."""
+        """The form of a row that a script adds; cached, since a page reads it five times."""
         return super().empty_form
 
     def add_fields(self, form: Any, index: int | None) -> None:
@@ -150,7 +150,7 @@ class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
 
 
 def _must_be_entered(repository: Repository[Any], attribute: Attribute) -> bool:
-    """Whether nothing but the person gives the attribute a value."""
+    """Whether only the user can give the attribute a value."""
     is_given = attribute.initial() is not None or repository.fills_late(attribute) or attribute.kind is Kind.BOOL
     return attribute.required and not is_given
 

@@ -38,7 +38,7 @@ class RolePermission(models.Model):
 
 
 class RowPolicy(models.Model):
-    """Which rows of a repository a role sees or changes: an OData filter expression with `$user…` variables.
+    """The rows of a repository that a role sees or changes: an OData filter expression with `$user…` variables.
 
     Several policies of one role for one operation widen each other; a role without one sees every row.
     """

@@ -36,7 +36,7 @@ class Setting:
     type      str, bool, int, list (of texts) or dict
     example   shown to authors
     label     of the input
-    choices   the values, as far as the author may see them; None: any
+    choices   the values that the author may see; None: any
     """
 
     name: str
@@ -61,7 +61,7 @@ class JobType:
     """Base of every job type.
 
     number               of the member in $metadata; public, never reused
-    description          for people
+    description          shown to authors
     settings             the members of JobConfigurations
     administrators_only  the job's author must be an administrator
     """
@@ -79,8 +79,8 @@ class JobType:
     def run(self, run: Run, values: Values) -> str:
         """Do the work; returns a sentence in English about it. Raises PlatformError, or TimeLimit when it stops early.
 
-        A worker may die at any moment, and another goes on with `run.progress`. So each commit records what is done in
-        the same database transaction (`run.dataset`, `run.record`).
+        A worker may die at any moment, and another continues from `run.progress`. So each commit records the progress
+        in the same database transaction (`run.dataset`, `run.record`).
         """
         raise NotImplementedError
 

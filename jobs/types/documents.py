@@ -22,13 +22,13 @@ from identity.context import CallContext
 from jobs.run import Run
 from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 
-#: Keys that are read at once.
+#: Keys per query.
 PAGE = 200
 
 
 @job_types.register
 class DocumentChangeState(JobType):
-    """Each document has its own commit, so that rules refuse single documents; a run goes on behind the last one.
+    """Commits each document by itself, so that rules refuse single documents; a run continues after the last one.
 
     progress: {"after": guid of the last document, "changed": number, "refused": number}
     """
@@ -63,7 +63,7 @@ class DocumentChangeState(JobType):
             yield SettingRefused("Filter", Message("the filter does not fit: {0}", exc.message))
 
     def run(self, run: Run, values: Values) -> str:
-        """Raises Refused if every document was refused."""
+        """Change the documents. Raises Refused if every document was refused."""
         repository, state = repositories[values["Repository"]], DOCUMENT_STATE.member(values["State"])
         done = run.progress
         done.setdefault("after", "")
@@ -87,7 +87,7 @@ def _documents() -> list[str]:
 
 
 def _filter(values: Values, after: str) -> str:
-    parse_filter(values["Filter"])  # complete by itself, so that it cannot end the parenthesis
+    parse_filter(values["Filter"])  # a complete expression, which cannot close the parenthesis
     conditions = [f"({values['Filter']})", "Void eq false", f"State ne '{values['State']}'"]
     return " and ".join([*conditions, f"Id gt {after}"] if after else conditions)
 
@@ -97,7 +97,7 @@ def _next_ids(repository: Repository[Any], values: Values, context: CallContext,
 
 
 def _change(run: Run, repository: Repository[Any], id: str, state: str, retry: RetryState) -> None:
-    """One document, with the progress behind it in the same commit."""
+    """Change one document, and record the progress in the same commit."""
     before, console = dict(run.progress), run.row.console
     try:
         with retry.locking():

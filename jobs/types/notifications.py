@@ -17,7 +17,7 @@ from jobs.run import Run
 from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 
 _NOTIFICATIONS = "Systems.Core.Notifications"
-#: Notifications of one commit.
+#: Notifications per commit.
 BATCH = 100
 
 
@@ -41,7 +41,7 @@ class DeleteOldNotifications(JobType):
             yield SettingRefused("", Message("you may not delete {0}", _NOTIFICATIONS))
 
     def run(self, run: Run, values: Values) -> str:
-        """In batches; those that the author may not delete raise Forbidden."""
+        """Delete in batches. Raises Forbidden for notifications that the author may not delete."""
         repository = repositories[_NOTIFICATIONS]
         oldest = (utc_now() - timedelta(days=values["Days"])).strftime("%Y-%m-%dT%H:%M:%SZ")
         condition = f"CreationTimeUtc lt {oldest}" + (" and IsRead eq true" if values["OnlyRead"] else "")

@@ -31,20 +31,20 @@ from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_lis
 from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
 from platform_site.serving.stopping import on_stop
 
-#: The interpreter lock changes hands after this time (Python: 5 ms): a short request beside long ones needs it often.
+#: Switch interval of the interpreter lock (Python: 5 ms): a short request next to long ones needs it often.
 SWITCH_SECONDS = 0.0005
-#: Connections of one process that the server reads from: also those whose requests wait, or that are kept open.
+#: Maximum connections of one process, including kept-alive ones and those whose requests wait.
 CONNECTIONS = 4096
-#: Connections of one process that the server has not accepted yet.
+#: Maximum connections of one process that the server has not accepted yet.
 BACKLOG = 1024
 #: Files that a process opens besides its connections.
 _OTHER_FILES = 512
 #: A connection without a complete request head within this time is closed: a new one, a kept-alive one, and one that
 #: sends its head byte by byte. A proxy must close its kept-alive connections earlier (deploy/Caddyfile).
 HEAD_SECONDS = 20
-# A process that does not end after SIGTERM is killed before the supervisor gives up (serving.children).
+# Shorter than the supervisor's timeout (serving.children), to kill a process that does not end after SIGTERM.
 KILL_TIMEOUT_SECONDS = 20
-#: Requests whose clients have gone may end within this time.
+#: Time for running requests without clients to end.
 FINISH_SECONDS = 5
 
 
@@ -59,7 +59,7 @@ class Server(MPServer):
 class WebServer:
     """The processes of a server.
 
-    shared   the listening socket of all of them, where the system does not spread connections over several
+    shared   the listening socket of all processes, if the system does not distribute connections over several
     """
 
     host: str
@@ -97,8 +97,8 @@ def serve_in_process(
     metrics: Any,
 ) -> None:
     """The main function of a web process (MPServer._spawn_rsgi_worker, with the threads of _spawn_wsgi_worker)."""
-    # Models cannot be imported before the application is loaded.
-    from domain.dataset.transactions.change_waits import watch
+    # Import here, since models cannot be imported before the application is loaded.
+    from domain.dataset.transactions.change_waits import change_waits
     from domain.event_stream.hub import hub
     from platform_site.metrics import files_allocate
     from platform_site.serving.receiving import Receiver
@@ -114,8 +114,8 @@ def serve_in_process(
 
     def end() -> None:
         drain(listening)
-        # The server finishes its requests before it ends, so requests that wait must stop waiting.
-        watch.stop()
+        # The server finishes its requests before it ends, so waits for changes must end.
+        change_waits.stop()
         hub.stop()
         receiver.stop()
         stop.set()
@@ -123,7 +123,7 @@ def serve_in_process(
     on_stop(end)
     sys.setswitchinterval(SWITCH_SECONDS)
     accepting: Any = SocketHolder
-    make: Any = RSGIWorker  # its type stubs are of another version
+    make: Any = RSGIWorker  # its type stubs are for another version
     worker = make(
         worker_id,
         (None, accepting(listening.fileno(), False, BACKLOG)),
@@ -143,7 +143,7 @@ def serve_in_process(
     )
     threading.Thread(target=receiver.watch, name="slow bodies", daemon=True).start()
     threading.Thread(target=scheduler.watch, name="scheduler", daemon=True).start()
-    # The receiver replaces the event loop: the server uses only the two methods that run a callback.
+    # The receiver replaces the event loop, of which the server uses only the two methods that run a callback.
     getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
     ended.wait()
     scheduler.finish(FINISH_SECONDS)
@@ -161,7 +161,7 @@ def _scheduler(receiver: Any, loop: Any) -> CallbackScheduler:
 
 
 def _open_files() -> int:
-    """Raise the limit of open files; returns the number of connections for which it suffices."""
+    """Raise the limit of open files; returns the number of connections that it allows."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = CONNECTIONS + _OTHER_FILES
     allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
@@ -170,13 +170,13 @@ def _open_files() -> int:
 
 
 def serve(host: str, port: int, *, workers: int) -> None:
-    """Serve until SIGTERM. Called in a process of its own. Raises OSError when the address is taken."""
-    # The processes share the memory of the counts and what is loaded.
+    """Serve until SIGTERM. Call in a separate process. Raises OSError if the address is in use."""
+    # Fork, so that the processes share the memory of the counts and of the loaded code.
     multiprocessing.set_start_method("fork", force=True)
-    # No other program gets the port while a process starts again.
+    # Reserve the port, so that no other program binds it while a process restarts.
     reserved = open_listening(host, port)
     shared = None if SPREADS_CONNECTIONS else reserved
-    # Two servers of one user could share the port by mistake: the second one cannot take this name.
+    # Two servers of one user could share the port by mistake: only one can bind this abstract name.
     named = socket.socket(socket.AF_UNIX)
     if SPREADS_CONNECTIONS:
         named.bind(f"\0business-platform {host}:{port}")

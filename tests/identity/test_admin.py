@@ -25,7 +25,7 @@ from identity.models import (
     TrustedApplication,
     User,
 )
-from identity.sessions import KEPT_CLOSED
+from identity.sessions import CLOSED_RETENTION
 from identity.tasks import sweep
 from identity.usage import DAYS, HOURS, usage_by_day, usage_by_hour
 from tests.identity.flows import service_token
@@ -127,7 +127,7 @@ def test_the_history_is_the_most_at_once_whenever_somebody_looked(admin: Client)
 
 def test_closed_sessions_are_forgotten_after_a_while(admin: Client) -> None:
     open_session()
-    closed = utc_now() - KEPT_CLOSED
+    closed = utc_now() - CLOSED_RETENTION
     for age, kept in ((-1, 1), (1, 0)):
         Session.objects.update(closed=closed - timedelta(hours=age))
         sweep()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.entities.systems_config import Job
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import User
 from jobs.models import JobState
 from tests.attacks.access import attacker
@@ -153,7 +153,7 @@ def test_a_run_has_the_rights_that_its_author_has_then(api: Api, world: World) -
     assert order_state(world, other) == "Planned"
     assert caller(clerk).patch(job, {"Notes": "mine again"}).status_code == 204
     role.delete()
-    stamps.bump("permissions")
+    cache_versions.bump("permissions")
     run = run_now(api, job)
     assert run.state == "Failed"
 

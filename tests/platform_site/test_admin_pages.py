@@ -18,7 +18,7 @@ from domain.dataset.dataset import Dataset
 from domain.entities.crm_sales import SalesOrder
 from domain.entities.general_currencies import Currency
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import system_context
 from identity.models import Role, RolePermission, RoleUser, User
 from tests.domain.conftest import fresh_process
@@ -27,7 +27,7 @@ from tests.webhooks.cast import new_currency
 
 __all__ = ["fresh_process"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def new_property(code: str, **values: object) -> None:
     for value in ("LOW", "HIGH") if values.get("LimitToAllowedValues") else ():
         ds.create("Systems.Bpm.CustomPropertyAllowedValues", {"PropertyAllowedValueField": value}, parent=owner)
     ds.commit()
-    stamps.expire()
+    cache_versions.expire()
 
 
 def test_custom_properties_are_fields_of_the_page(boss: Client, fresh_process: None) -> None:

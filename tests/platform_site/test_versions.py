@@ -21,7 +21,7 @@ from domain.entities.systems_bpm import UserBusinessRule
 from domain.entities.systems_config import WebHook
 from domain.entities.systems_core import Script
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.context import system_context
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
@@ -63,7 +63,7 @@ def person(login: str, *permissions: tuple[str, str]) -> Client:
     for repository, letters in permissions:
         rights = {f"can_{name}": name[0] in letters for name in ("read", "create", "update", "delete")}
         RolePermission.objects.create(role=role, repository=repository, **rights)
-    stamps.expire()
+    cache_versions.expire()
     return signed_in(user)
 
 
@@ -105,7 +105,7 @@ def restore(client: Client, repository: str, id: str, number: int, **fields: Any
     newest = versions(id)[-1].number
     given = {"version": number, "newest": newest, "confirmed": 1, **fields}
     response = client.post(page(repository, id), given, follow=True)
-    stamps.expire()
+    cache_versions.expire()
     return response
 
 
@@ -318,7 +318,7 @@ def test_who_may_not_read_sees_no_versions(api: Api) -> None:
     # Nor of rows that a policy hides.
     limited = person("limited", (SCRIPTS, "ru"))
     RowPolicy.objects.create(role=Role.objects.get(name="limited"), repository=SCRIPTS, filter="Code eq 'OTHER'")
-    stamps.expire()
+    cache_versions.expire()
     assert limited.get(page(SCRIPTS, id)).status_code == 404
     assert restore(limited, SCRIPTS, id, 1).status_code == 404
     assert Client().get(page(SCRIPTS, id)).status_code == 302

@@ -11,7 +11,7 @@ from django.core import mail
 
 from domain.dataset.records.record import Record
 from domain.dataset.templates.record_template import compile_template
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.models import User
 from rules.actions import ActionType, BoundAction, ParameterRule, action_types
 from rules.actions import mail as mail_action
@@ -47,7 +47,7 @@ def define(world: World, code: str, property_type: str) -> None:
         {"Code": code, "Name": {"EN": code}, "EntityName": PRODUCTS, "PropertyType": property_type},
     )
     ds.commit()
-    stamps.expire()
+    cache_versions.expire()
 
 
 # --- SETVALUE -----------------------------------------------------------------------------------------------------

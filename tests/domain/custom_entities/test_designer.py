@@ -14,6 +14,8 @@ from identity.models import User
 from tests.domain.custom_entities.cars import CARS, ENTITIES, attribute, entity
 from tests.support.api import Api
 
+pytestmark = pytest.mark.once
+
 LIST = "/admin/domain/customentity/"
 
 

@@ -17,6 +17,8 @@ from tests.domain.security.conftest import give_role, person
 from tests.identity.flows import token_request
 from tests.support.api import Api
 
+pytestmark = pytest.mark.once
+
 ADD = reverse("admin:identity_trustedapplication_add")
 RETURN, BYE = "https://shop.example/signin", "https://shop.example/bye"
 NAMES = {"name": "Shop", "application_uri": "shop"}
