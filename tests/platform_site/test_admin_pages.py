@@ -162,7 +162,7 @@ def test_a_list_sorts_without_heads_of_columns(boss: Client) -> None:
 def test_a_login_that_is_taken_is_told_at_the_login(boss: Client) -> None:
     _, errors = sent(boss, "identity_user", login="BOSS", name_en="Another")
     assert list(errors) == ["login"]
-    assert "The login BOSS belongs or belonged to another user." in errors["login"][0]
+    assert "The login BOSS belongs or belonged to another user or application" in errors["login"][0]
 
 
 @pytest.mark.parametrize(
