@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
@@ -16,6 +16,8 @@ from django_q.tasks import async_task
 
 from domain.dataset.checks.authority import of_caller
 from domain.dataset.records.dry_run_hooks import ReportEntry
+from domain.dataset.records.record import UnitOfWork
+from domain.dataset.transactions.stored_writes import write_handlers
 from foundation import dry_runs
 from foundation.failures import record_problem
 from identity.context import CallContext
@@ -27,6 +29,9 @@ from rules.specs import ActionSpec
 
 if TYPE_CHECKING:
     from rules.firing import Firing
+
+
+_WRITE_HANDLER = "SendMail"
 
 
 def is_address(text: str) -> bool:
@@ -77,10 +82,7 @@ class SendMail(ActionType):
         subject = action.text(1, firing, escape="header")
         body = action.text(2, firing)
         mail = _Mail(firing.rule.code, recipients, subject, body, self._is_readable(action, firing))
-        # Enqueued after the commit; robust, because the change can no longer be refused.
-        firing.dataset.defer_write(
-            firing.key("SENDMAIL", action.spec.index), lambda: transaction.on_commit(mail, robust=True)
-        )
+        firing.dataset.defer_write(firing.key("SENDMAIL", action.spec.index), _MailWrite(mail))
 
     def _is_readable(self, action: BoundAction, firing: Firing) -> bool:
         """Whether the caller of a dry run may read all data in the message."""
@@ -99,7 +101,7 @@ def enqueue_mail(recipients: list[str], subject: str, body: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Mail:
-    """A message that waits for the commit. readable: a dry run may show it to the caller."""
+    """A message that is enqueued after the commit. readable: a dry run may show it to the caller."""
 
     rule: str
     recipients: list[str]
@@ -114,6 +116,32 @@ class _Mail:
         """The message; without its content if the caller may not read all of its data."""
         shown = {"to": self.recipients, "subject": self.subject, "body": self.body} if self.readable else {}
         yield "mails", {"rule": self.rule, **shown}
+
+
+@dataclass(frozen=True, slots=True)
+class _MailWrite:
+    """The part of the commit, in this request or in a later one, that lets the message go (KeepableWrite)."""
+
+    mail: _Mail
+
+    def __call__(self) -> None:
+        self.write_all([self])
+
+    @classmethod
+    def write_all(cls, writes: Sequence[Self]) -> None:
+        """Enqueue the messages after the database's commit; robust, because the change can no longer be refused."""
+        for write in writes:
+            transaction.on_commit(write.mail, robust=True)
+
+    def freeze(self) -> tuple[str, Any]:
+        """The name of the write handler, and the message as JSON."""
+        return _WRITE_HANDLER, asdict(self.mail)
+
+
+@write_handlers.function(_WRITE_HANDLER)
+def mails_enqueue_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
+    """Enqueue the messages that `_MailWrite.freeze` stored."""
+    _MailWrite.write_all([_MailWrite(_Mail(**payload)) for payload in payloads])
 
 
 def send_mail_now(recipients: list[str], subject: str, body: str) -> int:
